@@ -1,0 +1,60 @@
+"""Buffer and Storage: names for device memory, without any allocation code.
+
+A `Buffer` is `count` elements of `dtype` on a device; its handle belongs to the runtime that made
+it, which attaches a finalizer there, so that dropping the last reference frees the memory.
+A `Storage` is the slot that leaf nodes of the graph name. An in-place write gives the slot its
+next version; leaves recorded before keep naming the version they saw.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from picograd.dtype import DType
+
+
+class Buffer:
+    """Device memory of `count` elements; `handle` is opaque here, `address` the device address."""
+
+    __slots__ = ("device", "dtype", "count", "address", "handle", "origin", "__weakref__")
+
+    def __init__(
+        self, device: str, dtype: DType, count: int, address: int, handle: Any = None
+    ) -> None:
+        self.device, self.dtype, self.count = device, dtype, count
+        self.address, self.handle = address, handle
+        self.origin = ""  # the user's line that made it, filled in for out-of-memory reports
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the elements take."""
+        return self.count * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.device}, {self.dtype.name}[{self.count}])"
+
+
+class Storage:
+    """The slot a leaf names: a buffer and the number of in-place writes it has seen."""
+
+    __slots__ = ("buffer", "version", "__weakref__")
+
+    def __init__(self, buffer: Buffer | None) -> None:
+        self.buffer, self.version = buffer, 0
+
+    def __repr__(self) -> str:
+        return f"Storage({self.buffer}, version {self.version})"
+
+
+class RuntimeScalar:
+    """A number that may change between runs of one plan without recompiling: a kernel argument."""
+
+    __slots__ = ("value", "renew", "__weakref__")
+
+    def __init__(
+        self, value: float | int, renew: Callable[[], float | int] | None = None
+    ) -> None:
+        self.value = value
+        self.renew = renew  # gives the next value when a jitted plan runs again (random offsets)
+
+    def __repr__(self) -> str:
+        return f"RuntimeScalar({self.value})"

@@ -1,0 +1,43 @@
+"""Code: the text of one generated kernel and everything needed to launch it.
+
+The calling conventions that codegen and runtime share (neither imports the other):
+
+llvm  `void entry(ptr buffers, ptr scalars, ptr scratch, i64 begin, i64 end)`: `buffers` is an array
+      of pointers, slots first, then one per workspace; `scalars` an array of 8-byte cells, each
+      holding an i64 or a double; `scratch` 64-byte aligned memory of the calling worker. The
+      runtime splits tasks 0..tasks-1 into ranges and calls the entry from its workers, in any
+      order; no task waits for another. A task may find out that it is the last one to finish
+      through an atomic counter in a zeroed workspace, which it must leave zero again.
+cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by value)`: slots, then
+      workspaces, then scalars (each as its own C type), launched with `tasks` blocks of `threads`.
+"""
+
+from dataclasses import dataclass
+
+from picograd.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Scratch memory of a launch. `is_zeroed`: zero before the first one, left zero by each."""
+
+    bytes: int
+    is_zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Source text plus launch facts of one kernel."""
+
+    name: str
+    language: str  # "llvm" or "cuda"
+    entry: str
+    source: str
+    tasks: int  # CPU tasks, or CUDA blocks
+    threads: int = 1  # CUDA threads a block
+    shared_bytes: int = 0  # CUDA dynamic shared memory
+    workspaces: tuple[Workspace, ...] = ()
+    scalars: tuple[DType, ...] = ()
+    scratch_bytes: int = 0  # scratch each CPU worker gets
+    flops: int = 0
+    bytes_moved: int = 0

@@ -1,0 +1,131 @@
+"""DType: the element types, PyTorch's promotion, and conversion from Python and NumPy.
+
+bfloat16 has no NumPy type: a buffer of it is viewed as uint16 on the host, and `numpy()` widens to
+float32. Promotion follows PyTorch: a Python scalar only raises the *category* of a tensor
+(bool < int < float), and takes the default dtype of that category when it does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import DTypeError
+
+CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DType:
+    """One element type. Instances are singletons: compare with `is` or `==`."""
+
+    name: str
+    kind: str  # "bool", "uint", "int" or "float"
+    bits: int
+    storage: str  # name of the NumPy dtype that holds the raw bytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Tell whether this is a floating-point type."""
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        """Tell whether this is a signed or unsigned integer type (bool is not)."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def numpy(self) -> "np.dtype[Any]":
+        """NumPy dtype of the values (`float32` for bfloat16, which NumPy lacks)."""
+        return np.dtype("float32" if self.name == "bfloat16" else self.storage)
+
+    def __repr__(self) -> str:
+        return f"picograd.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dtype_named, (self.name,))
+
+
+bool_ = DType("bool", "bool", 8, "bool")
+uint8 = DType("uint8", "uint", 8, "uint8")
+uint16 = DType("uint16", "uint", 16, "uint16")
+uint32 = DType("uint32", "uint", 32, "uint32")
+uint64 = DType("uint64", "uint", 64, "uint64")
+int8 = DType("int8", "int", 8, "int8")
+int16 = DType("int16", "int", 16, "int16")
+int32 = DType("int32", "int", 32, "int32")
+int64 = DType("int64", "int", 64, "int64")
+float16 = DType("float16", "float", 16, "float16")
+bfloat16 = DType("bfloat16", "float", 16, "uint16")
+float32 = DType("float32", "float", 32, "float32")
+float64 = DType("float64", "float", 64, "float64")
+
+ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
+       float16, bfloat16, float32, float64)  # fmt: skip
+BY_NAME = {dtype.name: dtype for dtype in ALL}
+ALIASES = {"half": float16, "float": float32, "double": float64, "int": int32, "long": int64}
+default_float = float32
+
+
+def dtype_named(name: str) -> DType:
+    """Find a dtype by its PyTorch name, such as "float32" or "half"."""
+    found = BY_NAME.get(name) or ALIASES.get(name)
+    if found is None:
+        raise DTypeError("dtype", f"unknown dtype {name!r}", f"use one of {', '.join(BY_NAME)}")
+    return found
+
+
+def to_dtype(value: Any) -> DType:
+    """Turn a DType, name, Python type or NumPy dtype into a DType."""
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        return dtype_named(value)
+    python = {bool: bool_, int: int64, float: default_float}.get(value)
+    if python is not None:
+        return python
+    try:
+        return dtype_named(np.dtype(value).name)
+    except TypeError:
+        raise DTypeError("dtype", f"{value!r} is not a dtype", "pass picograd.float32") from None
+
+
+def category(dtype: DType) -> int:
+    """Rank of the category: bool 0, integer 1, float 2."""
+    return CATEGORIES[dtype.kind]
+
+
+def promote(a: DType, b: DType) -> DType:
+    """Find the dtype of `a op b` for two tensors, equal to PyTorch's `promote_types`."""
+    if a is b:
+        return a
+    if category(a) != category(b):
+        return a if category(a) > category(b) else b
+    if a.is_float:
+        both_half = a.bits == 16 and b.bits == 16
+        return float32 if both_half else max(a, b, key=lambda d: d.bits)
+    if a.kind == b.kind:
+        return max(a, b, key=lambda d: d.bits)
+    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+    if unsigned.bits > 8:  # PyTorch: no promotion between uint16/32/64 and another integer type
+        raise DTypeError("promote", f"no common dtype for {a.name} and {b.name}", "cast one first")
+    return signed if signed.bits > unsigned.bits else int16
+
+
+def scalar_dtype(value: Any, tensor: DType) -> DType:
+    """Find the dtype of `tensor op value` for a Python bool, int or float."""
+    if isinstance(value, bool):
+        return tensor
+    if isinstance(value, int):
+        return tensor if category(tensor) >= 1 else int64
+    return tensor if tensor.is_float else default_float
+
+
+def accumulate_dtype(dtype: DType) -> DType:
+    """Find the dtype sums and contractions accumulate in: float32 for 16-bit floats."""
+    return float32 if dtype.is_float and dtype.bits == 16 else dtype

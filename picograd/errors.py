@@ -1,0 +1,75 @@
+"""Every error picograd raises: user mistakes (one class per built-in class) and our own bugs.
+
+A message has the form `op: problem. Fix: what to do.` so that the reader can mend the program
+without opening picograd. `check` guards invariants of picograd itself and raises `InternalError`.
+"""
+
+from typing import NoReturn
+
+
+class PicogradError(Exception):
+    """This class is the base of every error a user's program can cause."""
+
+    def __init__(self, op: str, problem: str, fix: str = "") -> None:
+        self.op, self.problem, self.fix = op, problem, fix
+        super().__init__(f"{op}: {problem}." + (f" Fix: {fix}." if fix else ""))
+
+
+class ShapeError(PicogradError, ValueError, RuntimeError):
+    """Shapes that do not fit; PyTorch raises RuntimeError, NumPy ValueError: this is both."""
+
+
+class ValueRangeError(PicogradError, ValueError):
+    """An argument outside its allowed values."""
+
+
+class DTypeError(PicogradError, TypeError):
+    """A dtype or Python type the operation does not take."""
+
+
+class AxisError(PicogradError, IndexError):
+    """An axis or index out of range."""
+
+
+class DeviceError(PicogradError, RuntimeError):
+    """A device that is missing, or operands on different devices."""
+
+
+class GradientError(PicogradError, RuntimeError):
+    """A gradient asked for where there is none."""
+
+
+class TraceError(PicogradError, RuntimeError):
+    """A value read while `picograd.jit` traces, or an argument it cannot take."""
+
+
+class OutOfMemoryError(PicogradError, MemoryError, RuntimeError):
+    """A device could not give the memory asked for."""
+
+
+class CompileError(PicogradError, RuntimeError):
+    """A generated kernel did not compile; carries the compiler's log."""
+
+
+class StateError(PicogradError, ValueError, RuntimeError):
+    """A state dict or state file that is damaged or does not fit."""
+
+
+class DataError(PicogradError, RuntimeError, OSError):
+    """A data file that is missing, damaged or cannot be fetched."""
+
+
+class InternalError(Exception):
+    """A bug of picograd's own: an invariant of an IR or of a stage does not hold."""
+
+
+def check(condition: object, problem: str, ir: object = None) -> None:
+    """Raise InternalError with the printed IR when an invariant of ours does not hold."""
+    if not condition:
+        internal(problem, ir)
+
+
+def internal(problem: str, ir: object = None) -> NoReturn:
+    """Raise InternalError: `problem`, then the IR it was found in."""
+    where = f"\n{ir}" if ir is not None else ""
+    raise InternalError(f"{problem}. This is a bug in picograd: please report it.{where}")

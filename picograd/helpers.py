@@ -1,0 +1,37 @@
+"""Pure functions used by three rooms or more. Capped at 150 lines."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def product(sizes: Iterable[int]) -> int:
+    """Multiply sizes; 1 for none."""
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def dedup(items: Iterable[Item]) -> list[Item]:
+    """List the distinct items in order of first appearance."""
+    return list(dict.fromkeys(items))
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Divide rounding up."""
+    return -(-a // b)
+
+
+def round_up(a: int, multiple: int) -> int:
+    """Round up to the next multiple."""
+    return ceil_div(a, multiple) * multiple
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a row-major array of this shape."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)

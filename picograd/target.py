@@ -1,0 +1,29 @@
+"""Target: the facts about a machine that code generation may use."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What kernels are generated for; part of every cache key.
+
+    `threads` is the number of CPU workers (1 on CUDA, where the grid is the parallelism).
+    `vector_bytes` is the widest load: 64 for AVX-512, 16 on CUDA. `features` separates machines
+    whose generated code may differ (CPU feature string, or the compute capability).
+    """
+
+    language: str  # "llvm" or "cuda"
+    arch: str  # "znver4", "sm_90a"
+    vector_bytes: int
+    threads: int = 1
+    registers: int = 32  # vector registers (CPU)
+    shared_bytes: int = 0  # shared memory a block may use (CUDA)
+    multiprocessors: int = 1
+    tensor_cores: bool = False
+    features: str = ""
+
+
+def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:
+    """Describe an NVIDIA GPU; the defaults are those of an H100 or H200 (CUDA C guide, table 27)."""
+    capability = int("".join(c for c in arch if c.isdigit()))
+    return Target("cuda", arch, 16, 1, 0, shared_bytes, multiprocessors, capability >= 80)
