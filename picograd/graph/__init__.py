@@ -1,0 +1,1 @@
+"""Graph IR: what to compute. Nodes, the op table, gradients, and the NumPy interpreter."""

@@ -1,0 +1,518 @@
+"""Constructors of checked nodes: everything recorded on behalf of a user passes here.
+
+Each function checks dtypes, shapes and devices and raises ShapeError, AxisError, DTypeError,
+ValueRangeError or DeviceError at the user's line, under the name of the op the user called (`op`
+or `name` where the caller may know a better one); then it calls the method of Node that builds.
+Broadcasting and promotion are the caller's: elementwise inputs have one shape and one dtype.
+Composites are built in graph/build_composite.py.
+"""
+
+from collections.abc import Sequence
+
+from picograd.buffer import RuntimeScalar, Storage
+from picograd.dtype import DType, bool_, float32, int64, uint32
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.build_composite import (
+    argmax,
+    argmin,
+    batch_norm,
+    batch_stats,
+    cross_entropy,
+    gelu,
+    layer_norm,
+    log_softmax,
+    logsumexp,
+    max_pool,
+    mean,
+    relu,
+    sigmoid,
+    silu,
+    softmax,
+    var,
+)
+from picograd.graph.check_inputs import check_device, check_dtype, check_same
+from picograd.graph.node import Node, Number, constant
+from picograd.graph.ops import OPS
+from picograd.graph.shape import (
+    ConvSpec,
+    Shape,
+    Window,
+    broadcast_shapes,
+    check_expand,
+    conv_sizes,
+    infer_reshape,
+    normalise_axes,
+    normalise_axis,
+    normalise_permutation,
+    span,
+    window_count,
+)
+
+__all__ = [
+    "argmax", "argmin", "assign", "batch_norm", "batch_stats", "binary", "bitcast", "broadcast",
+    "buffer", "cast", "const", "contiguous", "contract", "conv", "copy", "cross_entropy",
+    "detach", "elementwise", "expand", "flip", "fold", "gather", "gelu", "iota", "layer_norm",
+    "log_softmax", "logsumexp", "matmul", "max_pool", "mean", "pad", "permute", "random_bits",
+    "reduce", "relu", "reshape", "scalar", "scatter", "sigmoid", "silu", "slice_", "softmax",
+    "unary", "var", "where", "window",
+]  # fmt: skip
+
+MONOIDS = ("sum", "prod", "max", "min")
+
+# leaves
+
+
+def buffer(storage: Storage, shape: Shape) -> Node:
+    """Name the current contents of a storage, row-major."""
+    held = storage.buffer
+    if held is None:
+        raise ValueRangeError(
+            "buffer", "the storage has no buffer", "realize it first"
+        )
+    return Node("buffer", (), storage, tuple(shape), held.dtype, held.device)
+
+
+def const(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
+    """Fill a shape with one value."""
+    if dtype.is_integer and not isinstance(value, bool):
+        signed = dtype.kind == "int"
+        low = -(1 << (dtype.bits - 1)) if signed else 0
+        if value != value or not low <= value < low + (1 << dtype.bits):
+            raise ValueRangeError(
+                "full",
+                f"{value} does not fit in {dtype.name}",
+                "use a wider dtype",
+            )
+    return constant(value, tuple(shape), dtype, device)
+
+
+def iota(shape: Shape, axis: int, device: str, dtype: DType = int64) -> Node:
+    """Number the positions along an axis: int64 or int32."""
+    axis = normalise_axis(axis, len(shape), "arange")
+    return Node("iota", (), axis, tuple(shape), dtype, device)
+
+
+def scalar(value: RuntimeScalar, device: str, dtype: DType = float32) -> Node:
+    """Read a number that may change from run to run without a new plan; shape ()."""
+    return Node("scalar", (), value, (), dtype, device)
+
+
+def random_bits(offset: Node, seed: int, shape: Shape) -> Node:
+    """Draw uint32 bits: threefry2x32 with key `seed` at counters `offset` + flat index."""
+    if offset.shape != () or not offset.dtype.is_integer:
+        raise ShapeError(
+            "random_bits",
+            "the offset is not an integer scalar",
+            "pass a scalar node",
+        )
+    return Node(
+        "random_bits", (offset,), seed, tuple(shape), uint32, offset.device
+    )
+
+
+# elementwise
+
+
+def unary(op: str, node: Node, name: str | None = None) -> Node:
+    """Apply an elementwise op with one input (not cast: see `cast`)."""
+    rule = OPS[op].dtype_rule
+    if node.dtype.kind not in rule.kinds:
+        check_dtype(name or op, rule, (node,))
+    return node.unary(op)
+
+
+def binary(op: str, a: Node, b: Node, name: str | None = None) -> Node:
+    """Apply an elementwise op to two nodes of one shape, dtype and device."""
+    rule = OPS[op].dtype_rule
+    if a.dtype is not b.dtype or a.dtype.kind not in rule.kinds:
+        check_dtype(name or op, rule, (a, b))
+    if a.shape != b.shape or a.device != b.device:
+        check_same(name or op, (a, b))
+    return a.binary(op, b)
+
+
+def where(condition: Node, a: Node, b: Node) -> Node:
+    """Choose `a` where the condition holds, else `b`; one shape, `a` and `b` of one dtype."""
+    if condition.dtype is not bool_:
+        raise DTypeError(
+            "where",
+            f"the condition is {condition.dtype.name}",
+            "compare it first",
+        )
+    check_dtype("where", OPS["where"].dtype_rule, (a, b))
+    check_same("where", (condition, a, b))
+    return condition.where(a, b)
+
+
+def elementwise(op: str, *inputs: Node, name: str | None = None) -> Node:
+    """Apply any elementwise row of the op table that has no argument."""
+    if len(inputs) == 1:
+        return unary(op, inputs[0], name)
+    if len(inputs) == 2:
+        return binary(op, inputs[0], inputs[1], name)
+    return where(*inputs)
+
+
+def cast(node: Node, dtype: DType) -> Node:
+    """Convert the elements to another dtype."""
+    return node.cast(dtype)
+
+
+def bitcast(node: Node, dtype: DType) -> Node:
+    """Read the same bits as another dtype of the same width."""
+    if dtype.bits != node.dtype.bits or bool_ in (dtype, node.dtype):
+        raise DTypeError(
+            "bitcast",
+            f"{node.dtype.name} and {dtype.name} differ in width or are bool",
+            "use dtypes of one width",
+        )
+    if dtype is node.dtype:
+        return node
+    return Node("bitcast", (node,), dtype, node.shape, dtype, node.device)
+
+
+# views
+
+
+def reshape(node: Node, shape: Sequence[int], name: str = "reshape") -> Node:
+    """Read the elements in row-major order as another shape; one size may be -1."""
+    return node.reshape(infer_reshape(node.shape, shape, name))
+
+
+def permute(node: Node, axes: Sequence[int], name: str = "permute") -> Node:
+    """Reorder the axes."""
+    return node.permute(normalise_permutation(axes, node.rank, name))
+
+
+def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
+    """Repeat axes of size 1; -1 keeps a size; new axes may be added on the left."""
+    added = len(shape) - node.rank
+    sizes = (1,) * added + node.shape
+    wanted = tuple(
+        size if want == -1 else want
+        for want, size in zip(shape, sizes[-len(shape) :])
+    )
+    check_expand(sizes if added >= 0 else node.shape, wanted, name)
+    return node.broadcast_to(wanted)
+
+
+def broadcast(*nodes: Node, name: str = "broadcast") -> tuple[Node, ...]:
+    """Give all nodes their common shape."""
+    shape = broadcast_shapes(*(node.shape for node in nodes), op=name)
+    return tuple(node.broadcast_to(shape) for node in nodes)
+
+
+def slice_(
+    node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slice"
+) -> Node:
+    """Take `range(start, stop, step)` of each axis; normalised, step >= 1."""
+    if len(ranges) != node.rank:
+        raise ShapeError(
+            name,
+            f"{len(ranges)} ranges for shape {node.shape}",
+            "one range an axis",
+        )
+    for (start, stop, step), size in zip(ranges, node.shape):
+        if not (0 <= start <= size and 0 <= stop <= size and step >= 1):
+            raise ValueRangeError(
+                name,
+                f"range {start}:{stop}:{step} does not fit size {size}",
+                "normalise it first",
+            )
+    return node.slice(
+        tuple((start, max(start, stop), step) for start, stop, step in ranges)
+    )
+
+
+def flip(node: Node, axes: int | Sequence[int], name: str = "flip") -> Node:
+    """Reverse the order along some axes."""
+    return node.flip(normalise_axes(axes, node.rank, name))
+
+
+def pad(
+    node: Node,
+    pads: Sequence[tuple[int, int]],
+    fill: Number = 0,
+    name: str = "pad",
+) -> Node:
+    """Add `lo` and `hi` elements around each axis; negative ones cut elements off."""
+    if len(pads) != node.rank:
+        raise ShapeError(
+            name,
+            f"{len(pads)} pads for shape {node.shape}",
+            "give (lo, hi) an axis",
+        )
+    ranges = []
+    for (lo, hi), size in zip(pads, node.shape):
+        if lo + hi + size < 0:
+            raise ShapeError(
+                name,
+                f"padding {(lo, hi)} cuts more than size {size}",
+                "cut less",
+            )
+        ranges.append((min(max(-lo, 0), size), max(min(size + hi, size), 0), 1))
+    cut = slice_(node, ranges, name)
+    return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads), fill)
+
+
+def check_windows(node: Node, windows: Window, name: str) -> None:
+    """Raise unless every window has positive sizes and fits its axis."""
+    for axis, kernel, stride, dilation in windows:
+        if min(kernel, stride, dilation) < 1:
+            raise ValueRangeError(
+                name,
+                f"kernel {kernel}, stride {stride}, dilation {dilation}",
+                "use sizes >= 1",
+            )
+        if window_count(node.shape[axis], kernel, stride, dilation) < 1:
+            raise ShapeError(
+                name,
+                f"a kernel spanning {span(kernel, dilation)} does not fit size {node.shape[axis]}",
+                "pad the input or use a smaller kernel",
+            )
+
+
+def window(node: Node, windows: Window, name: str = "window") -> Node:
+    """Gather sliding windows ((axis, kernel, stride, dilation), ...); kernel axes go last."""
+    check_windows(node, windows, name)
+    return node.window(tuple(windows))
+
+
+def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
+    """Sum windows back to axes of `sizes`: the adjoint of `window`."""
+    kernels = node.shape[node.rank - len(windows) :]
+    for (axis, kernel, stride, dilation), size, found in zip(
+        windows, sizes, kernels
+    ):
+        count = window_count(size, kernel, stride, dilation)
+        if found != kernel or node.shape[axis] != count:
+            raise ShapeError(
+                name,
+                f"{node.shape[axis]} windows of {found} do not tile size {size} in windows of "
+                f"{kernel}",
+                "give the arguments of the window",
+            )
+    return node.fold(tuple(windows), tuple(sizes))
+
+
+# reductions, contractions, indexing
+
+
+def reduce(
+    monoid: str,
+    node: Node,
+    axes: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    name: str | None = None,
+) -> Node:
+    """Reduce axes (None: all) with "sum", "prod", "max" or "min"."""
+    name = name or monoid
+    if monoid not in MONOIDS:
+        raise ValueRangeError(
+            "reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}"
+        )
+    if monoid in ("sum", "prod") and node.dtype is bool_:
+        raise DTypeError(
+            name,
+            "takes an integer or float dtype, not bool",
+            "cast to int64 first",
+        )
+    axes = normalise_axes(axes, node.rank, name)
+    if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
+        raise ShapeError(
+            name,
+            f"an empty axis of {node.shape} has no {monoid}",
+            "reduce axes of size >= 1",
+        )
+    return node.reduce(monoid, axes, keepdim)
+
+
+def contract(
+    a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "contract"
+) -> Node:
+    """Multiply and sum out the labels that are not in `labels[2]` (einsum with two operands)."""
+    check_dtype(name, OPS["contract"].dtype_rule, (a, b))
+    check_device(name, (a, b))
+    sizes: dict[int, int] = {}
+    for node, names in zip((a, b), labels):
+        if len(names) != node.rank or len(set(names)) != len(names):
+            raise ShapeError(
+                name,
+                f"labels {names} do not name {node.shape}",
+                "one label an axis",
+            )
+        for label, size in zip(names, node.shape):
+            if sizes.setdefault(label, size) != size:
+                raise ShapeError(
+                    name,
+                    f"inner sizes differ: {a.shape} @ {b.shape}",
+                    "make them equal, or transpose one with .T",
+                )
+    if len(set(labels[2])) != len(labels[2]) or not sizes.keys() >= set(
+        labels[2]
+    ):
+        raise ShapeError(
+            name,
+            f"output labels {labels[2]} are not input labels",
+            "list each once",
+        )
+    return a.contract(b, labels)
+
+
+def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
+    """Multiply (*B, M, K) @ (*B, K, N); 1-D operands as in NumPy; batch sizes broadcast."""
+    if not a.rank or not b.rank:
+        raise ShapeError(
+            name, f"a scalar has no inner axis: {a.shape} @ {b.shape}", "use *"
+        )
+    inner = b.shape[-2] if b.rank > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        fix = "make them equal"
+        if b.rank > 1 and a.shape[-1] == b.shape[-1]:
+            fix = "transpose the second operand with .T"
+        raise ShapeError(
+            name, f"inner sizes differ: {a.shape} @ {b.shape}", fix
+        )
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], op=name)
+    names = tuple(range(len(batch)))
+    row, column, shared = len(batch), len(batch) + 1, (len(batch) + 2,)
+    rows, columns = (
+        ((row,) if a.rank > 1 else ()),
+        ((column,) if b.rank > 1 else ()),
+    )
+    left, left_names = squeezed_batch(a, names, len(rows) + 1)
+    right, right_names = squeezed_batch(b, names, len(columns) + 1)
+    present = {*left_names, *right_names}
+    kept = tuple(label for label in names if label in present)
+    labels = (
+        left_names + rows + shared,
+        right_names + shared + columns,
+        kept + rows + columns,
+    )
+    result = contract(left, right, labels, name)
+    return result.reshape(batch + result.shape[len(kept) :])
+
+
+def squeezed_batch(node: Node, names: Shape, kept: int) -> tuple[Node, Shape]:
+    """Drop batch axes of size 1, which broadcast by absence; also give the labels left."""
+    batch = node.shape[: node.rank - kept]
+    named = list(zip(names[len(names) - len(batch) :], batch))
+    sizes = tuple(size for _, size in named if size != 1)
+    labels = tuple(label for label, size in named if size != 1)
+    return node.reshape(sizes + node.shape[node.rank - kept :]), labels
+
+
+def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
+    """Correlate x (N, G, C, *S) with weight (G, O, C, *K) -> (N, G, O, *S')."""
+    check_dtype(name, OPS["conv"].dtype_rule, (x, weight))
+    check_device(name, (x, weight))
+    if x.rank != weight.rank or x.rank < 3 or x.rank - 3 != len(spec.stride):
+        raise ShapeError(
+            name,
+            f"ranks of {x.shape} and {weight.shape} differ",
+            "match the axes",
+        )
+    if (x.shape[1], x.shape[2]) != (weight.shape[0], weight.shape[2]):
+        raise ShapeError(
+            name,
+            f"input channels differ: input {x.shape}, weight {weight.shape}",
+            "make groups x channels equal",
+        )
+    if any(
+        size < 1 for size in conv_sizes(x.shape[3:], weight.shape[3:], spec)
+    ):
+        raise ShapeError(
+            name,
+            f"kernel {weight.shape[3:]} does not fit input {x.shape[3:]} padded by {spec.padding}",
+            "pad the input or use a smaller kernel",
+        )
+    return x.conv(weight, spec)
+
+
+def check_indices(
+    node: Node, indices: Sequence[Node], axes: Shape, name: str
+) -> None:
+    """Raise unless the indices are integers of one shape, one for each axis."""
+    if len(indices) != len(axes) or not axes or list(axes) != sorted(set(axes)):
+        raise ShapeError(
+            name,
+            f"{len(indices)} indices for axes {axes}",
+            "one index a sorted axis",
+        )
+    for index in indices:
+        if not index.dtype.is_integer:
+            raise DTypeError(
+                name, f"the index is {index.dtype.name}", "cast it to int64"
+            )
+    check_same(name, indices)
+    check_device(name, (node, *indices))
+
+
+def gather(
+    node: Node, indices: Sequence[Node], axes: Shape, name: str = "gather"
+) -> Node:
+    """Read node[index0, index1, ...] along sorted `axes`; the index shape leads the result."""
+    check_indices(node, indices, axes, name)
+    return node.gather(tuple(indices), tuple(axes))
+
+
+def scatter(
+    base: Node,
+    values: Node,
+    indices: Sequence[Node],
+    axes: Shape,
+    monoid: str | None = None,
+    name: str = "scatter",
+) -> Node:
+    """Copy `base` with out[index] monoid= values; None overwrites, the last one wins."""
+    check_indices(base, indices, axes, name)
+    check_dtype(name, OPS["scatter"].dtype_rule, (base, values))
+    wanted = base.gather(tuple(indices), tuple(axes)).shape
+    if values.shape != wanted:
+        raise ShapeError(
+            name,
+            f"values {values.shape} where {wanted} fits",
+            "broadcast them first",
+        )
+    return base.scatter(values, tuple(indices), tuple(axes), monoid)
+
+
+# effects
+
+
+def copy(node: Node, device: str) -> Node:
+    """Move to another device."""
+    return node.copy(device)
+
+
+def contiguous(node: Node) -> Node:
+    """Ask for a row-major buffer of its own."""
+    return node if node.op == "contiguous" else effect("contiguous", node)
+
+
+def detach(node: Node) -> Node:
+    """Stop gradients."""
+    return effect("detach", node)
+
+
+def effect(op: str, node: Node) -> Node:
+    """Wrap a node in an op that keeps its value."""
+    return Node(op, (node,), None, node.shape, node.dtype, node.device)
+
+
+def assign(target: Node, value: Node) -> Node:
+    """Write `value` in place over the storage of `target`; the node is the next version."""
+    if target.op not in ("buffer", "assign") and target.realized is None:
+        raise ValueRangeError(
+            "assign", f"the target is a {target.op}", "realize it first"
+        )
+    check_dtype("assign", OPS["assign"].dtype_rule, (target, value))
+    check_same("assign", (target, value))
+    return Node(
+        "assign",
+        (target, value),
+        None,
+        target.shape,
+        target.dtype,
+        target.device,
+    )

@@ -1,0 +1,330 @@
+"""Constructors of checked composite nodes. 16-bit floats are computed in float32, rounded once."""
+
+import math
+from collections.abc import Sequence
+
+from picograd.dtype import int64
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.check_inputs import check_device, check_dtype
+from picograd.graph.composites import COMPOSITES, widen
+from picograd.graph.node import Node, Number
+from picograd.graph.norms import batch_axes, count_of, mean_of
+from picograd.graph.row import FLOAT
+from picograd.graph.shape import (
+    Window,
+    normalise_axes,
+    normalise_axis,
+    reduce_shape,
+    window_count,
+)
+
+
+def activation(op: str, node: Node, arg: object = None) -> Node:
+    """Apply an elementwise composite."""
+    check_dtype(op, COMPOSITES[op].dtype_rule, (node,))
+    return node.accumulated().composite(op, arg).cast(node.dtype)
+
+
+def relu(node: Node) -> Node:
+    """Zero the negative elements."""
+    check_dtype("relu", COMPOSITES["relu"].dtype_rule, (node,))
+    return node.composite("relu")
+
+
+def sigmoid(node: Node) -> Node:
+    """1 / (1 + exp(-x))."""
+    return activation("sigmoid", node)
+
+
+def silu(node: Node) -> Node:
+    """x sigmoid(x)."""
+    return activation("silu", node)
+
+
+def gelu(node: Node, approximate: str = "none") -> Node:
+    """x P(x) with the normal distribution P; "tanh" for its usual approximation."""
+    if approximate not in ("none", "tanh"):
+        raise ValueRangeError(
+            "gelu", f"approximate is {approximate!r}", 'use "none" or "tanh"'
+        )
+    return activation("gelu", node, approximate)
+
+
+def along_axis(op: str, node: Node, axis: int) -> Node:
+    """Apply a composite that works along one axis and keeps the shape."""
+    check_dtype(op, FLOAT, (node,))
+    axis = normalise_axis(axis, node.rank, op)
+    if node.size == 0:
+        return node
+    if node.rank == 0:
+        return along_axis(op, node.reshape((1,)), 0).reshape(())
+    return node.accumulated().composite(op, axis).cast(node.dtype)
+
+
+def softmax(node: Node, axis: int) -> Node:
+    """exp(x) / sum(exp(x)) along an axis."""
+    return along_axis("softmax", node, axis)
+
+
+def log_softmax(node: Node, axis: int) -> Node:
+    """Logarithm of softmax."""
+    return along_axis("log_softmax", node, axis)
+
+
+def drop_axis(op: str, node: Node, axis: int) -> Node:
+    """Apply a composite that reduces one axis."""
+    shape = reduce_shape(node.shape, (axis,))
+    dtype = int64 if op in ("argmax", "argmin") else node.dtype
+    return Node(op, (node,), axis, shape, dtype, node.device)
+
+
+def logsumexp(
+    node: Node, axis: int | Sequence[int], keepdim: bool = False
+) -> Node:
+    """log(sum(exp(x))) along axes."""
+    check_dtype("logsumexp", FLOAT, (node,))
+    axes = normalise_axes(axis, node.rank, "logsumexp")
+    wide = node.accumulated()
+    for at in reversed(
+        axes
+    ):  # logsumexp of logsumexp is logsumexp over both axes
+        if wide.shape[at]:
+            wide = drop_axis("logsumexp", wide, at)
+        else:
+            wide = wide.reduce("sum", (at,)).unary("log")  # log(0) = -inf
+    return kept(wide.cast(node.dtype), node, axes, keepdim)
+
+
+def kept(
+    result: Node, node: Node, axes: tuple[int, ...], keepdim: bool
+) -> Node:
+    """Give reduced axes size 1 if `keepdim`."""
+    return (
+        result.reshape(reduce_shape(node.shape, axes, True))
+        if keepdim
+        else result
+    )
+
+
+def argument(op: str, node: Node, axis: int, keepdim: bool) -> Node:
+    """Build argmax or argmin."""
+    axis = normalise_axis(axis, node.rank, op)
+    if node.rank == 0:
+        return Node("const", (), 0, (), int64, node.device)
+    if node.shape[axis] == 0:
+        raise ShapeError(
+            op,
+            f"axis {axis} of {node.shape} is empty",
+            "reduce an axis of size >= 1",
+        )
+    return kept(drop_axis(op, node, axis), node, (axis,), keepdim)
+
+
+def argmax(node: Node, axis: int, keepdim: bool = False) -> Node:
+    """First position of the maximum along an axis, int64; a NaN counts as the maximum."""
+    return argument("argmax", node, axis, keepdim)
+
+
+def argmin(node: Node, axis: int, keepdim: bool = False) -> Node:
+    """First position of the minimum along an axis, int64; a NaN counts as the minimum."""
+    return argument("argmin", node, axis, keepdim)
+
+
+def mean(
+    node: Node, axes: int | Sequence[int] | None = None, keepdim: bool = False
+) -> Node:
+    """Mean over axes (None: all); NaN over none."""
+    check_dtype("mean", FLOAT, (node,))
+    axes = normalise_axes(axes, node.rank, "mean")
+    return kept(
+        mean_of(node.accumulated(), axes).cast(node.dtype), node, axes, keepdim
+    )
+
+
+def var(
+    node: Node,
+    axes: int | Sequence[int] | None = None,
+    correction: Number = 1,
+    keepdim: bool = False,
+) -> Node:
+    """Variance over axes, divided by n - correction; two passes."""
+    check_dtype("var", FLOAT, (node,))
+    axes = normalise_axes(axes, node.rank, "var")
+    wide, shape = node.accumulated(), reduce_shape(node.shape, axes)
+    result = Node(
+        "var", (wide,), (axes, correction), shape, wide.dtype, node.device
+    )
+    return kept(result.cast(node.dtype), node, axes, keepdim)
+
+
+def layer_norm(
+    x: Node,
+    axes: int,
+    weight: Node | None = None,
+    bias: Node | None = None,
+    eps: float = 1e-5,
+) -> Node:
+    """Standardise over the last `axes` axes, then weight and bias of those axes' shape."""
+    check_dtype("layer_norm", FLOAT, (x,))
+    if not 0 < axes <= x.rank:
+        raise ShapeError(
+            "layer_norm",
+            f"{axes} axes of shape {x.shape}",
+            "normalise fewer axes",
+        )
+    last = tuple(range(x.rank - axes, x.rank))
+    wide = x.accumulated()
+    average = mean_of(wide, last)
+    away = wide - widen(average, x.shape, last)
+    spread = mean_of(away * away, last)
+    y = wide.composite(
+        "layer_norm", last, average, (spread + eps).unary("rsqrt")
+    )
+    for name, node in (("weight", weight), ("bias", bias)):
+        if node is None:
+            continue
+        check_device("layer_norm", (x, node))
+        if node.shape != x.shape[x.rank - axes :]:
+            raise ShapeError(
+                "layer_norm",
+                f"{name} {node.shape} for input {x.shape}",
+                "match the last axes",
+            )
+        full = node.cast(wide.dtype).broadcast_to(x.shape)
+        y = y * full if name == "weight" else y + full
+    return y.cast(x.dtype)
+
+
+def batch_stats(x: Node) -> tuple[Node, Node]:
+    """Mean and biased variance of each channel of (N, C, *S), in float32 or wider.
+
+    One pass over x: both sums are of distances from the channel's first element, which keeps
+    m2 - m1 m1 from cancelling when the mean is large.
+    """
+    check_dtype("batch_norm", FLOAT, (x,))
+    if x.rank < 2:
+        raise ShapeError(
+            "batch_norm",
+            f"shape {x.shape} has no channel axis",
+            "use (N, C, ...)",
+        )
+    axes = batch_axes(x)
+    if count_of(x, axes) == 0:
+        raise ShapeError(
+            "batch_norm",
+            f"no values per channel in {x.shape}",
+            "use a larger batch",
+        )
+    wide = x.accumulated()
+    shift = wide.slice(
+        tuple((0, n if axis == 1 else 1, 1) for axis, n in enumerate(x.shape))
+    )
+    away = wide - shift.expand(x.shape)
+    first, second = mean_of(away, axes), mean_of(away * away, axes)
+    variance = (second - first * first).binary("maximum", 0)
+    return shift.reshape((x.shape[1],)) + first, variance
+
+
+def batch_norm(
+    x: Node,
+    weight: Node,
+    bias: Node,
+    eps: float = 1e-5,
+    stats: tuple[Node, Node] | None = None,
+) -> Node:
+    """Standardise each channel of (N, C, *S) by its own statistics; weight and bias are (C,).
+
+    Pass `stats = batch_stats(x)` to share them with running averages. The gradient takes them as
+    functions of x, so other statistics (evaluation) need plain arithmetic instead.
+    """
+    check_device("batch_norm", (x, weight, bias))
+    average, spread = stats or batch_stats(x)
+    if weight.shape != average.shape or bias.shape != average.shape:
+        raise ShapeError(
+            "batch_norm",
+            f"weight {weight.shape} for input {x.shape}",
+            "one weight a channel",
+        )
+    wide = x.accumulated()
+    scale = (spread + eps).unary("rsqrt")
+    affine = weight.cast(wide.dtype), bias.cast(wide.dtype)
+    return wide.composite("batch_norm", None, *affine, average, scale).cast(
+        x.dtype
+    )
+
+
+def cross_entropy(
+    logits: Node,
+    target: Node,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    ignore_index: int | None = None,
+) -> Node:
+    """-log softmax(logits)[target]; logits (N, C, *S) with target (N, *S), or (C,) with ()."""
+    check_dtype("cross_entropy", FLOAT, (logits,))
+    check_device("cross_entropy", (logits, target))
+    axis = 1 if logits.rank > 1 else 0
+    if logits.rank < 1 or target.shape != reduce_shape(logits.shape, (axis,)):
+        raise ShapeError(
+            "cross_entropy",
+            f"target {target.shape} for logits {logits.shape}",
+            "give one class number a sample",
+        )
+    if not target.dtype.is_integer:
+        raise DTypeError(
+            "cross_entropy",
+            f"target is {target.dtype.name}",
+            "cast it to int64",
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueRangeError(
+            "cross_entropy", f"reduction {reduction!r}", 'use "mean"'
+        )
+    wide = logits.accumulated()
+    ignored = (
+        None if ignore_index is None else target.binary("equal", ignore_index)
+    )
+    if ignored is not None:
+        target = ignored.where(0, target)
+    arg = (axis, label_smoothing)
+    inputs = wide, target, drop_axis("logsumexp", wide, axis)
+    loss = Node(
+        "cross_entropy", inputs, arg, target.shape, wide.dtype, logits.device
+    )
+    return reduce_loss(loss, ignored, reduction).cast(logits.dtype)
+
+
+def reduce_loss(loss: Node, ignored: Node | None, reduction: str) -> Node:
+    """Sum or average the samples that are not ignored."""
+    if ignored is not None:
+        loss = ignored.where(0, loss)
+    if reduction == "none":
+        return loss
+    axes = tuple(range(loss.rank))
+    total = loss.reduce("sum", axes)
+    if reduction == "sum":
+        return total
+    if ignored is None:
+        return total / max(loss.size, 1) if loss.size else total * math.nan
+    return total / ignored.unary("logical_not").cast(loss.dtype).reduce(
+        "sum", axes
+    )
+
+
+def max_pool(x: Node, windows: Window, name: str = "max_pool") -> Node:
+    """Maximum over sliding windows ((axis, kernel, stride, dilation), ...).
+
+    Pad x with its lowest value first (-inf for floats). The gradient goes to the first maximum.
+    """
+    shape = list(x.shape)
+    for axis, kernel, stride, dilation in windows:
+        shape[axis] = window_count(x.shape[axis], kernel, stride, dilation)
+        if shape[axis] < 1:
+            raise ShapeError(
+                name,
+                f"a kernel of {kernel} does not fit size {x.shape[axis]}",
+                "pad the input",
+            )
+    return Node(
+        "max_pool", (x,), tuple(windows), tuple(shape), x.dtype, x.device
+    )

@@ -1,0 +1,275 @@
+"""Composite rows: ops that expand into primitives but have a VJP derived by hand.
+
+Expansion happens before scheduling, so fusion sees primitives only. Composites of float inputs
+work in float32 or float64: graph/build_composite.py casts 16-bit floats around them, so that a
+softmax rounds once.
+"""
+
+import math
+from typing import Any
+
+from picograd.dtype import int32, int64
+from picograd.graph.node import Node
+from picograd.graph.row import ANY, FLOAT, NUMBER, DTypeRule, Op, table
+
+Gradients = tuple[Node | None, ...]
+ROOT_HALF = math.sqrt(0.5)
+ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
+GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
+
+
+def composite(
+    name: str,
+    arity: int,
+    expand: Any,
+    vjp: Any = None,
+    rule: DTypeRule = FLOAT,
+) -> Op:
+    """Make the row of a composite."""
+    return Op(name, "composite", arity, rule, None, vjp, expand)
+
+
+def sum_along(x: Node, axis: int) -> Node:
+    """Sum one axis and repeat the result along it."""
+    return x.reduce("sum", (axis,), keepdim=True).expand(x.shape)
+
+
+def widen(
+    x: Node, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> Node:
+    """Repeat a reduced value along the axes that were reduced."""
+    kept = tuple(
+        1 if axis in axes else size for axis, size in enumerate(shape)
+    )
+    return x.reshape(kept).expand(shape)
+
+
+# activations
+
+
+def expand_sigmoid(node: Node) -> Node:
+    """1 / (1 + exp(-x)): exp may overflow to infinity, whose reciprocal is the right 0."""
+    return (1.0 + (-node.inputs[0]).unary("exp")).unary("reciprocal")
+
+
+def expand_silu(node: Node) -> Node:
+    """x sigmoid(x)."""
+    x = node.inputs[0]
+    return x * x.composite("sigmoid")
+
+
+def silu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """s (1 + x (1 - s)) with s = sigmoid(x)."""
+    s = x.composite("sigmoid")
+    return (gradient * (s * (1.0 + x * (1.0 - s))),)
+
+
+def normal_distribution(x: Node) -> Node:
+    """Probability that a standard normal number is below x."""
+    return (1.0 + (x * ROOT_HALF).unary("erf")) * 0.5
+
+
+def gelu_tanh(x: Node) -> Node:
+    """The tanh inside the approximation of gelu."""
+    return ((x + x * x * x * GELU_CUBIC) * ROOT_TWO_OVER_PI).unary(
+        "tanh"
+    )
+
+
+def expand_gelu(node: Node) -> Node:
+    """x P(x), with the normal distribution P or its approximation 0.5 (1 + tanh(...))."""
+    x = node.inputs[0]
+    if node.arg == "tanh":
+        return x * ((1.0 + gelu_tanh(x)) * 0.5)
+    return x * normal_distribution(x)
+
+
+def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """P(x) + x P'(x)."""
+    if output.arg == "tanh":
+        t = gelu_tanh(x)
+        inner = (1.0 + x * x * (3 * GELU_CUBIC)) * ROOT_TWO_OVER_PI
+        slope = (1.0 + t) * 0.5 + x * (1.0 - t * t) * inner * 0.5
+    else:
+        density = (x * x * -0.5).unary("exp") * (
+            1 / math.sqrt(2 * math.pi)
+        )
+        slope = normal_distribution(x) + x * density
+    return (gradient * slope,)
+
+
+def relu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """Pass where the output is positive; 0 at 0, as PyTorch."""
+    return (
+        output.const_like(0).binary("less", output).where(gradient, 0),
+    )
+
+
+# softmax and friends
+
+
+def shifted(x: Node, axis: int) -> Node:
+    """Subtract the maximum, so that exp cannot overflow."""
+    return x - x.reduce("max", (axis,), keepdim=True).expand(x.shape)
+
+
+def expand_softmax(node: Node) -> Node:
+    """exp(x - max) / sum(exp(x - max))."""
+    e = shifted(node.inputs[0], node.arg).unary("exp")
+    return e / sum_along(e, node.arg)
+
+
+def softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """y (g - sum(g y))."""
+    return (
+        output * (gradient - sum_along(gradient * output, output.arg)),
+    )
+
+
+def expand_log_softmax(node: Node) -> Node:
+    """(x - max) - log(sum(exp(x - max)))."""
+    axis, away = node.arg, shifted(node.inputs[0], node.arg)
+    total = away.unary("exp").reduce("sum", (axis,), keepdim=True)
+    return away - total.unary("log").expand(away.shape)
+
+
+def log_softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """g - exp(y) sum(g)."""
+    return (
+        gradient
+        - output.unary("exp") * sum_along(gradient, output.arg),
+    )
+
+
+def expand_logsumexp(node: Node) -> Node:
+    """max + log(sum(exp(x - max))); an infinite maximum is not subtracted: inf - inf is NaN."""
+    x, axis = node.inputs[0], node.arg
+    top = x.reduce("max", (axis,))
+    finite = top.unary("abs").binary("equal", math.inf).where(0, top)
+    away = x - widen(finite, x.shape, (axis,))
+    return (
+        away.unary("exp").reduce("sum", (axis,)).unary("log") + finite
+    )
+
+
+def logsumexp_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """g softmax(x), read off the output."""
+    axes = (output.arg,)
+    share = (x - widen(output, x.shape, axes)).unary("exp")
+    return (widen(gradient, x.shape, axes) * share,)
+
+
+# losses
+
+
+def expand_cross_entropy(node: Node) -> Node:
+    """logsumexp(x) - x[target], with smoothing s: logsumexp - (1 - s) x[target] - s mean(x).
+
+    The logsumexp is an input, so that the backward pass reads it again instead of reducing.
+    """
+    (x, target, total), (axis, smoothing) = node.inputs, node.arg
+    indices = tuple(
+        target if at == axis else target.iota(at - (at > axis))
+        for at in range(len(x.shape))
+    )
+    chosen = x.gather(indices, tuple(range(len(x.shape))))
+    if not smoothing:
+        return total - chosen
+    rest = x.reduce("sum", (axis,)) * (smoothing / x.shape[axis])
+    return total - chosen * (1 - smoothing) - rest
+
+
+def cross_entropy_vjp(
+    gradient: Node,
+    output: Node,
+    x: Node,
+    target: Node,
+    total: Node,
+) -> Gradients:
+    """(softmax - target distribution) g; the one-hot target is a comparison, never a table."""
+    axis, smoothing = output.arg
+    p = (x - widen(total, x.shape, (axis,))).unary("exp")
+    wanted = widen(target.cast(int32), x.shape, (axis,))
+    is_target = x.iota(axis, int32).binary("equal", wanted)
+    difference = (
+        is_target.where(p - (1 - smoothing), p)
+        - smoothing / x.shape[axis]
+    )
+    return difference * widen(gradient, x.shape, (axis,)), None, None
+
+
+# positions of extremes, pooling
+
+
+def expand_arg(node: Node, monoid: str) -> Node:
+    """First position of the extreme along an axis; a NaN counts as the extreme, as in PyTorch."""
+    x, axis = node.inputs[0], node.arg
+    extreme = x.reduce(monoid, (axis,), keepdim=True).expand(x.shape)
+    is_extreme = x.binary("equal", extreme)
+    if x.dtype.is_float:
+        is_extreme = is_extreme.binary("logical_or", x.unary("isnan"))
+    number = int32 if x.shape[axis] < 1 << 31 else int64
+    position = is_extreme.where(x.iota(axis, number), x.shape[axis])
+    return position.reduce("min", (axis,)).cast(int64)
+
+
+def kernel_axes(node: Node) -> tuple[int, ...]:
+    """Axes that the windows of a pooling node append."""
+    rank = len(node.shape)
+    return tuple(range(rank, rank + len(node.arg)))
+
+
+def expand_max_pool(node: Node) -> Node:
+    """Maximum over each window."""
+    return (
+        node.inputs[0].window(node.arg).reduce("max", kernel_axes(node))
+    )
+
+
+def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """Send the gradient to the first maximum of each window, then sum overlapping windows."""
+    axes, rank = kernel_axes(output), len(output.shape)
+    windows = x.window(output.arg)
+    flat = (*output.shape, math.prod(windows.shape[rank:]))
+    column = (*output.shape, 1)
+    rows = windows.reshape(flat)
+    is_top = rows.binary("equal", output.reshape(column).expand(flat))
+    position = is_top.where(is_top.iota(rank, int32), flat[rank])
+    first = position.reduce("min", (rank,), keepdim=True).expand(flat)
+    is_first = is_top.iota(rank, int32).binary("equal", first)
+    sent = is_first.where(gradient.reshape(column).expand(flat), 0)
+    sizes = tuple(x.shape[window[0]] for window in output.arg)
+    return (sent.reshape(output.shape + tuple(windows.shape[axis] for axis in axes))
+            .fold(output.arg, sizes),)  # fmt: skip
+
+
+COMPOSITES = table(
+    composite(
+        "relu",
+        1,
+        lambda n: n.inputs[0].binary("maximum", 0),
+        relu_vjp,
+        NUMBER,
+    ),
+    composite(
+        "sigmoid",
+        1,
+        expand_sigmoid,
+        lambda g, y, x: (g * (y * (1.0 - y)),),
+    ),
+    composite("silu", 1, expand_silu, silu_vjp),
+    composite("gelu", 1, expand_gelu, gelu_vjp),
+    composite("softmax", 1, expand_softmax, softmax_vjp),
+    composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp),
+    composite("logsumexp", 1, expand_logsumexp, logsumexp_vjp),
+    composite(
+        "cross_entropy", 3, expand_cross_entropy, cross_entropy_vjp
+    ),
+    composite(
+        "argmax", 1, lambda node: expand_arg(node, "max"), rule=ANY
+    ),
+    composite(
+        "argmin", 1, lambda node: expand_arg(node, "min"), rule=ANY
+    ),
+    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ANY),
+)

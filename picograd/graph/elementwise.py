@@ -1,0 +1,196 @@
+"""The elementwise rows of the op table. A new elementwise op is one row here, and is tested."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from picograd.graph.row import (
+    ANY,
+    BITS,
+    COMPARE,
+    FLOAT,
+    FLOAT_TEST,
+    INTEGER,
+    LOGICAL,
+    NUMBER,
+    DTypeRule,
+    Op,
+    table,
+)
+
+Array = Any
+Node = Any  # graph.node.Node, which imports this table
+Gradients = tuple[Node | None, ...]
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+ERF = np.frompyfunc(math.erf, 1, 1)
+
+
+def unary(
+    name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any
+) -> Op:
+    """Make the row of an op with one input."""
+    return Op(name, "unary", 1, rule, numpy, vjp, **options)
+
+
+def binary(
+    name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any
+) -> Op:
+    """Make the row of an op with two inputs of one shape and dtype."""
+    return Op(name, "binary", 2, rule, numpy, vjp, **options)
+
+
+def erf(x: Array) -> Array:
+    """Error function of every element."""
+    return np.asarray(ERF(np.asarray(x, np.float64)), np.float64)
+
+
+def sign(x: Array) -> Array:
+    """-1, 0 or 1; 0 for NaN, as PyTorch."""
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+def floor_divide(a: Array, b: Array) -> Array:
+    """Divide and round down; a float divided by zero is infinite or NaN, as in PyTorch."""
+    if a.dtype.kind != "f":
+        return np.floor_divide(a, b)
+    return np.where(b == 0, np.divide(a, b), np.floor_divide(a, b))
+
+
+def zero_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
+    """The gradient of a step function: zero."""
+    return tuple(gradient.const_like(0) for _ in inputs)
+
+
+def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """Cast back; integers carry no gradient."""
+    return (gradient.cast(x.dtype) if x.dtype.is_float else None,)
+
+
+def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
+    """d(a^b) = b a^(b-1) da + a^b log(a) db; finite where a or b is 0, as in PyTorch."""
+    zero, one = gradient.const_like(0), gradient.const_like(1)
+    no_power, no_base = b.binary("equal", zero), a.binary("equal", zero)
+    slope = b * a.binary("pow", no_power.where(one, b) - 1)
+    for_a = no_power.where(zero, gradient * slope)
+    is_flat = no_base.binary("logical_and", zero.binary("less_equal", b))
+    for_b = is_flat.where(
+        zero, gradient * output * no_base.where(one, a).unary("log")
+    )
+    return for_a, for_b
+
+
+def extremum_vjp(gradient: Node, a: Node, b: Node) -> Gradients:
+    """Gradients of the chosen input `a` and the other `b`, given the order `a >= b` wanted."""
+    zero, half = gradient.const_like(0), gradient * 0.5
+    is_tie = a.binary("equal", b)
+    for_a = is_tie.where(half, a.binary("less", b).where(zero, gradient))
+    for_b = is_tie.where(half, b.binary("less", a).where(zero, gradient))
+    return for_a, for_b
+
+
+def where_vjp(
+    gradient: Node, output: Node, condition: Node, *rest: Node
+) -> Gradients:
+    """Route by selection, never by multiplication: 0 x infinity is NaN."""
+    zero = gradient.const_like(0)
+    return (
+        None,
+        condition.where(gradient, zero),
+        condition.where(zero, gradient),
+    )
+
+
+UNARY = (
+    unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,)),
+    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
+    unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)),
+    unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),)),
+    unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),)),
+    unary("tanh", FLOAT, np.tanh, lambda g, y, x: (g * (1 - y * y),)),
+    unary(
+        "sqrt",
+        FLOAT,
+        np.sqrt,
+        lambda g, y, x: (g / (y + y),),
+        domain=(0.2, 4.0),
+    ),
+    unary(
+        "rsqrt",
+        FLOAT,
+        lambda x: 1 / np.sqrt(x),
+        lambda g, y, x: (g * (y * y * y) * -0.5,),
+        domain=(0.2, 4.0),
+    ),
+    unary(
+        "reciprocal",
+        FLOAT,
+        lambda x: 1 / x,
+        lambda g, y, x: (-g * (y * y),),
+        domain=(0.2, 4.0),
+    ),
+    unary("abs", NUMBER, np.abs, lambda g, y, x: (g * x.unary("sign"),)),
+    unary("sign", NUMBER, sign, zero_vjp),
+    unary("floor", FLOAT, np.floor, zero_vjp),
+    unary("ceil", FLOAT, np.ceil, zero_vjp),
+    unary("round", FLOAT, np.round, zero_vjp),
+    unary("trunc", FLOAT, np.trunc, zero_vjp),
+    unary(
+        "erf",
+        FLOAT,
+        erf,
+        lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
+    ),
+    unary("isnan", FLOAT_TEST, np.isnan),
+    unary("logical_not", LOGICAL, np.logical_not),
+    unary("bitwise_not", BITS, np.invert),
+    unary(
+        "cast", ANY, lambda x: x, cast_vjp
+    ),  # the result is converted to the node's dtype
+    unary(
+        "bitcast", ANY, lambda x: x
+    ),  # the interpreter knows it by name: it needs both dtypes
+)
+
+BINARY = (
+    binary("add", NUMBER, np.add, lambda g, y, a, b: (g, g)),
+    binary("sub", NUMBER, np.subtract, lambda g, y, a, b: (g, -g)),
+    binary("mul", NUMBER, np.multiply, lambda g, y, a, b: (g * b, g * a)),
+    binary(
+        "div",
+        FLOAT,
+        np.divide,
+        lambda g, y, a, b: (g / b, -(g / b) * y),
+        domain=(0.2, 4.0),
+    ),
+    binary("floordiv", NUMBER, floor_divide, zero_vjp, domain=(0.2, 4.0)),
+    binary(
+        "mod",
+        NUMBER,
+        np.mod,
+        lambda g, y, a, b: (g, -g * a.binary("floordiv", b)),
+        domain=(0.2, 4.0),
+    ),
+    binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0)),
+    binary(
+        "maximum", ANY, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)
+    ),
+    binary(
+        "minimum", ANY, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)
+    ),
+    binary("less", COMPARE, np.less),
+    binary("less_equal", COMPARE, np.less_equal),
+    binary("equal", COMPARE, np.equal),
+    binary("not_equal", COMPARE, np.not_equal),
+    binary("logical_and", LOGICAL, np.logical_and),
+    binary("logical_or", LOGICAL, np.logical_or),
+    binary("bitwise_and", BITS, np.bitwise_and),
+    binary("bitwise_or", BITS, np.bitwise_or),
+    binary("bitwise_xor", BITS, np.bitwise_xor),
+    binary("shift_left", INTEGER, np.left_shift, domain=(0.0, 6.0)),
+    binary("shift_right", INTEGER, np.right_shift, domain=(0.0, 6.0)),
+)
+
+ELEMENTWISE = table(
+    *UNARY, *BINARY, Op("where", "ternary", 3, ANY, np.where, where_vjp)
+)

@@ -1,0 +1,435 @@
+"""Graph IR: what to compute, as a directed acyclic graph of named tensor operations.
+
+    Node = op, inputs, arg, shape, dtype, device
+
+Meaning: the row of `op` in `graph/ops.py`. Nodes are immutable and pure, except that `realized`
+remembers the buffer once a plan has computed the node (row-major), so that later plans start there.
+
+Invariants (`verify` in graph/verify.py): broadcasting and casts are explicit: inputs of an
+elementwise operation have equal shapes, and equal dtypes where the row says so; shapes are tuples
+of non-negative ints; every input is on the node's device, except that of `copy`.
+
+The methods here are smart constructors: they trust their arguments and fold trivial cases, so that
+VJP rows and composites can be written as arithmetic. What a user wrote goes through
+`graph/build.py`, which checks first. Folding never looks through a node that is `realized`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.dtype import DType, accumulate_dtype, int64
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.shape import (
+    ConvSpec,
+    Shape,
+    Window,
+    contract_shape,
+    conv_sizes,
+    fold_shape,
+    gather_shape,
+    pad_shape,
+    reduce_shape,
+    slice_shape,
+    window_shape,
+)
+from picograd.helpers import product
+
+Number = Union[bool, int, float]
+Operand = Union["Node", Number]
+
+# op -> the constant that leaves the left operand as it is
+RIGHT_IDENTITY: dict[str, int] = {
+    "add": 0,
+    "sub": 0,
+    "mul": 1,
+    "div": 1,
+    "pow": 1,
+}
+LEFT_IDENTITY: dict[str, int] = {"add": 0, "mul": 1}
+
+
+class Node:
+    """One operation; see the module docstring. Recording must stay cheap: slots, no interning."""
+
+    __slots__ = (
+        "__weakref__",
+        "arg",
+        "device",
+        "dtype",
+        "inputs",
+        "op",
+        "realized",
+        "shape",
+    )
+
+    def __init__(
+        self,
+        op: str,
+        inputs: tuple["Node", ...],
+        arg: Any,
+        shape: Shape,
+        dtype: DType,
+        device: str,
+    ) -> None:
+        self.op, self.inputs, self.arg = op, inputs, arg
+        self.shape, self.dtype, self.device = shape, dtype, device
+        self.realized: Buffer | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"Node({self.op}, {self.shape}, {self.dtype.name}, {self.device})"
+        )
+
+    # elementwise
+
+    def __add__(self, other: Operand) -> "Node":
+        return self.binary("add", other)
+
+    def __sub__(self, other: Operand) -> "Node":
+        return self.binary("sub", other)
+
+    def __mul__(self, other: Operand) -> "Node":
+        return self.binary("mul", other)
+
+    def __truediv__(self, other: Operand) -> "Node":
+        return self.binary("div", other)
+
+    def __radd__(self, other: Number) -> "Node":
+        return self.const_like(other).binary("add", self)
+
+    def __rsub__(self, other: Number) -> "Node":
+        return self.const_like(other).binary("sub", self)
+
+    def __rmul__(self, other: Number) -> "Node":
+        return self.const_like(other).binary("mul", self)
+
+    def __rtruediv__(self, other: Number) -> "Node":
+        return self.const_like(other).binary("div", self)
+
+    def __neg__(self) -> "Node":
+        return self.unary("neg")
+
+    def unary(self, op: str) -> "Node":
+        """Apply an elementwise op with one input."""
+        dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
+        node = Node(op, (self,), None, self.shape, dtype, self.device)
+        return fold_constant(node) if self.op == "const" else node
+
+    def binary(self, op: str, other: Operand) -> "Node":
+        """Apply an elementwise op to two nodes of one shape and dtype, or a node and a number."""
+        if not isinstance(other, Node):
+            other = self.const_like(other)
+        if other.op == "const":
+            if self.op == "const":
+                dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
+                return fold_constant(
+                    Node(
+                        op, (self, other), None, self.shape, dtype, self.device
+                    )
+                )
+            if op == "pow":
+                return self.constant_power(other)
+            if op in RIGHT_IDENTITY and other.arg == RIGHT_IDENTITY[op]:
+                return self
+        elif (
+            self.op == "const"
+            and op in LEFT_IDENTITY
+            and self.arg == LEFT_IDENTITY[op]
+        ):
+            return other
+        dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
+        return Node(op, (self, other), None, self.shape, dtype, self.device)
+
+    def constant_power(self, exponent: "Node") -> "Node":
+        """Raise to a constant: the powers PyTorch computes without `pow` too."""
+        if exponent.arg == 1:
+            return self
+        if exponent.arg == 2:
+            return self * self
+        named = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent.arg)
+        if named and self.dtype.is_float:
+            return self.unary(named)
+        return Node(
+            "pow", (self, exponent), None, self.shape, self.dtype, self.device
+        )
+
+    def where(self, a: Operand, b: Operand) -> "Node":
+        """Choose `a` where this bool node holds, `b` elsewhere; one of them must be a node."""
+        if not isinstance(a, Node):
+            a = b.const_like(a)  # type: ignore[union-attr]
+        if not isinstance(b, Node):
+            b = a.const_like(b)
+        if self.op == "const":
+            return a if self.arg else b
+        return Node("where", (self, a, b), None, a.shape, a.dtype, self.device)
+
+    def cast(self, dtype: DType) -> "Node":
+        """Convert the elements."""
+        if dtype is self.dtype:
+            return self
+        node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
+        can_fold = self.op == "const" and (
+            dtype.is_float or math.isfinite(self.arg)
+        )
+        return fold_constant(node) if can_fold else node
+
+    def accumulated(self) -> "Node":
+        """Cast to the dtype sums accumulate in: float32 for 16-bit floats."""
+        return self.cast(accumulate_dtype(self.dtype))
+
+    def const_like(self, value: Number) -> "Node":
+        """Make a constant of this node's shape, dtype and device."""
+        return constant(value, self.shape, self.dtype, self.device)
+
+    def iota(self, axis: int, dtype: DType = int64) -> "Node":
+        """Number the positions along an axis, in this node's shape."""
+        return Node("iota", (), axis, self.shape, dtype, self.device)
+
+    # views
+
+    def view(self, op: str, arg: Any, shape: Shape) -> "Node":
+        """Apply a view op; a constant only changes its shape."""
+        if self.op == "const":
+            return Node("const", (), self.arg, shape, self.dtype, self.device)
+        return Node(op, (self,), arg, shape, self.dtype, self.device)
+
+    def reshape(self, shape: Shape) -> "Node":
+        """Read the elements in row-major order as another shape."""
+        source = self
+        if source.op == "reshape" and source.realized is None:
+            source = source.inputs[0]
+        return (
+            source
+            if shape == source.shape
+            else source.view("reshape", shape, shape)
+        )
+
+    def permute(self, axes: Shape) -> "Node":
+        """Reorder the axes: axis k of the result is axis `axes[k]` of this node."""
+        source = self
+        if source.op == "permute" and source.realized is None:
+            axes = tuple(source.arg[axis] for axis in axes)
+            source = source.inputs[0]
+        if axes == tuple(range(len(axes))):
+            return source
+        return source.view(
+            "permute", axes, tuple(source.shape[axis] for axis in axes)
+        )
+
+    def expand(self, shape: Shape) -> "Node":
+        """Repeat axes of size 1."""
+        return (
+            self if shape == self.shape else self.view("expand", shape, shape)
+        )
+
+    def broadcast_to(self, shape: Shape) -> "Node":
+        """Add axes of size 1 on the left, then repeat axes of size 1."""
+        if shape == self.shape:
+            return self
+        ones = (1,) * (len(shape) - len(self.shape))
+        return self.reshape(ones + self.shape).expand(shape)
+
+    def slice(self, ranges: tuple[tuple[int, int, int], ...]) -> "Node":
+        """Take `range(start, stop, step)` of each axis; step >= 1."""
+        shape = slice_shape(ranges)
+        return (
+            self if shape == self.shape else self.view("slice", ranges, shape)
+        )
+
+    def flip(self, axes: Shape) -> "Node":
+        """Reverse the order along some axes."""
+        return self.view("flip", axes, self.shape) if axes else self
+
+    def pad(
+        self, pads: tuple[tuple[int, int], ...], fill: Number = 0
+    ) -> "Node":
+        """Add `lo` and `hi` elements of value `fill` before and after each axis."""
+        if not any(lo or hi for lo, hi in pads):
+            return self
+        shape = pad_shape(self.shape, pads)
+        return Node(
+            "pad", (self,), (pads, fill), shape, self.dtype, self.device
+        )
+
+    def window(self, windows: Window) -> "Node":
+        """Gather sliding windows; each listed axis becomes its count, kernel axes go last."""
+        shape = window_shape(self.shape, windows)
+        return self.view("window", windows, shape) if windows else self
+
+    def fold(self, windows: Window, sizes: Shape) -> "Node":
+        """Sum windows back to where `window` read them; `sizes` are those of the listed axes."""
+        if all(
+            kernel <= stride and 1 in (gap, kernel)
+            for _, kernel, stride, gap in windows
+        ):
+            return unfold_disjoint(self, windows, sizes)
+        shape = fold_shape(self.shape, windows, sizes)
+        return Node(
+            "fold", (self,), (windows, sizes), shape, self.dtype, self.device
+        )
+
+    # reductions, contractions, indexing
+
+    def reduce(self, monoid: str, axes: Shape, keepdim: bool = False) -> "Node":
+        """Reduce axes with "sum", "prod", "max" or "min"."""
+        shape = reduce_shape(self.shape, axes)
+        if all(self.shape[axis] == 1 for axis in axes):
+            node = self.reshape(shape)
+        else:
+            node = Node(
+                "reduce",
+                (self,),
+                (monoid, axes),
+                shape,
+                self.dtype,
+                self.device,
+            )
+        return (
+            node.reshape(reduce_shape(self.shape, axes, True))
+            if keepdim
+            else node
+        )
+
+    def contract(
+        self, other: "Node", labels: tuple[Shape, Shape, Shape]
+    ) -> "Node":
+        """Multiply and sum out the labels that are not in `labels[2]` (einsum)."""
+        shape = contract_shape(self.shape, other.shape, labels)
+        return Node(
+            "contract", (self, other), labels, shape, self.dtype, self.device
+        )
+
+    def conv(self, weight: "Node", spec: ConvSpec) -> "Node":
+        """Correlate x (N, G, C, *S) with weight (G, O, C, *K) -> (N, G, O, *S')."""
+        sizes = conv_sizes(self.shape[3:], weight.shape[3:], spec)
+        shape = (*self.shape[:2], weight.shape[1], *sizes)
+        return Node(
+            "conv", (self, weight), spec, shape, self.dtype, self.device
+        )
+
+    def gather(self, indices: Sequence["Node"], axes: Shape) -> "Node":
+        """Read x[index0, index1, ...] along `axes`; the index shape leads the result."""
+        shape = gather_shape(self.shape, indices[0].shape, axes)
+        return Node(
+            "gather", (self, *indices), axes, shape, self.dtype, self.device
+        )
+
+    def scatter(
+        self,
+        values: "Node",
+        indices: Sequence["Node"],
+        axes: Shape,
+        monoid: str | None,
+    ) -> "Node":
+        """Copy this node with out[index] monoid= values; None overwrites, the last one wins."""
+        inputs = (self, values, *indices)
+        return Node(
+            "scatter",
+            inputs,
+            (axes, monoid),
+            self.shape,
+            self.dtype,
+            self.device,
+        )
+
+    def copy(self, device: str) -> "Node":
+        """Move to another device."""
+        if device == self.device:
+            return self
+        return Node("copy", (self,), device, self.shape, self.dtype, device)
+
+    def composite(self, op: str, arg: Any = None, *others: "Node") -> "Node":
+        """Apply a composite op that keeps this node's shape and dtype."""
+        return Node(
+            op, (self, *others), arg, self.shape, self.dtype, self.device
+        )
+
+
+def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
+    """Make a constant node; the value takes the Python type of the dtype's kind."""
+    python = {"bool": bool, "float": float}.get(dtype.kind, int)
+    return Node("const", (), python(value), shape, dtype, device)
+
+
+def fold_constant(node: Node) -> Node:
+    """Compute an elementwise node whose inputs are all constants."""
+    arrays = [
+        np.asarray(source.arg, source.dtype.numpy) for source in node.inputs
+    ]
+    with np.errstate(all="ignore"):
+        value = ELEMENTWISE[node.op].numpy(*arrays)  # type: ignore[misc]
+        if node.dtype.kind in ("int", "uint"):  # wrap as the dtype does
+            value = np.asarray(value).astype(node.dtype.numpy)
+    return constant(
+        np.asarray(value).item(), node.shape, node.dtype, node.device
+    )
+
+
+def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:
+    """Fold windows that do not overlap: pad each kernel axis to the stride and merge it.
+
+    count, kernel -> count, stride -> count * stride -> size
+    """
+    rank = node.rank - len(windows)
+    kernel_axis = {
+        window[0]: rank + number for number, window in enumerate(windows)
+    }
+    gaps = [(0, 0)] * rank + [
+        (0, stride - kernel) for _, kernel, stride, _ in windows
+    ]
+    order: list[int] = []
+    for axis in range(rank):
+        order.append(axis)
+        if axis in kernel_axis:
+            order.append(kernel_axis[axis])
+    shape, ends = list(node.shape[:rank]), list(node.shape[:rank])
+    for (axis, _, stride, _), size in zip(windows, sizes):
+        shape[axis] *= stride
+        ends[axis] = size
+    merged = node.pad(tuple(gaps)).permute(tuple(order)).reshape(tuple(shape))
+    cut = merged.slice(
+        tuple((0, min(n, end), 1) for n, end in zip(shape, ends))
+    )
+    return cut.pad(tuple((0, max(end - n, 0)) for n, end in zip(shape, ends)))
+
+
+def toposort(
+    roots: Sequence[Node], is_leaf: Callable[[Node], bool] = lambda node: False
+) -> list[Node]:
+    """List every node under `roots` once, inputs before users; iterative, so depth is no limit.
+
+    The walk does not look below nodes for which `is_leaf` holds.
+    """
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        if node.inputs and not is_leaf(node):
+            stack += [
+                (child, False)
+                for child in reversed(node.inputs)
+                if id(child) not in seen
+            ]
+    return order

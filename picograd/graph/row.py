@@ -1,0 +1,69 @@
+"""Op: one row of the op table, and the dtype rules rows choose from.
+
+A row is everything the graph room knows about one op. `numpy` is its meaning: an elementwise row
+takes the arrays of its inputs, every other row takes `(node, *arrays)`. `vjp(gradient, output,
+*inputs)` builds the gradients of the inputs out of nodes (None: no gradient). `expand(node)` of a
+composite builds the same value out of primitives.
+
+`domain` says where tests sample inputs and where the derivative is continuous enough to check.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.dtype import DType, bool_
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeRule:
+    """Which kinds of dtype an op takes, and whether it returns the same dtype or bool."""
+
+    kinds: tuple[str, ...]
+    is_predicate: bool = False
+    wanted: str = "any dtype"
+
+    def result(self, dtype: DType) -> DType:
+        """Result dtype for inputs of `dtype`."""
+        return bool_ if self.is_predicate else dtype
+
+
+EVERY_KIND = ("bool", "uint", "int", "float")
+ANY = DTypeRule(EVERY_KIND)
+NUMBER = DTypeRule(("uint", "int", "float"), wanted="an integer or float dtype")
+FLOAT = DTypeRule(("float",), wanted="a float dtype")
+INTEGER = DTypeRule(("uint", "int"), wanted="an integer dtype")
+BITS = DTypeRule(("bool", "uint", "int"), wanted="bool or an integer dtype")
+LOGICAL = DTypeRule(("bool",), True, "bool")
+COMPARE = DTypeRule(EVERY_KIND, True)
+FLOAT_TEST = DTypeRule(("float",), True, "a float dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One row: see the module docstring. Kinds: leaf unary binary ternary view reduce contract
+    conv index effect composite. `arity` -1 means that the op takes any number of inputs."""
+
+    name: str
+    kind: str
+    arity: int
+    dtype_rule: DTypeRule
+    numpy: Callable[..., Any] | None = None
+    vjp: Callable[..., tuple[Any, ...]] | None = None
+    expand: Callable[[Any], Any] | None = None
+    domain: tuple[float, float] = (-3.0, 3.0)
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Tell whether the op works on each element by itself."""
+        return self.kind in ("unary", "binary", "ternary")
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Tell whether gradients flow through the op."""
+        return self.vjp is not None
+
+
+def table(*rows: Op) -> dict[str, Op]:
+    """Index rows by their names."""
+    return {row.name: row for row in rows}

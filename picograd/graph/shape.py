@@ -1,0 +1,197 @@
+"""Shape rules: broadcasting, axes, reshape, windows and convolutions. Pure functions of sizes.
+
+Functions that take what a user wrote raise ShapeError or AxisError under the name of the op the
+user called; the others assume checked arguments.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from picograd.errors import AxisError, ShapeError
+from picograd.helpers import product
+
+Shape = tuple[int, ...]
+Window = tuple[
+    tuple[int, int, int, int], ...
+]  # (axis, kernel, stride, dilation) of each axis
+
+
+@dataclass(frozen=True, slots=True)
+class ConvSpec:
+    """Sizes of a convolution, one entry per spatial axis; padding (lo, hi) may be negative."""
+
+    stride: Shape
+    padding: tuple[tuple[int, int], ...]
+    input_dilation: Shape
+    kernel_dilation: Shape
+
+
+def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
+    """Find the common shape: align on the right, sizes are equal or 1."""
+    first = shapes[0] if shapes else ()
+    if all(shape == first for shape in shapes):
+        return first
+    rank = max(len(shape) for shape in shapes)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    result = []
+    for sizes in zip(*padded):
+        wide = {size for size in sizes if size != 1}
+        if len(wide) > 1:
+            listed = " and ".join(str(shape) for shape in shapes)
+            raise ShapeError(
+                op,
+                f"shapes {listed} do not broadcast",
+                "make sizes equal or 1, counted from the right",
+            )
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+def normalise_axis(axis: int, rank: int, op: str = "axis") -> int:
+    """Turn a negative axis into a position; a scalar takes axis 0 or -1, as in PyTorch."""
+    limit = max(rank, 1)
+    if not -limit <= axis < limit:
+        raise AxisError(
+            op,
+            f"axis {axis} is out of range for {rank} axes",
+            f"use an axis from {-limit} to {limit - 1}",
+        )
+    return axis % limit
+
+
+def normalise_axes(
+    axes: int | Iterable[int] | None, rank: int, op: str = "axis"
+) -> Shape:
+    """Sort and check axes; None means all of them."""
+    if axes is None:
+        return tuple(range(rank))
+    listed = (axes,) if isinstance(axes, int) else tuple(axes)
+    result = sorted(normalise_axis(axis, rank, op) for axis in listed)
+    if len(set(result)) < len(result):
+        raise AxisError(
+            op, f"axes {listed} name one axis twice", "list each axis once"
+        )
+    return tuple(result) if rank else ()
+
+
+def normalise_permutation(
+    axes: Sequence[int], rank: int, op: str = "permute"
+) -> Shape:
+    """Check that `axes` lists every axis once."""
+    if len(axes) != rank:
+        raise AxisError(
+            op,
+            f"{tuple(axes)} does not order {rank} axes",
+            "list every axis once",
+        )
+    result = (
+        tuple(normalise_axis(axis, rank, op) for axis in axes) if rank else ()
+    )
+    if len(set(result)) != rank:
+        raise AxisError(
+            op, f"{tuple(axes)} repeats an axis", "list every axis once"
+        )
+    return result
+
+
+def infer_reshape(
+    shape: Shape, wanted: Sequence[int], op: str = "reshape"
+) -> Shape:
+    """Resolve one -1 and check that the number of elements stays."""
+    count, result = product(shape), tuple(wanted)
+    unknown = [axis for axis, size in enumerate(result) if size == -1]
+    known = product(size for size in result if size != -1)
+    if len(unknown) == 1 and known > 0 and count % known == 0:
+        axis = unknown[0]
+        result = (*result[:axis], count // known, *result[axis + 1 :])
+    if product(result) != count or any(size < 0 for size in result):
+        raise ShapeError(
+            op,
+            f"cannot reshape {shape} ({count} elements) to {tuple(wanted)}",
+            "keep the number of elements, with at most one -1",
+        )
+    return result
+
+
+def check_expand(shape: Shape, wanted: Shape, op: str = "expand") -> None:
+    """Check that `shape` becomes `wanted` by repeating axes of size 1, and no new axes."""
+    fits = len(shape) == len(wanted)
+    if not fits or any(a != b and a != 1 for a, b in zip(shape, wanted)):
+        raise ShapeError(
+            op,
+            f"cannot expand {shape} to {wanted}",
+            "only axes of size 1 can be expanded",
+        )
+
+
+def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:
+    """Drop the reduced axes, or keep them with size 1."""
+    if keepdim:
+        return tuple(
+            1 if axis in axes else size for axis, size in enumerate(shape)
+        )
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+def slice_shape(ranges: Iterable[tuple[int, int, int]]) -> Shape:
+    """Sizes of `range(start, stop, step)` along each axis."""
+    return tuple(len(range(*each)) for each in ranges)
+
+
+def pad_shape(shape: Shape, pads: Iterable[tuple[int, int]]) -> Shape:
+    """Sizes with the padding added."""
+    return tuple(lo + size + hi for size, (lo, hi) in zip(shape, pads))
+
+
+def span(size: int, dilation: int) -> int:
+    """Positions from the first to the last of `size` points `dilation` apart."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def window_count(size: int, kernel: int, stride: int, dilation: int) -> int:
+    """Number of windows that fit along an axis; 0 when none does."""
+    return max((size - span(kernel, dilation)) // stride + 1, 0)
+
+
+def window_shape(shape: Shape, windows: Window) -> Shape:
+    """Each listed axis becomes its window count; kernel axes follow at the end."""
+    sizes = list(shape)
+    for axis, kernel, stride, dilation in windows:
+        sizes[axis] = window_count(shape[axis], kernel, stride, dilation)
+    return (*sizes, *(kernel for _, kernel, _, _ in windows))
+
+
+def fold_shape(shape: Shape, windows: Window, sizes: Shape) -> Shape:
+    """Undo `window_shape`: listed axes get their sizes back, kernel axes go."""
+    result = list(shape[: len(shape) - len(windows)])
+    for (axis, _, _, _), size in zip(windows, sizes):
+        result[axis] = size
+    return tuple(result)
+
+
+def conv_sizes(sizes: Shape, kernel: Shape, spec: ConvSpec) -> Shape:
+    """Spatial output sizes of a convolution."""
+    return tuple(
+        (span(n, spread) + lo + hi - span(k, gap)) // stride + 1
+        for n, k, stride, (lo, hi), spread, gap in zip(
+            sizes,
+            kernel,
+            spec.stride,
+            spec.padding,
+            spec.input_dilation,
+            spec.kernel_dilation,
+        )
+    )
+
+
+def contract_shape(
+    a: Shape, b: Shape, labels: tuple[Shape, Shape, Shape]
+) -> Shape:
+    """Sizes of the output labels of a contraction."""
+    sizes = dict(zip(labels[0] + labels[1], a + b))
+    return tuple(sizes[label] for label in labels[2])
+
+
+def gather_shape(shape: Shape, index: Shape, axes: Shape) -> Shape:
+    """Shape of the index, then the axes that are not indexed."""
+    return index + reduce_shape(shape, axes)

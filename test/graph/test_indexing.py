@@ -1,0 +1,74 @@
+"""Gather and scatter against NumPy and finite differences."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
+
+from picograd.graph import build
+
+Array = Any
+X = np.random.default_rng(0).normal(size=(4, 3, 5))
+ROWS = np.array([[0, 3], [3, 1]])
+COLUMNS = np.array([[4, 0], [0, 2]])
+
+
+def test_gather_one_axis() -> None:
+    got = value(build.gather(leaf(X), [leaf(ROWS)], (0,)))
+    np.testing.assert_array_equal(got, X[ROWS])
+    middle = value(build.gather(leaf(X), [leaf(ROWS % 3)], (1,)))
+    np.testing.assert_array_equal(middle, np.moveaxis(X, 1, 0)[ROWS % 3])
+
+
+def test_gather_two_axes() -> None:
+    got = value(build.gather(leaf(X), [leaf(ROWS), leaf(COLUMNS)], (0, 2)))
+    np.testing.assert_array_equal(got, X.transpose(0, 2, 1)[ROWS, COLUMNS])
+
+
+def test_gather_gradients() -> None:
+    check_both_orders(lambda n: build.gather(n * n, [leaf(ROWS)], (0,)), X)
+    indices = [leaf(ROWS), leaf(COLUMNS)]
+    check_both_orders(lambda n: build.gather(n, indices, (0, 2)) * 2.0, X)
+    check_gradients(lambda n: build.gather(n, [leaf(ROWS[:0])], (0,)), X)
+
+
+@pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min", None])
+def test_scatter(monoid: Any) -> None:
+    values = np.random.default_rng(1).normal(size=(2, 2, 3, 5)) + 2
+    got = value(build.scatter(leaf(X), leaf(values), [leaf(ROWS)], (0,), monoid))
+    expected = torch.tensor(X)
+    flat, source = torch.tensor(ROWS).reshape(-1), torch.tensor(values).reshape(4, 3, 5)
+    if monoid is None:
+        for row, part in zip(flat, source):
+            expected[row] = part
+    elif monoid == "sum":
+        expected.index_add_(0, flat, source)
+    else:
+        expected.index_reduce_(0, flat, source, "a" + monoid if monoid != "prod" else "prod")
+    np.testing.assert_allclose(got, expected.numpy())
+
+
+@pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min"])
+def test_scatter_gradients(monoid: str) -> None:
+    values = np.random.default_rng(1).normal(size=(2, 2, 3, 5)) + 2
+    function = lambda x, v: build.scatter(x, v, [leaf(ROWS)], (0,), monoid)  # noqa: E731
+    check_gradients(function, X, values)
+    if monoid in ("sum", "prod"):
+        check_both_orders(function, X + 4, values)
+
+
+def test_overwriting_distinct_places() -> None:
+    index, values = np.array([2, 0]), np.random.default_rng(1).normal(size=(2, 3, 5))
+    check_both_orders(lambda x, v: build.scatter(x * x, v, [leaf(index)], (0,)), X, values)
+
+
+def test_extremes_share_the_gradient() -> None:
+    base, values = np.array([1.0, 5.0]), np.array([1.0, 1.0, 4.0])
+    index = np.array([0, 0, 1])
+    slopes = gradients_of(
+        lambda b, v: build.scatter(b, v, [leaf(index)], (0,), "max"), [base, values], np.ones(2)
+    )
+    np.testing.assert_allclose(slopes[0], [1 / 3, 1])
+    np.testing.assert_allclose(slopes[1], [1 / 3, 1 / 3, 0])
