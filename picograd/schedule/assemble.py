@@ -1,0 +1,246 @@
+"""assemble: lower the groups of one launch to a Loop IR kernel."""
+
+from collections.abc import Iterable
+
+from picograd.dtype import accumulate_dtype
+from picograd.errors import check
+from picograd.schedule.arrange import Launch
+from picograd.schedule.group import FREE, Facts, Group, Labels
+from picograd.schedule.heroes import contract_operands, conv_operands, scatter_target
+from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.interpret import identity
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Scatter, const, walk
+from picograd.schedule.lower import Indices, KernelBuilder, PartBuilder, apply, flat_index
+from picograd.schedule.normalize import normalize_part
+
+Domain = dict[int, Index]
+
+
+def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
+    """Build the kernel of a launch; None if there is nothing to compute."""
+    parts = []
+    for groups in launch.parts:
+        part = lower_part(groups, builder)
+        if part is not None:
+            parts.append(normalize_part(part))
+    if not parts:
+        return None
+    hero = hero_of(launch.kind, parts[0])
+    scalars = tuple(dtype for _, dtype in builder.scalars.values())
+    return Kernel(name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts))
+
+
+def name_of(hero: str, launch: Launch) -> str:
+    """A readable kernel name: the hero and what the last member computes."""
+    member = launch.parts[0][0].members[-1].node
+    size = "x".join(map(str, member.shape)) or "1"
+    many = f"_{len(launch.parts)}parts" if len(launch.parts) > 1 else ""
+    return f"{hero.replace('.', '_')}_{member.op}_{size}{many}"
+
+
+def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
+    """Lower groups that share one iteration space."""
+    group = groups[0]
+    letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
+    axes = {d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1}
+    domain: Domain = {d: axis_index(axis) for d, axis in axes.items()}
+    rows = tuple(axes[d] for d in group.kept)
+    part = PartBuilder(builder, group.depth)
+    if group.kind == "scatter":
+        return lower_scatter(group.members[0], part)
+    if any(axes[d].size == 0 for d in group.kept):
+        return None
+    inner = tuple(axes[d] for d in group.inner)
+    members = [m for g in groups for m in g.members]
+    members.sort(key=lambda m: (m.node.op == "assign", m.number))  # reads of old values first
+    for member in members:
+        lower_member(member, part, domain, rows, inner, group)
+    return Part(rows, tuple(part.computes))
+
+
+def indices_for(labels: Labels, domain: Domain) -> Indices:
+    """Indices of a node placed in the domain by `labels`."""
+    return tuple(constant(0) if label == FREE else domain[label] for label in labels)
+
+
+def lower_member(
+    member: Facts,
+    part: PartBuilder,
+    domain: Domain,
+    rows: tuple[Axis, ...],
+    inner: tuple[Axis, ...],
+    group: Group,
+) -> None:
+    """Append the computes of one member and make its value available to later ones."""
+    labels = member.labels or ()
+    own = indices_for(labels, domain)
+    if member.group is not None and member.node.op == "scatter":  # its base, stored beforehand
+        axes = rows
+        part.bound = axes
+        body = part.value(member.inputs[0], own)
+        finish_member(member, part, Compute(axes, (), None, body, body.dtype), own)
+    elif member.level == "reduce":
+        lower_reduce(member, part, domain, rows, inner, own)
+    elif member.level == "grand":
+        lower_reduce(member, part, domain, (), rows, own)
+    elif member.level == "hero":
+        lower_contraction(member, part, rows, own)
+    else:
+        axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
+        part.bound = axes
+        body = part.build(member, own) if member.node.op != "assign" else part.value(
+            member.inputs[0], own
+        )
+        finish_member(member, part, Compute(axes, (), None, body, body.dtype), own)
+        if member.node.op == "assign":  # later members must not read the target again
+            part.available.setdefault(member.inputs[0].number, part.available[member.number])
+
+
+def lower_reduce(
+    member: Facts,
+    part: PartBuilder,
+    domain: Domain,
+    axes: tuple[Axis, ...],
+    over: tuple[Axis, ...],
+    own: Indices,
+) -> None:
+    """Append a reduction; 16-bit floats are summed in float32."""
+    node, source = member.node, member.inputs[0]
+    monoid = node.arg[0]
+    wide = accumulate_dtype(node.dtype) if monoid in ("sum", "prod") else node.dtype
+    part.bound = axes + over
+    if any(axis.size == 0 for axis in over):
+        body = const(identity(monoid, wide), wide)
+        finish_member(member, part, Compute(axes, (), None, body, wide), own)
+        return
+    labels = source_labels(member, domain, axes + over)
+    body = apply("cast", (part.value(source, labels),), wide)
+    finish_member(member, part, Compute(axes, over, monoid, body, wide), own)
+
+
+def source_labels(member: Facts, domain: Domain, bound: Iterable[Axis]) -> Indices:
+    """Indices of a reduction's input: kept dimensions as the member's, the others in order."""
+    node, source = member.node, member.inputs[0].node
+    kept = list(member.labels or ())
+    used = {label for label in kept if label != FREE}
+    axes = set(bound)
+    spare = [i for d, i in domain.items() if d not in used and i.terms[0][0] in axes]
+    found: list[Index] = []
+    for d, size in enumerate(source.shape):
+        if d not in node.arg[1]:
+            label = kept.pop(0)
+            found.append(constant(0) if label == FREE else domain[label])
+        else:
+            found.append(spare.pop(0) if size != 1 else constant(0))
+    return tuple(found)
+
+
+def lower_contraction(
+    member: Facts, part: PartBuilder, rows: tuple[Axis, ...], own: Indices
+) -> None:
+    """Append sum over k of a * b; 16-bit floats are multiplied and summed in float32."""
+    node = member.node
+    wide = accumulate_dtype(node.dtype)
+    operands = contract_operands if node.op == "contract" else conv_operands
+    a, b, over = operands(node, own)
+    part.bound = rows + over
+    if any(axis.size == 0 for axis in over):
+        body = const(0, wide)
+        finish_member(member, part, Compute(rows, (), None, body, wide), own)
+        return
+    left = part.guarded(member.inputs[0], a[0], a[1], const(0, node.dtype))
+    right = part.guarded(member.inputs[1], b, (), const(0, node.dtype))
+    args = (apply("cast", (left,), wide), apply("cast", (right,), wide))
+    body = Expr("mul", args, None, wide)
+    finish_member(member, part, Compute(rows, over, "sum" if over else None, body, wide), own)
+
+
+def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indices) -> None:
+    """Append a compute and what stores it; later members refer to the value."""
+    dtype = member.node.dtype
+    target = part.kernel.locations.get(member.number) if is_stored(member) else None
+    store = None
+    if target is not None:
+        slot = part.kernel.slot(target.slot, dtype)
+        part.kernel.stored.add(slot)
+        store = (slot, flat_index(own, target.strides))
+    is_direct = compute.dtype is dtype
+    parts = (compute.axes, compute.reduce, compute.monoid, compute.body, compute.dtype)
+    part.computes.append(Compute(*parts, store if is_direct else None))
+    ref = Expr("ref", (), len(part.computes) - 1, compute.dtype)
+    value = apply("cast", (ref,), dtype)
+    if store is not None and not is_direct:
+        part.computes.append(Compute(compute.axes, (), None, value, dtype, store))
+        value = Expr("ref", (), len(part.computes) - 1, dtype)
+    part.available[member.number] = (own, value)
+
+
+def is_stored(member: Facts) -> bool:
+    """Tell whether a member's value goes to memory."""
+    is_kept = member.is_stored or member.is_output or member.is_row_major
+    return is_kept or member.node.op in ("assign", "scatter")
+
+
+def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower a scatter: the base is in the slot already."""
+    node = member.node
+    axes, monoid = node.arg
+    place = part.kernel.locations[member.number]
+    updates, indices = member.inputs[1], member.inputs[2:]
+    if updates.node.size == 0 or node.size == 0:
+        return None
+    rank = len(indices[0].node.shape)
+    own = [Axis(f"u{d}", n) for d, n in enumerate(updates.node.shape)]
+    at = tuple(axis_index(axis) for axis in own)
+    part.bound = tuple(own)
+    positions = [part.value(index, at[:rank]) for index in indices]
+    target = scatter_target(node, positions, at[rank:], place.strides)
+    body = part.value(updates, at)
+    check(not part.computes, "a window below a scatter must be stored", node)
+    slot = part.kernel.slot(place.slot, node.dtype)
+    part.kernel.loaded.add(slot)
+    part.kernel.stored.add(slot)
+    serial = tuple(axis for axis in own[:rank] if axis.size != 1)
+    inner = tuple(axis for axis in own[rank:] if axis.size != 1)
+    return Part((), (), Scatter(serial, inner, monoid, body, slot, target))
+
+
+def hero_of(kind: str, part: Part) -> str:
+    """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
+    if kind != "reduce":
+        return kind
+    first = next((c for c in part.computes if c.reduce), None)
+    if first is None:
+        return "map"
+    if is_chain(part):
+        return "reduce.row"
+    if not part.rows:
+        return "reduce.all"
+    return "reduce.row" if is_row_contiguous(part, first) else "reduce.col"
+
+
+def is_chain(part: Part) -> bool:
+    """Tell whether elements of a row are read again after the row was reduced."""
+    rows = set(part.rows)
+    for compute in part.computes:
+        has_inner = not {*compute.axes, *compute.reduce} <= rows
+        refs = (expr.arg for expr in walk(compute.body) if expr.op == "ref")
+        if has_inner and any(set(part.computes[n].axes) <= rows for n in refs):
+            return True
+        if not compute.reduce and has_inner and compute.store:
+            return True
+    return False
+
+
+def is_row_contiguous(part: Part, compute: Compute) -> bool:
+    """Tell whether the unit-stride axis of the largest load is a reduced one."""
+    votes = {True: 0, False: 0}
+    stack = [compute.body]
+    while stack:
+        expr = stack.pop()
+        stack += expr.args
+        if expr.op == "load":
+            for atom, c in expr.arg[1].terms:
+                if c == 1 and isinstance(atom, Axis):
+                    votes[atom in compute.reduce] += 1 + len(expr.arg[1].terms)
+    return votes[True] >= votes[False]

@@ -1,0 +1,93 @@
+"""canonical_key: equal for kernels that differ only in their name and in which axes they use.
+
+N identical layers give N equal keys, so that code is generated once. Axes are numbered in order of
+appearance; each distinct expression is one row, so the work is linear in the kernel.
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+from picograd.schedule.index import Axis, Div, Dynamic, Index
+from picograd.schedule.loop import Compute, Expr, Kernel, walk
+
+
+class Numbering:
+    """This class numbers axes and expressions of one kernel."""
+
+    def __init__(self) -> None:
+        self.axes: dict[Axis, int] = {}
+        self.expressions: dict[int, int] = {}
+        self.rows: list[Any] = []
+
+    def axis(self, axis: Axis) -> tuple[int, int]:
+        """Number and size of an axis."""
+        return self.axes.setdefault(axis, len(self.axes)), axis.size
+
+    def index(self, index: Index) -> tuple[Any, ...]:
+        """An index as plain data."""
+        terms: list[Any] = [index.const]
+        for atom, c in index.terms:
+            if isinstance(atom, Axis):
+                terms.append((c, *self.axis(atom)))
+            elif isinstance(atom, Dynamic):
+                terms.append((c, "dynamic", self.expressions[id(atom.expr)], atom.bounds))
+            else:
+                kind = "div" if isinstance(atom, Div) else "mod"
+                terms.append((c, kind, atom.n, self.index(atom.index)))
+        return tuple(terms)
+
+    def argument(self, expr: Expr) -> Any:
+        """The argument of an expression as plain data."""
+        if expr.op == "const":
+            return type(expr.arg).__name__, repr(expr.arg)
+        if expr.op == "load":
+            return expr.arg[0], self.index(expr.arg[1])
+        if expr.op == "index":
+            return self.index(expr.arg)
+        if expr.op == "guard":
+            return tuple((self.index(test), lo, hi) for test, lo, hi in expr.arg)
+        return expr.arg
+
+    def expression(self, root: Expr) -> int:
+        """Number of an expression, after adding its rows."""
+        for expr in walk(root):
+            if id(expr) not in self.expressions:
+                args = tuple([self.expressions[id(a)] for a in expr.args])
+                self.rows.append((expr.op, args, self.argument(expr), expr.dtype.name))
+                self.expressions[id(expr)] = len(self.rows) - 1
+        return self.expressions[id(root)]
+
+    def compute(self, compute: Compute) -> tuple[Any, ...]:
+        """A compute as plain data."""
+        axes = tuple([self.axis(axis) for axis in compute.axes])
+        over = tuple([self.axis(axis) for axis in compute.reduce])
+        store = (compute.store[0], self.index(compute.store[1])) if compute.store else None
+        body = self.expression(compute.body)
+        return axes, over, compute.monoid, body, compute.dtype.name, store
+
+
+def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
+    """Everything code generation depends on, as nested tuples of numbers and strings."""
+    numbering = Numbering()
+    parts: list[Any] = []
+    for part in kernel.parts:
+        rows = tuple([numbering.axis(axis) for axis in part.rows])
+        computes = tuple([numbering.compute(compute) for compute in part.computes])
+        scatter: Any = None
+        if part.scatter:
+            s = part.scatter
+            serial = tuple([numbering.axis(axis) for axis in s.serial])
+            inner = tuple([numbering.axis(axis) for axis in s.inner])
+            body = numbering.expression(s.body)
+            target = numbering.expression(Expr("index", (), s.target, s.body.dtype))
+            tests = tuple((numbering.index(test), lo, hi) for test, lo, hi in s.conditions)
+            scatter = (serial, inner, s.monoid, body, s.slot, target, tests)
+        parts.append((rows, computes, scatter))
+    slots = tuple([(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots])
+    scalars = tuple([dtype.name for dtype in kernel.scalars])
+    return kernel.hero, slots, scalars, tuple(parts), tuple(numbering.rows)
+
+
+def canonical_key(kernel: Kernel) -> str:
+    """Digest of `canonical_data`: the same in every process."""
+    return blake2b(repr(canonical_data(kernel)).encode(), digest_size=20).hexdigest()

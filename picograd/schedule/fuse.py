@@ -1,0 +1,418 @@
+"""fuse: decide which nodes share a kernel, in one walk over the nodes, inputs first.
+
+    vertical    a cheap node floats: it is computed where it is read, by composing indices
+    chain       a reduction over a value of a row joins the reductions it depends on
+    epilogue    elementwise nodes on the domain of a group become members when they must be stored
+    horizontal  reductions over one domain at one depth share a kernel (maps are merged later)
+
+Every decision that keeps nodes apart adds a line to `reasons`.
+"""
+
+from collections.abc import Sequence
+
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.node import Node
+from picograd.helpers import ceil_div, product
+from picograd.schedule.group import (
+    FREE,
+    GROUP_LIMIT,
+    Facts,
+    Group,
+    Labels,
+    identity_labels,
+    place,
+)
+from picograd.schedule.views import (
+    MOVERS,
+    VIEWS,
+    dimension_map,
+    strip_views,
+    view_labels,
+    view_order,
+    view_windows,
+)
+
+# Inductor's thresholds for computing a value twice rather than storing it once
+READ_LIMIT, OPERATION_LIMIT = 4, 30
+CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
+WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
+COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
+COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
+HEROES = {"contract", "conv", "scatter", "copy"}
+
+
+class Fuser:
+    """This class is the state of the walk; `fuse` runs it."""
+
+    def __init__(self) -> None:
+        self.order: list[Facts] = []
+        self.groups: list[Group] = []
+        self.reasons: list[str] = []
+        self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
+
+    def visit(self, node: Node, inputs: tuple[Facts, ...], users: int, is_leaf: bool) -> Facts:
+        """Collect the facts of one node; its inputs have theirs."""
+        facts = Facts(node, len(self.order), users, inputs)
+        self.order.append(facts)
+        if node.op == "assign" and inputs:
+            facts.inputs = inputs[1:]
+        if is_leaf:
+            facts.is_source, facts.cost = True, 1
+            facts.loads = frozenset((facts.number,))
+        elif node.op in VIEWS:
+            self.visit_view(facts)
+        elif node.op == "reduce":
+            count = product(node.inputs[0].shape[d] for d in node.arg[1])
+            self.visit_reduce(facts) if count > 1 else self.visit_view(facts)
+        elif node.op in HEROES:
+            self.visit_hero(facts)
+        elif node.op == "assign":
+            self.visit_assign(facts)
+        else:
+            self.visit_floating(facts)
+        return facts
+
+    def store_root(self, facts: Facts) -> Facts:
+        """Store a node the user wants; a reshape of it has the same bytes."""
+        while facts.node.op in ("reshape", "detach") and not facts.is_loaded:
+            facts = facts.inputs[0]
+        self.store(facts, "it is an output")
+        facts.is_output = not facts.is_source and facts.node.op != "assign"
+        return facts
+
+    def visit_view(self, facts: Facts) -> None:
+        """A view costs nothing: its facts are those of its input, with dimensions moved."""
+        node, source = facts.node, facts.inputs[0]
+        is_expanding = node.op == "expand" and node.size > source.node.size
+        if is_expanding and not source.is_loaded:
+            self.share_expanded(source)
+        mapping = dimension_map(node)
+        facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
+        facts.labels, facts.is_grand = view_labels(facts, source, mapping), source.is_grand
+        facts.order = view_order(node, source, mapping)
+        facts.windows = view_windows(node, source, mapping)
+        facts.loads = frozenset() if is_expanding else source.loads
+        facts.length, facts.has_window = source.length + 1, source.has_window
+        facts.is_moved = source.is_moved or (node.op in MOVERS and not source.is_loaded)
+        if facts.length > CHAIN_LIMIT:
+            self.store(facts, "a long chain of views")
+
+    def share_expanded(self, source: Facts) -> None:
+        """A value about to be repeated: compute it once, in its home group or on its own."""
+        base = strip_views(source)
+        if base.is_loaded or base.node.op in ("const", "iota", "scalar"):
+            return
+        if self.joinable(base) is not None:
+            self.store(base)
+        elif base.cost > OPERATION_LIMIT or base.has_window:
+            self.store(base, "it is expensive and repeated")
+        self.settle(source, base)
+
+    def visit_floating(self, facts: Facts) -> None:
+        """An elementwise node, a constant, a gather or a fold: computed where it is read."""
+        node = facts.node
+        self.summarize(facts)
+        if node.op in ELEMENTWISE or node.op in ("detach", "contiguous"):
+            self.merge_labels(facts)
+        elif node.op == "gather":
+            self.gather_labels(facts)
+        else:
+            facts.labels = None
+        if node.op == "fold":
+            self.limit_window(facts, fold_count(node))
+        if node.op == "contiguous":
+            self.store(facts, "contiguous was asked for")
+        elif facts.cost > CHAIN_LIMIT and (facts.is_moved or self.recount(facts) > CHAIN_LIMIT):
+            self.store(facts, "its chain is long")
+        elif facts.length > CHAIN_LIMIT:
+            self.store(facts, "its chain is long")
+        elif facts.users > 1 and self.is_expensive(facts):
+            self.store(facts, f"it has {facts.users} readers and costs {facts.cost} operations")
+
+    def summarize(self, facts: Facts) -> None:
+        """Combine the facts of all inputs."""
+        cost, length, size = COSTS.get(facts.node.op, 1), 0, facts.node.size
+        for source in facts.inputs:
+            cost += source.cost
+            length = max(length, source.length)
+            facts.is_moved |= source.is_moved
+            facts.has_window |= source.has_window
+            facts.windows |= source.windows
+            if source.loads and source.node.size * 2 >= size:
+                facts.loads |= source.loads
+            if facts.order is None and len(source.node.shape) == len(facts.node.shape):
+                facts.order = source.order
+            self.deepen(facts, source)
+        facts.cost, facts.length = min(cost, 10**6), length + 1
+        facts.is_moved |= facts.node.op in MOVERS
+
+    def deepen(self, facts: Facts, source: Facts) -> None:
+        """Keep depth, and the deepest group if only one has that depth."""
+        if source.depth > facts.depth:
+            facts.depth, facts.home = source.depth, source.home
+        elif source.depth == facts.depth and source.home is not facts.home and facts.depth:
+            facts.home = None
+
+    def merge_labels(self, facts: Facts) -> None:
+        """Labels of an elementwise node: those of its inputs in the same home must agree."""
+        labels: list[int] | None = [FREE] * len(facts.node.shape)
+        for source in facts.inputs:
+            if facts.home is None or source.home is not facts.home:
+                continue
+            facts.is_grand |= source.is_grand
+            for d, label in enumerate(source.labels or ()):
+                if labels is not None and label != FREE and labels[d] not in (FREE, label):
+                    labels = None
+                elif labels is not None and label != FREE:
+                    labels[d] = label
+            labels = None if source.labels is None else labels
+        facts.labels = None if labels is None or facts.home is None else tuple(labels)
+
+    def gather_labels(self, facts: Facts) -> None:
+        """A gather keeps the labels of the dimensions it takes at their own position (an iota)."""
+        source, home = facts.inputs[0], facts.home
+        facts.labels = None
+        if home is None or source.home is not home or source.labels is None or source.is_grand:
+            return
+        if any(index.depth >= facts.depth for index in facts.inputs[1:]):
+            return
+        rank = len(facts.inputs[1].node.shape)
+        labels = [FREE] * rank
+        for axis, index in zip(facts.node.arg, facts.inputs[1:], strict=True):
+            label = source.labels[axis]
+            if label == FREE or label in home.reduced:
+                continue
+            run = iota_dimension(index)
+            if run is None or index.node.shape[run] != source.node.shape[axis]:
+                return
+            labels[run] = label
+        rest = [x for d, x in enumerate(source.labels) if d not in facts.node.arg]
+        facts.labels = (*labels, *rest)
+
+    def limit_window(self, facts: Facts, count: int) -> None:
+        """Account for a window reduced where it is read; store what would be computed too often."""
+        source = facts.inputs[0]
+        base = strip_views(source)
+        is_nested = source.has_window and count > 1
+        if not base.is_loaded and (is_nested or source.cost * count > CHAIN_LIMIT):
+            self.store(base, "a window reads it several times")
+            self.settle(source, base)
+            facts.depth, facts.home = source.depth, source.home
+            for other in facts.inputs:
+                self.deepen(facts, other)
+        facts.cost = (source.cost + 1) * max(count, 1)
+        facts.has_window = source.has_window or count > 1
+        facts.windows, facts.is_moved = frozenset(), True
+        facts.labels = window_labels(facts, source)
+
+    def recount(self, facts: Facts) -> int:
+        """Count the distinct floating nodes under `facts` (stops beyond CHAIN_LIMIT)."""
+        seen: set[int] = set()
+        stack, total = [facts], 0
+        while stack and total <= CHAIN_LIMIT:
+            found = stack.pop()
+            if found.number in seen:
+                continue
+            seen.add(found.number)
+            total += 0 if found.is_loaded else COSTS.get(found.node.op, 1)
+            if not found.is_loaded:
+                stack += found.inputs
+        if total <= CHAIN_LIMIT:
+            facts.cost = total
+        return total
+
+    def is_expensive(self, facts: Facts) -> bool:
+        """Tell whether storing a value is better than computing it for each reader."""
+        return facts.cost > OPERATION_LIMIT or len(facts.loads) > READ_LIMIT
+
+    def joinable(self, facts: Facts) -> tuple[Group, str, Labels] | None:
+        """The home group, level and labels with which a floating node could be its member."""
+        home, labels = facts.home, facts.labels
+        if home is None or labels is None or home.operations + facts.cost > GROUP_LIMIT:
+            return None
+        if home.kind in ("scatter", "copy") or home.device != facts.node.device:
+            return None
+        if facts.is_grand:
+            is_scalar = facts.node.size == 1
+            return (home, "scalar", labels) if is_scalar else None
+        placed = place(facts.node.shape, labels, home)
+        if placed is None or (placed[0] == "elem" and not home.is_row):
+            return None
+        return home, placed[0], placed[1]
+
+    def store(self, facts: Facts, reason: str = "") -> None:
+        """Make a floating node a member: of its home group if it fits, else of a group of maps."""
+        if facts.is_loaded:
+            return
+        found = self.joinable(facts)
+        if found is not None:
+            self.join(facts, *found)
+            return
+        if reason:
+            self.reasons.append(f"stored {facts.node.op} {facts.node.shape}: {reason}")
+        group = self.new_group("map", facts.depth + 1, facts.node.shape, (), facts.node.device)
+        self.join(facts, group, "row", identity_labels(facts.node.shape))
+
+    def new_group(
+        self,
+        kind: str,
+        depth: int,
+        shape: tuple[int, ...],
+        reduced: tuple[int, ...],
+        device: str,
+    ) -> Group:
+        """Open a group."""
+        group = Group(len(self.groups), kind, depth, shape, reduced, device)
+        self.groups.append(group)
+        return group
+
+    def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
+        """Make a node a member: from now on its readers load it, or refer to it."""
+        group.members.append(facts)
+        group.operations += facts.cost
+        facts.group = facts.home = group
+        facts.depth, facts.labels, facts.level = group.depth, labels, level
+        facts.is_grand = level in ("grand", "scalar")
+        facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
+        facts.loads = frozenset((facts.number,))
+
+    def visit_reduce(self, facts: Facts) -> None:
+        """A reduction: over a window, at the end of a chain, beside others, or on its own."""
+        node, source = facts.node, facts.inputs[0]
+        axes = tuple(node.arg[1])
+        count = product(source.node.shape[d] for d in axes)
+        if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
+            self.summarize(facts)
+            facts.order = reduced_order(source, axes)
+            self.limit_window(facts, count)
+            if facts.users > 1 and self.is_expensive(facts):
+                self.store(facts, "a window with several readers")
+            return
+        self.summarize(facts)
+        if source.cost > OPERATION_LIMIT and source.has_window:
+            self.store(strip_views(source), "windows below a reduction")
+            self.refresh(facts)
+        facts.windows = frozenset()
+        facts.order = reduced_order(source, axes)
+        if self.chain(facts, axes):
+            return
+        key = (source.node.shape, axes, source.depth + 1, node.device)
+        group = self.open.get(key)
+        if group is None or group.operations > GROUP_LIMIT:
+            group = self.new_group("reduce", source.depth + 1, source.node.shape, axes, node.device)
+            self.open[key] = group
+        self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
+
+    def refresh(self, facts: Facts) -> None:
+        """Recompute depth after an input was stored (views above it keep their own facts)."""
+        source = facts.inputs[0]
+        self.settle(source, strip_views(source))
+        facts.depth, facts.home = source.depth, source.home
+
+    def chain(self, facts: Facts, axes: tuple[int, ...]) -> bool:
+        """Join the group the reduced value depends on, if a row of it fits one block."""
+        source = facts.inputs[0]
+        home, labels = source.home, source.labels
+        if home is None or labels is None or home.kind != "reduce" or source.is_grand:
+            return False
+        placed = place(source.node.shape, labels, home)
+        if placed is None or home.operations + source.cost > GROUP_LIMIT:
+            return False
+        level, full = placed
+        over = {full[d] for d in axes if full[d] != FREE}
+        if level == "elem" and over == set(home.inner) and home.is_row:
+            self.join(facts, home, "reduce", kept_labels(full, axes))
+            return True
+        if level == "row" and home.is_row and over == set(home.kept) and home.kept:
+            self.join(facts, home, "grand", (FREE,) * len(facts.node.shape))
+            return True
+        why = "the rows differ" if home.is_row else "a row does not fit one block"
+        self.reasons.append(f"kept reduce {source.node.shape} apart from its source: {why}")
+        return False
+
+    def visit_hero(self, facts: Facts) -> None:
+        """Contractions, convolutions, scatters and copies read operands from memory."""
+        node = facts.node
+        for source in facts.inputs if node.op != "scatter" else ():
+            base = strip_views(source)
+            if not base.is_loaded and base.node.op not in ("const", "iota", "scalar"):
+                self.store(base, f"operand of {node.op}")
+            self.settle(source, base)
+        if node.op == "copy" and not facts.inputs[0].is_loaded:
+            self.store(facts.inputs[0], "copied to another device")
+        if node.op == "copy":
+            facts.inputs[0].is_row_major = True
+        depth = max([source.depth for source in facts.inputs], default=0) + 1
+        if node.op == "scatter":
+            init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
+            init.members.append(facts)
+            depth = max(depth, init.depth + 1)
+        if node.op == "conv":
+            rank = len(node.shape)
+            facts.order = (0, *range(3, rank), 1, 2)
+        group = self.new_group(node.op, depth, node.shape, (), node.device)
+        facts.cost = 4
+        self.join(facts, group, "hero", identity_labels(node.shape))
+
+    def visit_assign(self, facts: Facts) -> None:
+        """An assignment is a group of its own, so that it may run after all other readers."""
+        self.summarize(facts)
+        node = facts.node
+        group = self.new_group("map", facts.depth + 1, node.shape, (), node.device)
+        self.join(facts, group, "row", identity_labels(node.shape))
+
+    def settle(self, source: Facts, base: Facts) -> None:
+        """After `base` was stored, the views between it and its reader read it from memory."""
+        if base.depth > source.depth:
+            source.depth, source.home, source.labels = base.depth, base.home, None
+        if base.is_loaded and source is not base:
+            source.cost, source.length, source.loads = base.cost, 1, base.loads
+            source.is_moved, source.has_window = False, False
+
+
+def fold_count(node: Node) -> int:
+    """Elements a fold adds up at each position."""
+    rows = node.arg[0]
+    return product(ceil_div(row[1], row[2]) if row[3] == 1 else row[1] for row in rows)
+
+
+def window_labels(facts: Facts, source: Facts) -> Labels | None:
+    """Labels of a window reduction: those of the dimensions it keeps."""
+    if facts.node.op != "reduce" or source.labels is None or source.home is not facts.home:
+        return None
+    axes = facts.node.arg[1]
+    is_lost = any(source.labels[d] != FREE for d in axes)
+    return None if is_lost else kept_labels(source.labels, axes)
+
+
+def iota_dimension(facts: Facts) -> int | None:
+    """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
+    mapped: int | None = None
+    chain: list[Facts] = []
+    while facts.node.op in VIEWS or facts.node.op == "cast":
+        chain.append(facts)
+        facts = facts.inputs[0]
+    if facts.node.op != "iota":
+        return None
+    mapped = int(facts.node.arg)
+    for view in reversed(chain):
+        if view.node.op == "cast":
+            continue
+        mapping = dimension_map(view.node)
+        if mapping is None or mapped not in mapping:
+            return None
+        mapped = mapping.index(mapped)
+    return mapped
+
+
+def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:
+    """Labels of a reduction's result."""
+    return tuple(label for d, label in enumerate(labels) if d not in axes)
+
+
+def reduced_order(source: Facts, axes: Sequence[int]) -> tuple[int, ...] | None:
+    """Storage order of a reduction's result: that of its input without the reduced dimensions."""
+    if source.order is None:
+        return None
+    kept = [d for d in range(len(source.node.shape)) if d not in axes]
+    return tuple(kept.index(d) for d in source.order if d in kept)

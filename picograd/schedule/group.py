@@ -1,0 +1,128 @@
+"""Group: nodes that share a kernel, and Facts: what fusion knows about each node.
+
+A *member* of a group is a node the group computes as a value of its own: a reduction, a contraction
+or something that is stored. Every other node is *floating*: it is computed where it is read, by
+composing indices. Two rules make cycles impossible without any search: a group loads only from
+groups of strictly smaller depth, and a node joins a group only if all its other sources are.
+
+Labels. `facts.labels` places a node in the domain of `facts.home`, the deepest group it reads:
+one entry per dimension, the domain dimension it runs along, or -1 where it is free. Labels that
+cover the whole domain put a node at element level, the kept dimensions at row level.
+"""
+
+from dataclasses import dataclass, field
+
+from picograd.graph.node import Node
+from picograd.helpers import product
+
+Labels = tuple[int, ...]
+FREE = -1
+ROW_LIMIT = 32768  # elements of a row that one block may hold for a chain of reductions
+STRIDED_ROW_LIMIT = 1024  # the same where the row is not contiguous
+GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """One kernel to be, or one part of it: see the module docstring."""
+
+    number: int
+    kind: str  # "map", "reduce", "contract", "conv", "scatter", "copy"
+    depth: int
+    shape: tuple[int, ...]  # of the domain: the reduction's input, else the output
+    reduced: tuple[int, ...]  # dimensions of the domain that are reduced
+    device: str
+    members: list["Facts"] = field(default_factory=list)
+    operations: int = 0
+    has_readers: bool = False
+    leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Dimensions of more than one element that the group does not reduce."""
+        return tuple(d for d, n in enumerate(self.shape) if n != 1 and d not in self.reduced)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Reduced dimensions of more than one element."""
+        return tuple(d for d in self.reduced if self.shape[d] != 1)
+
+    @property
+    def is_row(self) -> bool:
+        """Tell whether one block holds a row, so that reductions may follow each other."""
+        length = product(self.shape[d] for d in self.reduced)
+        last = max(self.kept, default=-1)
+        is_inner = all(d > last for d in self.inner)
+        return 0 < length <= (ROW_LIMIT if is_inner else STRIDED_ROW_LIMIT)
+
+
+@dataclass(eq=False, slots=True)
+class Facts:
+    """What fusion knows about one node."""
+
+    node: Node
+    number: int
+    users: int = 0
+    inputs: tuple["Facts", ...] = ()
+    depth: int = 0  # of the deepest group it reads
+    home: Group | None = None  # that group, if there is one and only one
+    labels: Labels | None = None  # its place in the domain of `home`, if it can be told
+    is_grand: bool = False  # reads a value reduced over all rows of `home`
+    cost: int = 0  # scalar operations to compute it where it is read
+    length: int = 0  # longest chain of floating nodes below it
+    loads: frozenset[int] = frozenset()  # members and leaves it reads, of at least half its size
+    is_moved: bool = False  # reads shifted elements: sharing by equal indices cannot be assumed
+    has_window: bool = False  # contains a window reduction
+    windows: frozenset[int] = frozenset()  # dimensions that `window` appended
+    order: tuple[int, ...] | None = None  # preferred storage order, outermost first
+    group: Group | None = None  # the group it is a member of
+    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "init"
+    is_source: bool = False  # a leaf: always loaded
+    is_output: bool = False  # the user reads it: stored row-major in a slot of its own
+    is_row_major: bool = False  # a copy reads it: stored row-major
+    is_stored: bool = False  # some other kernel, or the user, reads it
+
+    @property
+    def is_loaded(self) -> bool:
+        """Tell whether readers find it in memory."""
+        return self.is_source or self.group is not None
+
+
+def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:
+    """Complete labels in the domain of `group`: level and labels, or None if it does not fit."""
+    used = {label for label in labels if label >= 0}
+    free = [d for d, n in enumerate(shape) if n != 1 and labels[d] == FREE]
+    every = [d for d, n in enumerate(group.shape) if n != 1]
+    rows = [d for d in every if d not in group.reduced]
+    for level, wanted in (("row", rows), ("elem", every)):
+        missing = [d for d in wanted if d not in used]
+        if not used <= set(wanted) or len(missing) != len(free):
+            continue
+        if all(shape[f] == group.shape[m] for f, m in zip(free, missing, strict=True)):
+            full = list(labels)
+            for f, m in zip(free, missing, strict=True):
+                full[f] = m
+            return ("elem" if wanted == every and level == "elem" else level), tuple(full)
+    return None
+
+
+def identity_labels(shape: tuple[int, ...]) -> Labels:
+    """Labels of a node that runs over the domain itself."""
+    return tuple(d if n != 1 else FREE for d, n in enumerate(shape))
+
+
+def reshape_dimensions(
+    source: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Which source dimension each target dimension is (-1: new, of size 1), if only sizes of 1
+    come and go; None for any other reshape."""
+    wide = [d for d, n in enumerate(source) if n != 1]
+    result: list[int] = []
+    for n in target:
+        if n == 1:
+            result.append(-1)
+            continue
+        if not wide or source[wide[0]] != n:
+            return None
+        result.append(wide.pop(0))
+    return None if wide else tuple(result)

@@ -1,0 +1,74 @@
+"""Index maps of the operations with a template of their own: contract, conv, scatter."""
+
+from picograd.graph.node import Node
+from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.lower import as_index
+
+Indices = tuple[Index, ...]
+Operand = tuple[Indices, tuple[Condition, ...]]
+
+
+def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+    """Indices of both operands and the axes summed over, from einsum labels."""
+    labels_a, labels_b, labels_out = node.arg
+    places = dict(zip(labels_out, own, strict=True))
+    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
+    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
+    over: list[Axis] = []
+    for label in dict.fromkeys((*labels_a, *labels_b)):
+        if label not in places:
+            axis = Axis(f"k{len(over)}", sizes[label])
+            places[label] = axis_index(axis)
+            over += [axis] if axis.size != 1 else []
+    a = tuple(places[label] for label in labels_a)
+    b = tuple(places[label] for label in labels_b)
+    return (a, ()), b, tuple(over)
+
+
+def conv_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+    """position = out * stride + k * kernel_dilation - padding, tested against the dilated input.
+
+    Where the input is dilated only every `dilation`-th position holds an element. Reduce axes run
+    over the kernel, then over channels, which are contiguous in channels-last activations.
+    """
+    x, w = node.inputs
+    spec, rank = node.arg, len(own) - 3
+    channel = Axis("c", w_channels(x))
+    taps = [Axis(f"k{d}", n) for d, n in enumerate(w.shape[3:])]
+    places: list[Index] = []
+    tests: list[Condition] = []
+    for d in range(rank):
+        move = own[3 + d] * spec.stride[d] + axis_index(taps[d]) * spec.kernel_dilation[d]
+        position = move - spec.padding[d][0]
+        dilation = spec.input_dilation[d]
+        place = position // dilation
+        places.append(place)
+        tests.append((place, 0, x.shape[3 + d] - 1))
+        if dilation > 1:
+            tests.append((position % dilation, 0, 0))
+    n, g, o = own[:3]
+    a = (n, g, axis_index(channel), *places)
+    b = (g, o, axis_index(channel), *(axis_index(tap) for tap in taps))
+    over = tuple(axis for axis in (*taps, channel) if axis.size != 1)
+    return (a, tuple(tests)), b, over
+
+
+def w_channels(x: Node) -> int:
+    """Channels of a group."""
+    return x.shape[2]
+
+
+def scatter_target(
+    node: Node, positions: list[Expr], rest: Indices, strides: tuple[int, ...]
+) -> Index:
+    """Flat position an update goes to."""
+    axes = node.arg[0]
+    spare, flat = list(rest), constant(0)
+    for d, size in enumerate(node.shape):
+        if d in axes:
+            at = as_index(positions[axes.index(d)], size)
+        else:
+            at = spare.pop(0)
+        flat = flat + at * strides[d]
+    return flat

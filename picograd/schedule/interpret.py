@@ -1,0 +1,251 @@
+"""interpret: the meaning of a Loop IR kernel, in NumPy: the oracle for code generation.
+
+Every expression is computed for all points of its compute at once: axis number p of the compute is
+dimension p of a broadcast array. Loads are not computed where a guard is false.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType
+from picograd.errors import check
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.schedule.index import Axis, Dynamic, Index, evaluate
+from picograd.schedule.loop import (
+    Compute,
+    Expr,
+    Kernel,
+    Part,
+    Scatter,
+    dynamics_of,
+    indices_of,
+    walk,
+)
+
+Array = Any
+FOLDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def interpret(kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()) -> None:
+    """Run a kernel on flat arrays (one per slot, of `slot.dtype.numpy`), writing its outputs."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in kernel.parts:
+            PartInterpreter(kernel, part, slots, scalars).run()
+
+
+def round_to(value: Array, dtype: DType) -> Array:
+    """Convert to a dtype; bfloat16 is float32 with the low half rounded away (to nearest even)."""
+    array = np.asarray(value)
+    if dtype.kind in ("int", "uint") and array.dtype.kind == "f":
+        array = np.trunc(np.where(np.isfinite(array), array, 0)).astype(np.int64)
+    array = array.astype(dtype.numpy)
+    if dtype.name != "bfloat16":
+        return array
+    bits = array.view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32)
+    result = rounded.view(np.float32)
+    return np.where(np.isnan(array), array, result).astype(np.float32)
+
+
+def identity(monoid: str, dtype: DType) -> Any:
+    """The value that leaves the monoid's other operand unchanged."""
+    if monoid in ("sum", "prod"):
+        return 0 if monoid == "sum" else 1
+    if dtype.is_float:
+        return -np.inf if monoid == "max" else np.inf
+    if dtype.kind == "bool":
+        return monoid == "min"
+    info = np.iinfo(dtype.numpy)
+    return info.min if monoid == "max" else info.max
+
+
+class PartInterpreter:
+    """This class runs one part; `values` holds each compute's value over its own axes."""
+
+    def __init__(
+        self, kernel: Kernel, part: Part, slots: Sequence[Array], scalars: Sequence[Any]
+    ) -> None:
+        self.kernel, self.part, self.slots, self.scalars = kernel, part, slots, scalars
+        self.values: list[Array] = []
+
+    def run(self) -> None:
+        """Run every compute in order, then the scatter."""
+        for compute in self.part.computes:
+            value = self.compute(compute)
+            self.values.append(value)
+            if compute.store:
+                slot, index = compute.store
+                places, _ = self.places(compute.axes)
+                at = evaluate(index, places, lambda expr: None)
+                self.slots[slot][np.broadcast_to(at, value.shape)] = value
+        if self.part.scatter:
+            self.scatter(self.part.scatter)
+
+    def places(self, axes: Sequence[Axis]) -> tuple[dict[Axis, Array], tuple[int, ...]]:
+        """Each axis as an array along its own dimension, and the shape of the space."""
+        shape = tuple(axis.size for axis in axes)
+        found: dict[Axis, Array] = {}
+        for position, axis in enumerate(axes):
+            view = [1] * len(axes)
+            view[position] = axis.size
+            found[axis] = np.arange(axis.size).reshape(view)
+        return found, shape
+
+    def compute(self, compute: Compute) -> Array:
+        """Compute the value of one compute, over its parallel axes."""
+        axes = (*compute.axes, *compute.reduce)
+        places, shape = self.places(axes)
+        value = np.broadcast_to(self.body(compute.body, places, axes), shape)
+        if compute.reduce:
+            over = tuple(range(len(compute.axes), len(axes)))
+            value = self.fold(value, compute, over)
+        return round_to(value, compute.dtype)
+
+    def fold(self, value: Array, compute: Compute, over: tuple[int, ...]) -> Array:
+        """Reduce; floats are summed in float64, so that the oracle's own error is small."""
+        monoid = str(compute.monoid)
+        start = identity(monoid, compute.dtype)
+        wide = np.float64 if value.dtype.kind == "f" else value.dtype
+        return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
+
+    def body(self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
+        """Compute an expression at every point of the space of `places`."""
+        masks = guard_masks(root, places, self, axes)
+        done: dict[int, Array] = {}
+        for expr in walk(root):
+            done[id(expr)] = self.node(expr, places, axes, done, masks.get(id(expr)))
+        return done[id(root)]
+
+    def node(
+        self,
+        expr: Expr,
+        places: dict[Axis, Array],
+        axes: Sequence[Axis],
+        done: dict[int, Array],
+        mask: Array,
+    ) -> Array:
+        """Compute one expression node from the values of its arguments."""
+        args = [done[id(a)] for a in expr.args]
+
+        def at(index: Index) -> Array:
+            return evaluate(index, places, lambda inner: np.asarray(done[id(inner)], np.int64))
+
+        if expr.op == "const":
+            return np.asarray(expr.arg).astype(expr.dtype.numpy)
+        if expr.op == "load":
+            return self.load(expr, at(expr.arg[1]), mask)
+        if expr.op == "index":
+            return np.asarray(at(expr.arg)).astype(expr.dtype.numpy)
+        if expr.op == "ref":
+            return self.ref(expr.arg, axes)
+        if expr.op == "scalar":
+            return np.asarray(self.scalars[expr.arg]).astype(expr.dtype.numpy)
+        if expr.op == "guard":
+            return np.where(tests_hold(expr, at), args[0], args[1])
+        return elementwise(expr, args)
+
+    def load(self, expr: Expr, at: Array, mask: Array) -> Array:
+        """Load elements; where the guard is false nothing is read."""
+        slot = self.slots[expr.arg[0]]
+        if mask is not None:
+            at = np.where(mask, at, 0)
+            if not slot.size:
+                return np.zeros(np.shape(at), slot.dtype)
+        at = np.asarray(at)
+        is_inside = not at.size or (at.min() >= 0 and at.max() < slot.size)
+        check(is_inside, f"load outside s{expr.arg[0]}", self.kernel)
+        return slot[at]
+
+    def ref(self, number: int, axes: Sequence[Axis]) -> Array:
+        """Broadcast an earlier compute's value to the space of `axes`."""
+        own = self.part.computes[number].axes
+        order = sorted(range(len(own)), key=lambda p: axes.index(own[p]))
+        value = np.transpose(self.values[number], order)
+        return value.reshape([a.size if a in own else 1 for a in axes])
+
+    def scatter(self, scatter: Scatter) -> None:
+        """Apply the updates one after another, in row-major order."""
+        axes = (*scatter.serial, *scatter.inner)
+        places, shape = self.places(axes)
+        body = np.broadcast_to(self.body(scatter.body, places, axes), shape).ravel()
+        target = np.broadcast_to(self.at(scatter.target, places, axes), shape).ravel()
+        slot, held = self.slots[scatter.slot], np.ones(shape, bool)
+        for index, lo, hi in scatter.conditions:
+            value = self.at(index, places, axes)
+            held = held & (value >= lo) & (value <= hi)
+        for position in np.flatnonzero(held.ravel()):
+            place, value = target[position], body[position]
+            if scatter.monoid:
+                value = FOLDS[scatter.monoid](slot[place], value)
+            slot[place] = round_to(value, self.kernel.slots[scatter.slot].dtype)
+
+    def at(self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
+        """Compute an index with its run-time atoms."""
+        return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
+
+
+def tests_hold(expr: Expr, at: Any) -> Array:
+    """Tell where all interval tests of a guard hold."""
+    held: Array = np.asarray(True)
+    for index, lo, hi in expr.arg:
+        value = at(index)
+        held = held & (value >= lo) & (value <= hi)
+    return held
+
+
+def guard_masks(
+    root: Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
+) -> dict[int, Array]:
+    """Where each node under a guard is needed: the union over the guards it is read through."""
+    order = list(walk(root))
+    masks: dict[int, Array] = {id(root): None}  # None: everywhere
+    for expr in reversed(order):
+        own = masks[id(expr)]
+        held = own
+        if expr.op == "guard":
+            test = tests_hold(expr, lambda index: part.at(index, places, axes))
+            held = test if own is None else own & test
+        for position, child in enumerate(expr.args):
+            join_mask(masks, child, held if position == 0 else own)
+        for index in dynamics(expr):
+            join_mask(masks, index.expr, own)
+    return masks
+
+
+def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
+    """A node is needed wherever one of its readers needs it."""
+    if id(child) in masks:
+        old = masks[id(child)]
+        mask = None if old is None or mask is None else old | mask
+    masks[id(child)] = mask
+
+
+def dynamics(expr: Expr) -> list[Dynamic]:
+    """The run-time atoms in the indices of one node."""
+    return [d for index in indices_of(expr) for d in dynamics_of(index)]
+
+
+def elementwise(expr: Expr, args: list[Array]) -> Array:
+    """Apply one row of the op table, in the precision of its dtype."""
+    if expr.op == "cast":
+        return round_to(args[0], expr.dtype)
+    if expr.op == "bitcast":
+        source, target = expr.args[0].dtype, expr.dtype
+        return bitcast(args[0], source, target)
+    row = ELEMENTWISE[expr.op]
+    check(row.numpy is not None, f"no meaning for {expr.op}")
+    return round_to(row.numpy(*args), expr.dtype)  # type: ignore[misc]
+
+
+def bitcast(value: Array, source: DType, target: DType) -> Array:
+    """Reinterpret bits; bfloat16 is the high half of a float32."""
+    bits = np.ascontiguousarray(value)
+    if source.name == "bfloat16":
+        bits = (bits.view(np.uint32) >> 16).astype(np.uint16)
+    if target.name == "bfloat16":
+        return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return bits.view(target.numpy)

@@ -1,0 +1,264 @@
+"""Loop IR: what one kernel computes, with every view resolved to index arithmetic.
+
+    Kernel  = hero, slots, parts            one launch
+    Part    = rows, computes                one iteration space; parts are independent of each other
+    Compute = axes, reduce, monoid, body, store
+    Expr    = op, args, arg, dtype          a scalar expression, evaluated at one point of the axes
+
+Meaning. A compute is a map (`reduce` empty) or a reduction over its `reduce` axes with `monoid`
+("sum", "prod", "max", "min"), at every point of its parallel `axes`. Its value is read by later
+computes of the same part with `ref` (number of the compute in the part) and is written to memory
+if `store = (slot, Index)` is set. Computes run in order.
+
+Axes. Axes are objects shared between the computes of one part. `part.rows` are the parallel axes
+that the computes of the part share. A compute sits at one of these levels:
+  elem   axes = rows + inner axes, no reduce          (a map inside each row)
+  row    axes = rows, reduce = inner axes or empty     (softmax's maximum; a per-row epilogue)
+  grand  axes = (), reduce = rows or empty (with rows) (the mean of per-row losses; its epilogue)
+  window axes = those of its reader, reduce = few axes (a pooling window, unrolled where it is read)
+`ref` is legal where every axis of the compute referred to is bound by the reader's axes or reduce.
+
+Expr operations:
+  const   arg = Python value
+  load    arg = (slot, Index): element of a slot, flat, in elements
+  index   arg = Index: the index itself as an integer value
+  ref     arg = number of an earlier compute of the part
+  scalar  arg = number of a runtime scalar of the kernel (a float or integer kernel argument)
+  guard   args = (value, fill), arg = ((Index, lo, hi), ...): `value` where every lo <= Index <= hi,
+          else `fill`; loads of `value` must not run elsewhere
+  tile    arg = (tile name, (Index, ...)): only in Tile IR
+  others  one elementwise row of the op table (`graph/ops.py`), "cast" included
+
+Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
+
+A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
+conv, gather, scatter, copy. Contract and conv: one compute with monoid "sum" whose body is
+`mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes K. Epilogue computes
+follow it, with axes equal to the contract's. Scatter: see `Scatter`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.dtype import DType
+from picograd.schedule.index import Axis, Dynamic, Index, substitute
+
+Condition = tuple[Index, int, int]
+MONOIDS = ("sum", "prod", "max", "min")
+
+
+class Expr:
+    """One scalar expression node; equal by structure, hash computed once."""
+
+    __slots__ = ("op", "args", "arg", "dtype", "hash")
+
+    def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
+        self.op, self.args, self.arg, self.dtype = op, args, arg, dtype
+        self.hash = hash((op, args, arg, dtype, type(arg)))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Expr) or self.hash != other.hash:
+            return False
+        head = (self.op, self.dtype, type(self.arg)) == (other.op, other.dtype, type(other.arg))
+        return head and self.arg == other.arg and self.args == other.args
+
+    def __repr__(self) -> str:
+        return format_expr(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One kernel argument: `size` elements of `dtype`; role is "in", "out" or "inout"."""
+
+    dtype: DType
+    size: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """One map or reduction; see the module docstring."""
+
+    axes: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    monoid: str | None
+    body: Expr
+    dtype: DType  # of the value, and of the accumulator of a reduction
+    store: tuple[int, Index] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """store[index] = monoid(store[index], body) at every point of `axes`, in row-major order.
+
+    `axes` = `serial` (the update positions, in order) + `inner` (elements of one updated slice).
+    `target` is the destination position, with Dynamic atoms that depend on the serial axes only.
+    monoid None overwrites: the last update wins. The slot is "inout": its old content counts.
+    """
+
+    serial: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    monoid: str | None
+    body: Expr
+    slot: int
+    target: Index
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Computes over one iteration space."""
+
+    rows: tuple[Axis, ...]
+    computes: tuple[Compute, ...]
+    scatter: Scatter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One launch: parts over numbered slots and runtime scalars."""
+
+    name: str
+    hero: str
+    slots: tuple[Slot, ...]
+    scalars: tuple[DType, ...]
+    parts: tuple[Part, ...]
+
+    def __repr__(self) -> str:
+        return format_kernel(self)
+
+
+def const(value: Any, dtype: DType) -> Expr:
+    """Make a constant."""
+    return Expr("const", (), value, dtype)
+
+
+def walk(root: Expr) -> Iterator[Expr]:
+    """Yield every distinct node under `root`, arguments first, Dynamic indices included."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, is_done = stack.pop()
+        if is_done:
+            yield expr
+        elif id(expr) not in seen:
+            seen.add(id(expr))
+            stack.append((expr, True))
+            stack += [(child, False) for child in reversed((*expr.args, *dynamic_children(expr)))]
+
+
+def indices_of(expr: Expr) -> tuple[Index, ...]:
+    """Every Index an expression node carries itself."""
+    if expr.op == "load":
+        return (expr.arg[1],)
+    if expr.op == "index":
+        return (expr.arg,)
+    if expr.op == "guard":
+        return tuple(condition[0] for condition in expr.arg)
+    if expr.op == "tile":
+        return tuple(expr.arg[1])
+    return ()
+
+
+def dynamics_of(index: Index) -> Iterator[Dynamic]:
+    """Yield the Dynamic atoms of an index, inside div and mod too."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Dynamic):
+            yield atom
+        elif not isinstance(atom, Axis):
+            yield from dynamics_of(atom.index)
+
+
+def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
+    """Expressions inside the indices of one node."""
+    return tuple(d.expr for index in indices_of(expr) for d in dynamics_of(index))
+
+
+def rewrite(
+    root: Expr,
+    axes: Mapping[Axis, Index],
+    replace: Callable[[Expr], Expr | None] = lambda expr: None,
+) -> Expr:
+    """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another."""
+    done: dict[int, Expr] = {}
+
+    def inner(expr: Expr) -> Expr:
+        return done[id(expr)]
+
+    for expr in walk(root):
+        new = rebuild(expr, axes, inner)
+        done[id(expr)] = replace(new) or new
+    return done[id(root)]
+
+
+def rebuild(expr: Expr, axes: Mapping[Axis, Index], inner: Callable[[Expr], Expr]) -> Expr:
+    """Copy one node with substituted indices and arguments mapped through `inner`."""
+    arg = expr.arg
+    if expr.op == "load":
+        arg = (arg[0], substitute(arg[1], axes, inner))
+    elif expr.op == "index":
+        arg = substitute(arg, axes, inner)
+    elif expr.op == "guard":
+        arg = tuple((substitute(index, axes, inner), lo, hi) for index, lo, hi in arg)
+    elif expr.op == "tile":
+        arg = (arg[0], tuple(substitute(index, axes, inner) for index in arg[1]))
+    return Expr(expr.op, tuple(inner(a) for a in expr.args), arg, expr.dtype)
+
+
+def format_expr(expr: Expr) -> str:
+    """Print one expression on one line."""
+    args = ", ".join(format_expr(a) for a in expr.args)
+    if expr.op == "const":
+        return repr(expr.arg)
+    if expr.op == "load":
+        return f"s{expr.arg[0]}[{expr.arg[1]}]"
+    if expr.op == "index":
+        return f"index({expr.arg})"
+    if expr.op == "ref":
+        return f"%{expr.arg}"
+    if expr.op == "scalar":
+        return f"scalar{expr.arg}"
+    if expr.op == "tile":
+        return f"{expr.arg[0]}[{', '.join(map(repr, expr.arg[1]))}]"
+    if expr.op == "guard":
+        tests = " & ".join(f"{lo}<={index}<={hi}" for index, lo, hi in expr.arg)
+        return f"guard({tests}; {args})"
+    if expr.op == "cast":
+        return f"{expr.dtype.name}({args})"
+    return f"{expr.op}({args})"
+
+
+def format_compute(number: int, compute: Compute) -> str:
+    """Print one compute: its space, its reduction, its body and where it is stored."""
+    space = ", ".join(map(repr, compute.axes))
+    over = f" {compute.monoid}[{', '.join(map(repr, compute.reduce))}]" if compute.reduce else ""
+    line = f"  %{number} [{space}]{over} {compute.dtype.name} = {format_expr(compute.body)}"
+    if compute.store:
+        line += f"\n      -> s{compute.store[0]}[{compute.store[1]}]"
+    return line
+
+
+def format_scatter(scatter: Scatter) -> str:
+    """Print the scatter of a part."""
+    space = ", ".join(map(repr, (*scatter.serial, *scatter.inner)))
+    body = f"{scatter.monoid or 'set'} {format_expr(scatter.body)}"
+    return f"  scatter [{space}] s{scatter.slot}[{scatter.target}] {body}"
+
+
+def format_kernel(kernel: Kernel) -> str:
+    """Print a kernel, one compute a line."""
+    lines = [f"kernel {kernel.name} ({kernel.hero})"]
+    for number, slot in enumerate(kernel.slots):
+        lines.append(f"  s{number}: {slot.role} {slot.dtype.name}[{slot.size}]")
+    for part in kernel.parts:
+        lines.append(f"  part [{', '.join(map(repr, part.rows))}]")
+        lines += [format_compute(n, c) for n, c in enumerate(part.computes)]
+        if part.scatter:
+            lines.append(format_scatter(part.scatter))
+    return "\n".join(lines)

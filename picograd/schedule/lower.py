@@ -1,0 +1,302 @@
+"""lower: the value of a node at given indices, as a scalar expression: views become indices.
+
+    value(node, indices) -> Expr
+
+recurses through floating nodes only, whose chains are bounded by fusion. What is in memory becomes
+a `load`, what the part has computed at these indices a `ref`. A window reduction becomes a compute
+of its own, before its reader, over the axes its indices mention.
+"""
+
+from dataclasses import dataclass, field
+
+from picograd.dtype import DType, accumulate_dtype
+from picograd.errors import internal
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.helpers import product
+from picograd.schedule.group import Facts
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axes_of,
+    axis_index,
+    constant,
+)
+from picograd.schedule.interpret import identity
+from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of
+from picograd.schedule.random import random_bits
+from picograd.schedule.viewindex import fold_source, pad_source, view_source
+
+Indices = tuple[Index, ...]
+
+
+@dataclass(slots=True)
+class Location:
+    """Where a node lies in memory: a plan slot and its strides."""
+
+    slot: int
+    strides: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class KernelBuilder:
+    """Numbers the slots and scalars of one kernel in order of first use."""
+
+    locations: dict[int, Location]
+    sizes: dict[int, int]
+    scalar_numbers: dict[int, int]
+    slots: dict[int, int] = field(default_factory=dict)
+    kinds: list[tuple[DType, int]] = field(default_factory=list)
+    scalars: dict[int, tuple[int, DType]] = field(default_factory=dict)
+    loaded: set[int] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
+
+    def slot(self, plan_slot: int, dtype: DType) -> int:
+        """Kernel slot number of a plan slot."""
+        number = self.slots.setdefault(plan_slot, len(self.slots))
+        if number == len(self.kinds):
+            self.kinds.append((dtype, self.sizes[plan_slot]))
+        return number
+
+    def scalar(self, facts: Facts) -> int:
+        """Kernel scalar number of a runtime scalar."""
+        number = self.scalar_numbers[id(facts.node.arg)]
+        found = self.scalars.setdefault(number, (len(self.scalars), facts.node.dtype))
+        return found[0]
+
+    def finish(self) -> tuple[Slot, ...]:
+        """The kernel's slots, with the roles seen."""
+        roles = {(True, False): "in", (False, True): "out", (True, True): "inout"}
+        numbers = enumerate(self.kinds)
+        return tuple(Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers)
+
+
+class PartBuilder:
+    """This class lowers the nodes of one part; `value` is the recursion of the module docstring."""
+
+    def __init__(self, kernel: KernelBuilder, depth: int) -> None:
+        self.kernel, self.depth = kernel, depth
+        self.computes: list[Compute] = []
+        self.available: dict[int, tuple[Indices, Expr]] = {}
+        self.memo: dict[tuple[int, Indices, tuple[Condition, ...]], Expr] = {}
+        self.conditions: tuple[Condition, ...] = ()
+        self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
+
+    def value(self, facts: Facts, indices: Indices) -> Expr:
+        """Build the value of a node at `indices`."""
+        ready = self.available.get(facts.number)
+        if ready is not None and ready[0] == indices:
+            return ready[1]
+        key = (facts.number, indices, self.conditions)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self.build(facts, indices)
+        return found
+
+    def build(self, facts: Facts, indices: Indices) -> Expr:
+        """Build a value that is not known yet."""
+        node = facts.node
+        group = facts.group
+        if facts.is_source or (group is not None and group.depth < self.depth):
+            return self.load(facts, indices)
+        op = node.op
+        if op in ELEMENTWISE:
+            return self.elementwise(facts, indices)
+        if op in LOWERINGS:
+            return LOWERINGS[op](self, facts, indices)
+        if op in ("detach", "contiguous", "assign"):
+            return self.value(facts.inputs[0], indices)
+        if op == "pad":
+            return self.pad(facts, indices)
+        if op == "reduce":
+            return self.reduce(facts, indices)
+        if op in ("contract", "conv", "scatter", "copy"):
+            internal(f"{node} is read where it is not available", indices)
+        return self.value(facts.inputs[0], view_source(node, indices))
+
+    def load(self, facts: Facts, indices: Indices) -> Expr:
+        """Load an element from memory."""
+        place = self.kernel.locations[facts.number]
+        slot = self.kernel.slot(place.slot, facts.node.dtype)
+        self.kernel.loaded.add(slot)
+        return Expr("load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype)
+
+    def elementwise(self, facts: Facts, indices: Indices) -> Expr:
+        """Apply an elementwise operation to the values of its inputs."""
+        node = facts.node
+        args = tuple([self.value(source, indices) for source in facts.inputs])
+        return apply(node.op, args, node.dtype)
+
+    def constant(self, facts: Facts, indices: Indices) -> Expr:
+        """A constant."""
+        return const(facts.node.arg, facts.node.dtype)
+
+    def iota(self, facts: Facts, indices: Indices) -> Expr:
+        """The position along one axis."""
+        return Expr("index", (), indices[facts.node.arg], facts.node.dtype)
+
+    def scalar(self, facts: Facts, indices: Indices) -> Expr:
+        """A number passed to the kernel."""
+        return Expr("scalar", (), self.kernel.scalar(facts), facts.node.dtype)
+
+    def random(self, facts: Facts, indices: Indices) -> Expr:
+        """Random bits, a function of the seed, the offset and the element's position."""
+        offset = self.value(facts.inputs[0], ())
+        strides = row_strides(facts.node.shape)
+        return random_bits(facts.node.arg, offset, flat_index(indices, strides))
+
+    def pad(self, facts: Facts, indices: Indices) -> Expr:
+        """The source inside, the fill value outside."""
+        node = facts.node
+        inside, tests = pad_source(node, indices)
+        return self.guarded(facts.inputs[0], inside, tests, const(node.arg[1], node.dtype))
+
+    def guarded(
+        self, source: Facts, indices: Indices, tests: tuple[Condition, ...], fill: Expr
+    ) -> Expr:
+        """The value of `source` where all tests hold, else `fill`."""
+        needed = tuple(t for t in tests if not (t[1] <= t[0].lo and t[0].hi <= t[2]))
+        if any(t[0].lo > t[2] or t[0].hi < t[1] for t in needed):
+            return fill
+        outer = self.conditions
+        self.conditions = outer + tuple(t for t in needed if t not in outer)
+        value = self.value(source, indices)
+        self.conditions = outer
+        if not needed or value == fill:
+            return value
+        if value.op == "guard" and value.args[1] == fill:
+            needed, value = needed + value.arg, value.args[0]
+        return Expr("guard", (value, fill), needed, value.dtype)
+
+    def gather(self, facts: Facts, indices: Indices) -> Expr:
+        """An element whose position along some axes is itself a value."""
+        node, source = facts.node, facts.inputs[0]
+        rank = len(facts.inputs[1].node.shape)
+        rest, found = list(indices[rank:]), []
+        positions = dict(zip(node.arg, facts.inputs[1:], strict=True))
+        for axis, size in enumerate(source.node.shape):
+            if axis in positions:
+                found.append(as_index(self.value(positions[axis], indices[:rank]), size))
+            else:
+                found.append(rest.pop(0))
+        return self.value(source, tuple(found))
+
+    def fold(self, facts: Facts, indices: Indices) -> Expr:
+        """Sum of the window elements that lie on one position."""
+        node, source = facts.node, facts.inputs[0]
+        inside, tests, axes = fold_source(node, indices, source.node.shape)
+        fill = const(0, node.dtype)
+        if not axes:
+            return self.guarded(source, inside, tests, fill)
+        return self.window(source, inside, tests, axes, "sum", node.dtype)
+
+    def reduce(self, facts: Facts, indices: Indices) -> Expr:
+        """A small reduction, computed where it is read."""
+        node, source = facts.node, facts.inputs[0]
+        monoid, reduced = node.arg
+        rest, inside = list(indices), []
+        axes: list[Axis] = []
+        for d, size in enumerate(source.node.shape):
+            if d not in reduced:
+                inside.append(rest.pop(0))
+                continue
+            axis = Axis(f"w{d}", size)
+            inside.append(axis_index(axis))
+            axes += [axis] if size != 1 else []
+        if product(source.node.shape[d] for d in reduced) == 0:
+            return const(identity(monoid, node.dtype), node.dtype)
+        if not axes:
+            return apply("cast", (self.value(source, tuple(inside)),), node.dtype)
+        return self.window(source, tuple(inside), (), tuple(axes), monoid, node.dtype)
+
+    def window(
+        self,
+        source: Facts,
+        inside: Indices,
+        tests: tuple[Condition, ...],
+        axes: tuple[Axis, ...],
+        monoid: str,
+        dtype: DType,
+    ) -> Expr:
+        """Append a compute that reduces over window axes, and refer to it."""
+        wide = accumulate_dtype(dtype) if monoid in ("sum", "prod") else dtype
+        outer, bound = self.conditions, self.bound
+        self.bound = bound + axes
+        fill = const(identity(monoid, source.node.dtype), source.node.dtype)
+        self.conditions = ()
+        body = apply("cast", (self.guarded(source, inside, outer + tests, fill),), wide)
+        self.conditions, self.bound = outer, bound
+        mentioned = mentioned_axes(inside, outer + tests)
+        own = tuple(a for a in bound if mentioned is None or a in mentioned)
+        self.computes.append(Compute(own, axes, monoid, body, wide))
+        ref = Expr("ref", (), len(self.computes) - 1, wide)
+        return apply("cast", (ref,), dtype)
+
+
+LOWERINGS = {
+    "const": PartBuilder.constant,
+    "iota": PartBuilder.iota,
+    "scalar": PartBuilder.scalar,
+    "random_bits": PartBuilder.random,
+    "gather": PartBuilder.gather,
+    "fold": PartBuilder.fold,
+}
+
+
+def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
+    """Build an elementwise expression; a cast to the same dtype is nothing."""
+    if op == "cast":
+        source = args[0]
+        if source.dtype is dtype:
+            return source
+        if source.op == "const" and dtype.is_float and not isinstance(source.arg, complex):
+            return const(float(source.arg), dtype) if source.dtype.kind != "float" else cast_const(
+                source, dtype
+            )
+        if source.op == "index" and dtype.name in ("int32", "int64"):
+            return Expr("index", (), source.arg, dtype)
+    return Expr(op, args, None, dtype)
+
+
+def cast_const(source: Expr, dtype: DType) -> Expr:
+    """Cast a float constant: exact only towards a wider dtype."""
+    if dtype.bits >= source.dtype.bits:
+        return const(source.arg, dtype)
+    return Expr("cast", (source,), None, dtype)
+
+
+def flat_index(indices: Indices, strides: tuple[int, ...]) -> Index:
+    """Position in memory of one element."""
+    flat = constant(0)
+    for index, stride in zip(indices, strides, strict=True):
+        flat = flat + index * stride
+    return flat
+
+
+def row_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a row-major array."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def as_index(value: Expr, size: int) -> Index:
+    """Use a value as an index into `size` elements."""
+    if value.op == "index":
+        return value.arg  # type: ignore[no-any-return]
+    if value.op == "const":
+        return constant(int(value.arg))
+    return atom_index(Dynamic(value, 0, max(size - 1, 0)))
+
+
+def mentioned_axes(indices: Indices, tests: tuple[Condition, ...]) -> set[Axis] | None:
+    """Axes that a window depends on; None (all) where run-time indices hide them."""
+    found: set[Axis] = set()
+    for index in (*indices, *(test[0] for test in tests)):
+        if any(True for _ in dynamics_of(index)):
+            return None
+        found |= axes_of(index)
+    return found

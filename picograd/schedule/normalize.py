@@ -1,0 +1,236 @@
+"""normalize: choose axes so that indices are affine where they can be, and axes few.
+
+    split    for a in 12: s0[5 * (a // 4) + a % 4]  ->  for b in 3: for c in 4: s0[5*b + c]
+    order    the axes with the largest strides come first, so that the innermost is contiguous
+    merge    for b in 3: for c in 4: s0[4*b + c]    ->  for d in 12: s0[d]
+
+Two axes merge where every index of the part treats them as one, and every compute binds them
+together in the same way. A division that no split removes stays as it is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from picograd.helpers import product
+from picograd.schedule.index import Axis, Div, Dynamic, Index, Mod, axis_index, constant, substitute
+from picograd.schedule.loop import Compute, Expr, Part, indices_of, rewrite, walk
+
+Form = dict[Axis, int]  # coefficients of one linear form
+
+
+def normalize_part(part: Part) -> Part:
+    """Split, order and merge the axes of a part (a scatter keeps its axes)."""
+    if part.scatter:
+        return part
+    part = split_axes(part)
+    part = order_axes(part)
+    return merge_axes(part)
+
+
+def part_indices(part: Part) -> Iterator[Index]:
+    """Yield every index of a part."""
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            yield from indices_of(expr)
+        if compute.store:
+            yield compute.store[1]
+
+
+def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
+    """Substitute axes by indices over the axes that `order` lists in their place."""
+
+    def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
+        return tuple(new for axis in old for new in order.get(axis, [axis]))
+
+    computes = []
+    for c in part.computes:
+        store = (c.store[0], substitute(c.store[1], axes)) if c.store else None
+        body = rewrite(c.body, axes)
+        computes.append(
+            Compute(listed(c.axes), listed(c.reduce), c.monoid, body, c.dtype, store)
+        )
+    return Part(listed(part.rows), tuple(computes))
+
+
+def split_axes(part: Part) -> Part:
+    """Split axes at the divisors of their div and mod terms, where these divide one another."""
+    cuts: dict[Axis, set[int]] = {}
+    seen: set[Index] = set()
+    for index in part_indices(part):
+        if index not in seen:
+            seen.add(index)
+            collect_cuts(index, cuts)
+    axes: dict[Axis, Index] = {}
+    order: dict[Axis, list[Axis]] = {}
+    for axis, found in cuts.items():
+        pieces = split(axis, found)
+        if len(pieces) > 1:
+            order[axis] = pieces
+            axes[axis] = joined(pieces)
+    return replace_axes(part, axes, order) if axes else part
+
+
+def collect_cuts(index: Index, cuts: dict[Axis, set[int]]) -> None:
+    """Note the divisors of div and mod terms over a single axis."""
+    for atom, _ in index.terms:
+        if isinstance(atom, (Div, Mod)):
+            axis = single_axis(atom.index)
+            if axis is not None:
+                scale = cut_scale(atom.index)
+                cuts.setdefault(axis, set()).add(atom.n * scale)
+            collect_cuts(atom.index, cuts)
+
+
+def single_axis(index: Index) -> Axis | None:
+    """The axis of an index that is one axis, or div and mod of it."""
+    if len(index.terms) != 1 or index.terms[0][1] != 1 or index.const:
+        return None
+    atom = index.terms[0][0]
+    if isinstance(atom, Axis):
+        return atom
+    return None if isinstance(atom, Dynamic) else single_axis(atom.index)
+
+
+def cut_scale(index: Index) -> int:
+    """Elements of the axis that one step of `index` stands for."""
+    atom = index.terms[0][0]
+    if isinstance(atom, Div):
+        return atom.n * cut_scale(atom.index)
+    return cut_scale(atom.index) if isinstance(atom, Mod) else 1
+
+
+def split(axis: Axis, cuts: Iterable[int]) -> list[Axis]:
+    """Axes, outermost first, that together count like `axis`, with a boundary at each cut."""
+    bounds = [1]
+    for cut in sorted(cuts):
+        if cut % bounds[-1] == 0 and axis.size % cut == 0 and bounds[-1] < cut < axis.size:
+            bounds.append(cut)
+    sizes = [high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)]
+    return [Axis(f"{axis.name}_{n}", size) for n, size in enumerate(reversed(sizes))]
+
+
+def joined(pieces: list[Axis]) -> Index:
+    """The index that counts over several axes, the last one fastest."""
+    total = constant(0)
+    for piece in pieces:
+        total = total * piece.size + axis_index(piece)
+    return total
+
+
+def order_axes(part: Part) -> Part:
+    """Order parallel axes by the strides of the store, reduced ones by those of the main load."""
+    rank = order_key(part)
+    computes = tuple(
+        replace(
+            c,
+            axes=tuple(sorted(c.axes, key=lambda a: rank.get(a, 0))),
+            reduce=tuple(sorted(c.reduce, key=lambda a: rank.get(a, 0))),
+        )
+        for c in part.computes
+    )
+    return Part(tuple(sorted(part.rows, key=lambda a: rank.get(a, 0))), computes)
+
+
+def order_key(part: Part) -> dict[Axis, int]:
+    """A position for each axis of the part: rows, then the axes inside rows, then windows."""
+    stores = [(len(c.axes), c.store[1]) for c in part.computes if c.store]
+    loads = [load for c in part.computes for load in main_loads(c)]
+    best = max(stores, key=lambda s: s[0])[1] if stores else None
+    references = ([best] if best is not None else []) + loads
+    every = [a for c in part.computes for a in (*c.axes, *c.reduce)]
+    rows = list(part.rows)
+    inner = [a for a in dict.fromkeys(every) if a not in set(rows)]
+    ordered = sorted_by_stride(rows, references) + sorted_by_stride(inner, loads)
+    return {axis: number for number, axis in enumerate(ordered)}
+
+
+def main_loads(compute: Compute) -> list[Index]:
+    """Indices of the loads of a compute, those over most axes first (a contraction's: `a` first)."""
+    loads = [expr.arg[1] for expr in walk(compute.body) if expr.op == "load"]
+    if compute.body.op == "mul" and compute.reduce:
+        return loads
+    return sorted(loads, key=lambda index: -len(index.terms))
+
+
+def sorted_by_stride(axes: list[Axis], references: list[Index]) -> list[Axis]:
+    """Sort by the stride in the first reference that mentions the axis; largest first."""
+    strides: dict[Axis, int] = {}
+    for index in references:
+        for axis, c in index.terms:
+            if isinstance(axis, Axis) and axis not in strides:
+                strides[axis] = abs(c)
+        if all(axis in strides for axis in axes):
+            break
+    return sorted(axes, key=lambda axis: -strides.get(axis, 1 << 62))
+
+
+def merge_axes(part: Part) -> Part:
+    """Merge neighbouring axes that every index and every compute treat as one."""
+    forms = linear_forms(part)
+    roles = axis_roles(part)
+    axes: dict[Axis, Index] = {}
+    order: dict[Axis, list[Axis]] = {}
+    for run in runs(part):
+        for group in merged_runs(run, forms, roles):
+            if len(group) == 1:
+                continue
+            whole = Axis(group[0].name, product(axis.size for axis in group))
+            for axis in group:
+                axes[axis], order[axis] = constant(0), []
+            axes[group[-1]], order[group[-1]] = axis_index(whole), [whole]
+    return replace_axes(part, axes, order) if axes else part
+
+
+def runs(part: Part) -> list[tuple[Axis, ...]]:
+    """Lists of axes within which neighbours may merge, no axis in two of them."""
+    found: list[tuple[Axis, ...]] = [part.rows]
+    seen = set(part.rows)
+    for compute in part.computes:
+        for axes in (compute.axes, compute.reduce):
+            rest = tuple(axis for axis in axes if axis not in seen)
+            seen.update(rest)
+            found.append(rest)
+    return [run for run in found if len(run) > 1]
+
+
+def axis_roles(part: Part) -> dict[Axis, tuple[int, ...]]:
+    """How each compute binds each axis: signed compute numbers, negative for `reduce`."""
+    roles: dict[Axis, list[int]] = {axis: [0] for axis in part.rows}
+    for number, compute in enumerate(part.computes, start=1):
+        for axis in compute.axes:
+            roles.setdefault(axis, []).append(number)
+        for axis in compute.reduce:
+            roles.setdefault(axis, []).append(-number)
+    return {axis: tuple(found) for axis, found in roles.items()}
+
+
+def linear_forms(part: Part) -> list[Form]:
+    """The distinct linear forms in the indices of a part, those inside div and mod included."""
+    forms: dict[frozenset[tuple[Axis, int]], Form] = {}
+    stack = list(part_indices(part))
+    seen: set[Index] = set()
+    while stack:
+        index = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        plain = {atom: c for atom, c in index.terms if isinstance(atom, Axis)}
+        forms.setdefault(frozenset(plain.items()), plain)
+        stack += [atom.index for atom, _ in index.terms if isinstance(atom, (Div, Mod))]
+    return list(forms.values())
+
+
+def merged_runs(
+    run: tuple[Axis, ...], forms: list[Form], roles: Mapping[Axis, tuple[int, ...]]
+) -> list[list[Axis]]:
+    """Cut a run into maximal stretches that merge."""
+    groups = [[run[0]]]
+    for outer, inner in zip(run, run[1:], strict=False):
+        together = roles[outer] == roles[inner]
+        if together and all(f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms):
+            groups[-1].append(inner)
+        else:
+            groups.append([inner])
+    return groups
+
+

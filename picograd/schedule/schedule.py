@@ -1,0 +1,320 @@
+"""schedule: from graph to plan. The stages, in order, are `STAGES`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from picograd.graph.expand import expand_composites
+from picograd.graph.node import Node, toposort
+from picograd.schedule.arrange import Launch, arrange
+from picograd.schedule.assemble import assemble, is_stored
+from picograd.schedule.fuse import Fuser
+from picograd.schedule.group import Facts
+from picograd.schedule.loop import Kernel
+from picograd.schedule.lower import KernelBuilder, Location, row_strides
+from picograd.schedule.memory import Lifetime, place_temporaries
+from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
+from picograd.schedule.race import has_race
+from picograd.schedule.verify import verify as verify_kernel
+from picograd.target import Target
+
+
+@dataclass(eq=False, slots=True)
+class Draft:
+    """A plan in the making; each stage fills in its fields."""
+
+    roots: list[Node]
+    target: Target
+    is_verified: bool
+    fuser: Fuser = field(default_factory=Fuser)
+    facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
+    inputs: list[Node] = field(default_factory=list)
+    input_numbers: dict[int, int] = field(default_factory=dict)
+    scalars: list[Node] = field(default_factory=list)
+    scalar_numbers: dict[int, int] = field(default_factory=dict)
+    launches: list[Launch] = field(default_factory=list)
+    slots: list[PlanSlot] = field(default_factory=list)
+    locations: dict[int, Location] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    copies: list[CopyStep] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    arenas: dict[str, int] = field(default_factory=dict)
+
+
+def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan:
+    """Turn the graph under `roots` into a plan; `verify` checks every kernel built."""
+    draft = Draft(list(roots), target, verify)
+    for stage in STAGES:
+        stage(draft)
+    outputs = tuple(draft.outputs)
+    steps = (*draft.steps, *draft.copies)
+    reasons = tuple(draft.fuser.reasons)
+    parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
+    return Plan(*parts, draft.arenas, reasons)
+
+
+def number_inputs(draft: Draft) -> None:
+    """Number leaf buffers and runtime scalars in order of first appearance."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(draft.roots)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done or node.realized is not None or not node.inputs:
+            if is_done or id(node) not in seen:
+                seen.add(id(node))
+                number_input(draft, node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(child, False) for child in reversed(node.inputs) if id(child) not in seen]
+
+
+def number_input(draft: Draft, node: Node) -> None:
+    """Give a leaf its input slot, or a runtime scalar its number."""
+    if is_leaf(node):
+        key = leaf_key(node)
+        if key not in draft.input_numbers:
+            draft.input_numbers[key] = len(draft.inputs)
+            draft.inputs.append(node)
+            strides = row_strides(node.shape)
+            slot = PlanSlot("input", node.dtype, node.size, node.device, node.shape, strides)
+            draft.slots.append(slot)
+    elif node.op == "scalar" and id(node.arg) not in draft.scalar_numbers:
+        draft.scalar_numbers[id(node.arg)] = len(draft.scalars)
+        draft.scalars.append(node)
+
+
+def is_leaf(node: Node) -> bool:
+    """Tell whether a node's value is in memory already."""
+    return node.realized is not None or node.op == "buffer"
+
+
+def leaf_key(node: Node) -> int:
+    """Identity of the memory behind a leaf."""
+    if node.realized is not None:
+        return id(node.realized)
+    return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
+
+
+def fuse(draft: Draft) -> None:
+    """Expand composites, find equal nodes, and group the rest."""
+    roots = list(expand_composites(draft.roots))
+    order = pending(roots)
+    same: dict[Any, Node] = {}
+    chosen: dict[int, Node] = {}
+    users: dict[int, int] = {}
+    unique: list[Node] = []
+    for node in order:
+        inputs = () if is_leaf(node) else tuple([id(chosen[id(i)]) for i in node.inputs])
+        found = same.setdefault(structural_key(node, inputs), node)
+        chosen[id(node)] = found
+        if found is node:
+            unique.append(node)
+            for i in inputs:
+                users[i] = users.get(i, 0) + 1
+    wanted = {id(chosen[id(root)]) for root in roots}
+    facts: dict[int, Facts] = {}
+    for node in unique:
+        leaf = is_leaf(node)
+        inputs_facts = () if leaf else tuple([facts[id(chosen[id(i)])] for i in node.inputs])
+        count = users.get(id(node), 0) + (id(node) in wanted)
+        facts[id(node)] = draft.fuser.visit(node, inputs_facts, count, leaf)
+        if id(node) in wanted:
+            draft.fuser.store_root(facts[id(node)])
+    draft.facts = facts
+    draft.roots = [chosen[id(root)] for root in roots]
+
+
+def pending(roots: list[Node]) -> list[Node]:
+    """Nodes to compute and the leaves they read, inputs first."""
+    if not any(node.realized is not None for node in roots):
+        order = toposort(roots)
+        if not any(node.realized is not None for node in order):
+            return order
+    order, seen = [], set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            inputs = () if is_leaf(node) else node.inputs
+            stack += [(child, False) for child in reversed(inputs) if id(child) not in seen]
+    return order
+
+
+def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
+    """Nodes with equal keys have equal values."""
+    if is_leaf(node):
+        return leaf_key(node), node.shape, node.dtype, "leaf"
+    arg = node.arg
+    if node.op == "const":
+        arg = type(arg).__name__, repr(arg)
+    elif node.op == "scalar":
+        arg = id(arg)
+    elif node.op == "assign":
+        arg = id(node)
+    return node.op, inputs, arg, node.shape, node.dtype, node.device
+
+
+def order_launches(draft: Draft) -> None:
+    """Put groups into launches, in an order where everything is computed before it is read."""
+    draft.launches = arrange(draft.fuser.groups)
+
+
+def assign_slots(draft: Draft) -> None:
+    """Give every stored member a slot: its target's, one of its own, or a temporary."""
+    sources = (f for f in draft.fuser.order if f.is_source)
+    for facts in sources:
+        number = draft.input_numbers[leaf_key(facts.node)]
+        draft.locations[facts.number] = Location(number, row_strides(facts.node.shape))
+    place_assigns(draft)
+    for launch in draft.launches:
+        for part in launch.parts:
+            for member in (m for group in part for m in group.members):
+                if is_stored(member) and member.number not in draft.locations:
+                    add_slot(draft, member)
+
+
+def place_assigns(draft: Draft) -> None:
+    """Let assignments write in place where nobody reads the old content later."""
+    last_read: dict[int, int] = {}
+    position: dict[int, int] = {}
+    for number, launch in enumerate(draft.launches):
+        for leaf in launch.leaves:
+            last_read[draft.locations[leaf].slot] = number
+        for part in launch.parts:
+            position.update((id(group), number) for group in part)
+    final = {assign_target(draft, f): f for f in draft.fuser.order if f.node.op == "assign"}
+    for slot, facts in final.items():
+        if last_read.get(slot, -1) <= position[id(facts.group)]:
+            draft.locations[facts.number] = Location(slot, row_strides(facts.node.shape))
+        else:
+            copy_later(draft, facts, slot)
+
+
+def assign_target(draft: Draft, facts: Facts) -> int:
+    """Input slot an assignment writes."""
+    target = facts.node.inputs[0]
+    while not is_leaf(target):
+        target = target.inputs[0]
+    return draft.input_numbers[leaf_key(target)]
+
+
+def copy_later(draft: Draft, facts: Facts, slot: int) -> None:
+    """Write an assignment's value to a temporary, and copy it when all readers are done."""
+    facts.is_row_major = True
+    draft.fuser.reasons.append(f"assign {facts.node.shape} is copied: the old value is read later")
+    add_slot(draft, facts)
+    draft.copies.append(CopyStep(draft.locations[facts.number].slot, slot))
+
+
+def add_slot(draft: Draft, facts: Facts) -> None:
+    """Add an output or temporary slot for a member."""
+    node = facts.node
+    kind = "output" if facts.is_output else "temporary"
+    is_plain = facts.is_output or facts.is_row_major or facts.order is None
+    order = tuple(range(len(node.shape))) if is_plain else facts.order
+    strides, step = [0] * len(node.shape), 1
+    for d in reversed(order or ()):
+        strides[d], step = step, step * node.shape[d]
+    slot = PlanSlot(kind, node.dtype, node.size, node.device, node.shape, tuple(strides))
+    draft.locations[facts.number] = Location(len(draft.slots), tuple(strides))
+    draft.slots.append(slot)
+
+
+def lower(draft: Draft) -> None:
+    """Lower every launch to a kernel."""
+    for launch in draft.launches:
+        if launch.kind == "copy":
+            member = launch.parts[0][0].members[0]
+            source = draft.locations[member.inputs[0].number].slot
+            draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
+            continue
+        builder = new_builder(draft)
+        kernel = assemble(launch, builder)
+        if kernel is not None and has_race(kernel):
+            postpone(draft, launch)
+            builder = new_builder(draft)
+            kernel = assemble(launch, builder)
+        if kernel is not None:
+            kernel = verify_kernel(kernel) if draft.is_verified else kernel
+            scalars = tuple(builder.scalars)
+            step = KernelLaunch(kernel, tuple(builder.slots), scalars, launch.device)
+            draft.steps.append(step)
+
+
+def new_builder(draft: Draft) -> KernelBuilder:
+    """Start a kernel."""
+    sizes = {number: slot.size for number, slot in enumerate(draft.slots)}
+    return KernelBuilder(draft.locations, sizes, draft.scalar_numbers)
+
+
+def postpone(draft: Draft, launch: Launch) -> None:
+    """Give the assignments of a launch temporaries: another point reads what they overwrite."""
+    members = [m for part in launch.parts for group in part for m in group.members]
+    for member in members:
+        slot = draft.locations.get(member.number)
+        if member.node.op == "assign" and slot and draft.slots[slot.slot].kind == "input":
+            copy_later(draft, member, slot.slot)
+
+
+def place_outputs(draft: Draft) -> None:
+    """Find each root's slot; a root that is a leaf, or is another root too, is copied."""
+    taken: set[int] = set()
+    for root in draft.roots:
+        facts, is_assign = draft.facts[id(root)], root.op == "assign"
+        if is_assign:
+            draft.outputs.append(assign_target(draft, facts))
+            continue
+        while not facts.is_loaded:
+            facts = facts.inputs[0]
+        number = draft.locations[facts.number].slot
+        if draft.slots[number].kind != "output" or number in taken:
+            number = copy_output(draft, root, number)
+        taken.add(number)
+        draft.outputs.append(number)
+        slot, strides = draft.slots[number], row_strides(root.shape)  # the root may be a reshape
+        draft.slots[number] = replace(slot, shape=root.shape, strides=strides)
+
+
+def copy_output(draft: Draft, root: Node, source: int) -> int:
+    """Add an output slot that is a copy of another slot."""
+    strides = row_strides(root.shape)
+    slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
+    draft.slots.append(slot)
+    draft.copies.insert(0, CopyStep(source, len(draft.slots) - 1))
+    return len(draft.slots) - 1
+
+
+def place_memory(draft: Draft) -> None:
+    """Place temporaries in the arena of their device."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate((*draft.steps, *draft.copies)):
+        touched = (step.source, step.target) if isinstance(step, CopyStep) else step.slots
+        for slot in touched:
+            first.setdefault(slot, number)
+            last[slot] = number
+    by_device: dict[str, list[int]] = {}
+    for number, plan_slot in enumerate(draft.slots):
+        if plan_slot.kind == "temporary" and number in first:
+            by_device.setdefault(plan_slot.device, []).append(number)
+    for device, numbers in by_device.items():
+        lives = [Lifetime(draft.slots[n].nbytes, first[n], last[n]) for n in numbers]
+        offsets, draft.arenas[device] = place_temporaries(lives)
+        for number, offset in zip(numbers, offsets, strict=True):
+            draft.slots[number] = replace(draft.slots[number], offset=offset)
+
+
+STAGES: tuple[Callable[[Draft], None], ...] = (
+    number_inputs,
+    fuse,
+    order_launches,
+    assign_slots,
+    lower,
+    place_outputs,
+    place_memory,
+)

@@ -1,0 +1,195 @@
+"""verify: check the invariants of a Loop IR kernel (the grammar is in loop.py).
+
+Bounds of loads are proven, not tested: the bounds of the index, narrowed by the interval tests of
+the guards around it, must lie inside the slot. A test on the very same terms narrows exactly; a
+test on one axis narrows that axis. What these rules cannot prove is not written by `lower`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from picograd.errors import check, internal
+from picograd.schedule.index import Atom, Axis, Dynamic, Index, axes_of
+from picograd.schedule.loop import (
+    MONOIDS,
+    Compute,
+    Condition,
+    Expr,
+    Kernel,
+    Part,
+    dynamic_children,
+    indices_of,
+)
+
+HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
+HEROES |= {"gather"}
+Ranges = dict[Atom, tuple[int, int]]
+
+
+def verify(kernel: Kernel) -> Kernel:
+    """Raise InternalError unless the kernel obeys the rules of loop.py; return it."""
+    check(kernel.hero in HEROES, f"unknown hero {kernel.hero}", kernel)
+    check(kernel.parts, "a kernel without parts", kernel)
+    for part in kernel.parts:
+        check(part.computes or part.scatter, "a part without computes", kernel)
+        for number, compute in enumerate(part.computes):
+            verify_compute(kernel, part, number, compute)
+        if part.scatter:
+            verify_scatter(kernel, part)
+    return kernel
+
+
+def verify_compute(kernel: Kernel, part: Part, number: int, compute: Compute) -> None:
+    """Check one compute: its axes, its monoid, its body and its store."""
+    bound = {*compute.axes, *compute.reduce}
+    count = len(compute.axes) + len(compute.reduce)
+    check(len(bound) == count, f"an axis bound twice in %{number}", kernel)
+    check(bool(compute.reduce) <= (compute.monoid in MONOIDS), f"no monoid in %{number}", kernel)
+    check(compute.body.dtype is compute.dtype, f"body and value of %{number} differ", kernel)
+    Checker(kernel, part, number, bound).visit(compute.body, {})
+    if compute.store is not None:
+        slot, index = compute.store
+        check(axes_of(index) <= set(compute.axes), f"the store of %{number} is unbound", kernel)
+        verify_store(kernel, slot, index, compute.dtype.name)
+
+
+def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:
+    """Check that a store writes an output inside its bounds."""
+    check(0 <= slot < len(kernel.slots), f"no slot s{slot}", kernel)
+    facts = kernel.slots[slot]
+    check(facts.role in ("out", "inout"), f"s{slot} is stored but is an input", kernel)
+    check(facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel)
+    is_inside = 0 <= index.lo and index.hi < facts.size
+    check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
+
+
+def verify_scatter(kernel: Kernel, part: Part) -> None:
+    """Check the scatter of a part."""
+    scatter = part.scatter
+    if scatter is None:
+        return
+    bound = {*scatter.serial, *scatter.inner}
+    check(scatter.monoid is None or scatter.monoid in MONOIDS, "unknown monoid", kernel)
+    Checker(kernel, part, len(part.computes), bound).visit(scatter.body, {})
+    check(axes_of(scatter.target) <= bound, "scatter target unbound", kernel)
+    verify_store(kernel, scatter.slot, scatter.target, scatter.body.dtype.name)
+
+
+class Checker:
+    """This class checks one expression; memoised where no guard narrows anything."""
+
+    def __init__(self, kernel: Kernel, part: Part, number: int, bound: set[Axis]) -> None:
+        self.kernel, self.part, self.number, self.bound = kernel, part, number, bound
+        self.seen: set[tuple[int, tuple[Condition, ...]]] = set()
+
+    def visit(self, root: Expr, ranges: Ranges) -> None:
+        """Check every node under `root`, with the guards met on the way (iterative)."""
+        stack: list[tuple[Expr, tuple[Condition, ...]]] = [(root, ())]
+        while stack:
+            expr, tests = stack.pop()
+            if (id(expr), tests) in self.seen:
+                continue
+            self.seen.add((id(expr), tests))
+            self.visit_node(expr, tests)
+            if expr.op == "guard":
+                check(len(expr.args) == 2, "guard takes (value, fill)", self.kernel)
+                stack.append((expr.args[0], tests + expr.arg))
+                stack.append((expr.args[1], tests))
+            else:
+                stack += [(child, tests) for child in expr.args]
+            stack += [(child, tests) for child in dynamic_children(expr)]
+
+    def visit_node(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
+        """Check one node: its axes are bound, its loads inside, its references legal."""
+        for index in indices_of(expr):
+            unbound = axes_of(index) - self.bound
+            check(not unbound, f"%{self.number} uses axes it does not bind: {unbound}", self.kernel)
+        if expr.op == "load":
+            self.visit_load(expr, tests)
+        elif expr.op == "ref":
+            self.visit_ref(expr)
+        elif expr.op == "scalar":
+            known = 0 <= expr.arg < len(self.kernel.scalars)
+            check(known, f"unknown scalar{expr.arg}", self.kernel)
+
+    def visit_load(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
+        """Check one load against the slot."""
+        slot, index = expr.arg
+        check(0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel)
+        facts = self.kernel.slots[slot]
+        check(facts.dtype is expr.dtype, f"s{slot} is loaded as another dtype", self.kernel)
+        if 0 <= index.lo and index.hi < facts.size:
+            return
+        lo, hi = narrowed(index, tests)
+        is_inside = (0 <= lo and hi < facts.size) or lo > hi
+        check(is_inside, f"load outside s{slot}: {index} in {lo}..{hi}", self.kernel)
+
+    def visit_ref(self, expr: Expr) -> None:
+        """Check one reference to an earlier compute."""
+        check(0 <= expr.arg < self.number, f"%{self.number} refers to %{expr.arg}", self.kernel)
+        target = self.part.computes[expr.arg]
+        check(set(target.axes) <= self.bound, f"%{expr.arg} has axes unbound here", self.kernel)
+        check(target.dtype is expr.dtype, f"%{expr.arg} has another dtype", self.kernel)
+
+
+def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
+    """Bounds of `index` where all `tests` hold; lo > hi where they cannot hold together."""
+    atoms: Ranges = {}
+    for test, low, high in tests:
+        if len(test.terms) == 1:
+            narrow_atom(atoms, test, low, high)
+    rest, lo, hi = index, 0, 0
+    for test, low, high in sorted(tests, key=lambda t: -len(t[0].terms)):
+        factor = leading_factor(rest, test)
+        if factor is None:
+            continue
+        low, high = max(low, test.lo), min(high, test.hi)
+        less = rest - test * factor  # rest = factor * test + less, whatever the factor
+        if width(less, atoms) + abs(factor) * (high - low) < width(rest, atoms):
+            rest = less
+            lo += factor * (low if factor > 0 else high)
+            hi += factor * (high if factor > 0 else low)
+    rest_lo, rest_hi = bounds_within(rest, atoms)
+    whole_lo, whole_hi = bounds_within(index, atoms)
+    return max(lo + rest_lo, whole_lo), min(hi + rest_hi, whole_hi)
+
+
+def narrow_atom(atoms: Ranges, test: Index, low: int, high: int) -> None:
+    """Record what `low <= c * atom + const <= high` says about the atom."""
+    atom, c = test.terms[0]
+    low, high = low - test.const, high - test.const
+    if c < 0:
+        low, high, c = -high, -low, -c
+    old_low, old_high = atoms.get(atom, atom.bounds)
+    atoms[atom] = max(old_low, -(-low // c)), min(old_high, high // c)
+
+
+def leading_factor(index: Index, test: Index) -> int | None:
+    """How often `index` holds the first term of `test`, if that is a whole number of times."""
+    terms = dict(index.terms)
+    for atom, c in test.terms:
+        own = terms.get(atom)
+        if own is not None:
+            return own // c if own % c == 0 else None
+    return None
+
+
+def width(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> int:
+    """Distance between the bounds of an index."""
+    lo, hi = bounds_within(index, atoms)
+    return hi - lo
+
+
+def bounds_within(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> tuple[int, int]:
+    """Bounds of an index whose atoms may be narrowed."""
+    lo = hi = index.const
+    for atom, c in index.terms:
+        low, high = atoms.get(atom, atom.bounds)
+        lo += c * low if c > 0 else c * high
+        hi += c * high if c > 0 else c * low
+    return lo, hi
+
+
+def verify_dynamic(atom: Dynamic) -> None:
+    """Check that a run-time index is an integer."""
+    if not atom.expr.dtype.is_integer:
+        internal(f"a run-time index of dtype {atom.expr.dtype}", atom)

@@ -1,0 +1,121 @@
+"""Index maps of views: from the indices of a view's element to those of its input's element."""
+
+from collections.abc import Iterator
+
+from picograd.errors import internal
+from picograd.graph.node import Node
+from picograd.helpers import ceil_div
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
+from picograd.schedule.loop import Condition
+
+Indices = tuple[Index, ...]
+
+
+def view_source(node: Node, indices: Indices) -> Indices:
+    """Indices into the input of a view (any view but pad)."""
+    source = node.inputs[0].shape
+    if node.op == "reshape":
+        return reshape_source(source, node.shape, indices)
+    if node.op == "permute":
+        found: list[Index] = [constant(0)] * len(source)
+        for position, axis in enumerate(node.arg):
+            found[axis] = indices[position]
+        return tuple(found)
+    if node.op == "expand":
+        pairs = zip(indices, source, strict=True)
+        return tuple(constant(0) if size == 1 else index for index, size in pairs)
+    if node.op == "slice":
+        return tuple(i * step + start for i, (start, _, step) in zip(indices, node.arg, strict=True))
+    if node.op == "flip":
+        sizes = enumerate(zip(indices, source, strict=True))
+        return tuple(i * -1 + (n - 1) if d in node.arg else i for d, (i, n) in sizes)
+    if node.op == "window":
+        return window_source(node, indices)
+    return internal(f"{node.op} is no view", node)
+
+
+def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: Indices) -> Indices:
+    """Indices before a reshape, worked out for each block of dimensions by itself."""
+    if 0 in source:
+        return tuple(constant(0) for _ in source)
+    found: list[Index] = []
+    for before, after in reshape_blocks(source, target):
+        sizes, block = target[after], indices[after]
+        if source[before] == sizes:
+            found += block
+            continue
+        bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
+        found += unflatten(flatten(bounded, sizes), source[before])
+    return tuple(found)
+
+
+def within(index: Index, size: int) -> Index:
+    """The same index with known bounds: it lies in 0..size-1 wherever the guards around it hold."""
+    return index if index.lo >= 0 and index.hi < size else index % size
+
+
+def reshape_blocks(
+    source: tuple[int, ...], target: tuple[int, ...]
+) -> Iterator[tuple[slice, slice]]:
+    """Cut both shapes into the smallest blocks of dimensions with equal numbers of elements."""
+    i = j = 0
+    while i < len(source) or j < len(target):
+        first_i, first_j = i, j
+        have, want = 1, 1
+        while have != want or (i == first_i and j == first_j):
+            if i < len(source) and (have <= want or j == len(target)):
+                have, i = have * source[i], i + 1
+            else:
+                want, j = want * target[j], j + 1
+        yield slice(first_i, i), slice(first_j, j)
+
+
+def window_source(node: Node, indices: Indices) -> Indices:
+    """position = window * stride + element * dilation, along each windowed axis."""
+    rank = len(node.inputs[0].shape)
+    found = list(indices[:rank])
+    for number, (axis, _, stride, dilation) in enumerate(node.arg):
+        found[axis] = indices[axis] * stride + indices[rank + number] * dilation
+    return tuple(found)
+
+
+def pad_source(node: Node, indices: Indices) -> tuple[Indices, tuple[Condition, ...]]:
+    """Indices before a pad, and the tests that hold inside."""
+    found, tests = [], []
+    source = node.inputs[0].shape
+    for index, (low, high), size in zip(indices, node.arg[0], source, strict=True):
+        moved = index - low
+        found.append(moved)
+        if low or high:
+            tests.append((moved, 0, size - 1))
+    return tuple(found), tuple(tests)
+
+
+def fold_source(
+    node: Node, indices: Indices, shape: tuple[int, ...]
+) -> tuple[Indices, tuple[Condition, ...], tuple[Axis, ...]]:
+    """Indices into a fold's input, the tests that hold there, and the axes to sum over.
+
+    With dilation 1 an element k of window o lies at p = o * stride + k, so k = p % stride + stride
+    * j and o = p // stride - j: only ceil(kernel / stride) values of j need a look.
+    """
+    rows = node.arg[0]
+    rank = len(indices)
+    found = list(indices) + [constant(0)] * len(rows)
+    tests: list[Condition] = []
+    axes: list[Axis] = []
+    for number, (axis, kernel, stride, dilation) in enumerate(rows):
+        at, count = indices[axis], shape[axis]
+        steps = ceil_div(kernel, stride) if dilation == 1 else kernel
+        j = Axis(f"j{number}", steps)
+        axes += [j] if steps != 1 else []
+        if dilation == 1:
+            window, element = at // stride - axis_index(j), at % stride + axis_index(j) * stride
+        else:
+            element = axis_index(j)
+            moved = at - element * dilation
+            window = moved // stride
+            tests.append((moved % stride, 0, 0))
+        found[axis], found[rank + number] = window, element
+        tests += [(window, 0, count - 1), (element, 0, kernel - 1)]
+    return tuple(found), tuple(tests), tuple(axes)

@@ -1,0 +1,98 @@
+"""What views do to labels, storage order and window dimensions: one rule per view op."""
+
+from picograd.graph.node import Node
+from picograd.schedule.group import FREE, Facts, Labels, reshape_dimensions
+
+Order = tuple[int, ...]
+VIEWS = {"reshape", "permute", "expand", "slice", "flip", "pad", "window"}
+MOVERS = {"slice", "flip", "pad", "window", "fold", "gather"}
+
+
+def dimension_map(node: Node) -> tuple[int, ...] | None:
+    """The input dimension each dimension of a view runs along whole and in order, or -1."""
+    source = node.inputs[0].shape
+    if node.op == "reshape":
+        return reshape_dimensions(source, node.shape)
+    if node.op == "reduce":  # over dimensions of one element
+        return tuple(d for d in range(len(source)) if d not in node.arg[1])
+    if node.op == "permute":
+        return tuple(node.arg)
+    if node.op == "expand":
+        return tuple(d if source[d] == n else -1 for d, n in enumerate(node.shape))
+    if node.op in ("slice", "pad"):
+        spans = enumerate(zip(source, node.shape, strict=True))
+        return tuple(d if n == m else -1 for d, (n, m) in spans)
+    if node.op == "flip":
+        return tuple(-1 if d in node.arg else d for d in range(len(source)))
+    if node.op == "window":
+        listed = {row[0] for row in node.arg}
+        kept = tuple(-1 if d in listed else d for d in range(len(source)))
+        return kept + (-1,) * len(node.arg)
+    return None
+
+
+def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
+    """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost."""
+    labels = source.labels
+    if labels is None or mapping is None:
+        return None
+    is_wider = facts.node.op == "expand" and facts.node.shape != source.node.shape
+    if source.is_grand and is_wider:
+        return None
+    lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
+    return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
+
+
+def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Order | None:
+    """Storage order a view prefers: that of its input, dimension by dimension."""
+    if source.order is None:
+        return None
+    if node.op in ("slice", "pad", "flip"):
+        return source.order
+    if node.op == "window":
+        count = len(source.node.shape)
+        return source.order + tuple(range(count, len(node.shape)))
+    if mapping is None:
+        return None
+    where = {d: position for position, d in enumerate(mapping) if d >= 0}
+    kept = [where[d] for d in source.order if d in where]
+    rest = [d for d in range(len(node.shape)) if d not in kept]
+    return tuple(rest + kept)
+
+
+def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
+    """Dimensions of a view that a window appended."""
+    if node.op == "window":
+        count = len(source.node.shape)
+        return frozenset(range(count, count + len(node.arg)))
+    if source.windows and node.op == "reshape" and mapping is None:
+        return merged_windows(node, source)
+    if not source.windows or mapping is None:
+        return frozenset()
+    return frozenset(p for p, d in enumerate(mapping) if d in source.windows)
+
+
+def merged_windows(node: Node, source: Facts) -> frozenset[int]:
+    """Window dimensions of a reshape that only regroups the trailing window dimensions."""
+    shape = source.node.shape
+    lead = len(shape) - len(source.windows)
+    is_trailing = source.windows == frozenset(range(lead, len(shape)))
+    if not is_trailing or node.shape[:lead] != shape[:lead]:
+        return frozenset()
+    return frozenset(range(lead, len(node.shape)))
+
+
+def strip_views(facts: Facts) -> Facts:
+    """The node below a chain of views and casts that stays worth loading directly.
+
+    A cast that narrows to 16 bits is not looked through: the tensor cores want it in memory.
+    """
+    while not facts.is_loaded and facts.inputs:
+        node = facts.node
+        is_free = node.op in VIEWS or node.op in ("detach", "bitcast")
+        if node.op == "cast":
+            is_free = node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
+        if not is_free:
+            return facts
+        facts = facts.inputs[0]
+    return facts
