@@ -1,0 +1,236 @@
+"""Block: the state shared by the parts of the CUDA linearizer, and how a step is walked.
+
+Vectors exist only where memory is touched: a step is walked in vectors when some access has stride
+1 along the vector and all such accesses are aligned; everything else is done lane by lane.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.tile import Tile, TileKernel, TilePart
+from picograd.codegen.walk_cuda import Walk, replicas_of, walk
+from picograd.dtype import DType, int32, int64
+from picograd.errors import check
+from picograd.helpers import product, round_up
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
+from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.loop import walk as walk_expr
+
+FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
+
+
+class Block:
+    """What the linearizer knows about the block program it is writing.
+
+    `arrays` are the register tiles, `shared` the byte offsets of shared tiles; `scratch` is where
+    free shared memory begins, for communication within one step.
+    """
+
+    def __init__(self, tile_kernel: TileKernel) -> None:
+        kernel = tile_kernel.kernel
+        is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)
+        self.emitter = Emitter(kernel, {}, self.read, int64 if is_wide else int32)
+        self.kernel, self.threads = kernel, tile_kernel.threads
+        self.thread = Axis("thread", self.threads)
+        self.tiles: dict[str, Tile] = {}
+        self.arrays: dict[str, int] = {}
+        self.places: dict[str, int] = {}
+        self.first_workspace = 0
+        self.scratch = self.shared_bytes = 0
+        self.exchange = (0, 0)  # (offset, bytes)
+        self.walk: Walk | None = None
+
+    def enter(self, part: TilePart, first_workspace: int) -> None:
+        """Declare the tiles of a part."""
+        self.first_workspace, self.scratch, self.exchange = first_workspace, 0, (0, 0)
+        self.tiles = {tile.name: tile for tile in part.tiles}
+        for tile in part.tiles:
+            if tile.space == "register":
+                check(tile.layout is not None, f"register tile {tile.name} has no layout")
+                size = tile.layout.register_count  # type: ignore[union-attr]
+                dtype = compute_dtype(tile.dtype)
+                self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
+            elif tile.space == "shared":
+                rows = product(tile.shape[:-1])
+                size = rows * ((*tile.shape, 1)[len(tile.shape) - 1] + tile.row_padding)
+                offset = self.reserve(size * tile.dtype.itemsize)
+                self.places[tile.name] = self.emitter.add("shared", tile.dtype, arg=offset)
+            else:
+                number = self.first_workspace + tile.workspace
+                self.places[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
+
+    def reserve(self, size: int) -> int:
+        """Take shared memory for the rest of the part and return its byte offset."""
+        offset = self.scratch
+        self.scratch = round_up(offset + size, 128)
+        self.shared_bytes = max(self.shared_bytes, self.scratch)
+        return offset
+
+    def scratch_for(self, size: int) -> int:
+        """Byte offset of communication space, reused by all steps of the part."""
+        if size > self.exchange[1]:
+            self.exchange = self.reserve(size), size
+        return self.exchange[0]
+
+    def place(self, tile: Tile, index: Sequence[Index]) -> Index:
+        """Position of a coordinate in a shared or workspace tile."""
+        shape = (*tile.shape[:-1], tile.shape[-1] + tile.row_padding) if tile.shape else ()
+        return flatten(index, shape)
+
+    def read(self, emitter: Emitter, expr: Expr) -> int:
+        """Read a tile at the present point."""
+        name, index = expr.arg
+        tile = self.tiles[name]
+        if tile.space == "register":
+            check(self.walk is not None, f"{name} is read outside a walk")
+            where = self.walk.register(len(tile.shape))  # type: ignore[union-attr]
+        else:
+            where = self.place(tile, index)
+        vector = emitter.scopes[-1].vector
+        is_varying = vector is not None and vector[0] in emitter.index_axes(where)
+        if is_varying and (tile.space == "register" or not is_unit(where, vector[0])):  # type: ignore
+            return emitter.lane_by_lane(expr)
+        if tile.space == "register":
+            array = self.arrays[name]
+            return emitter.add("get", emitter.dtype(array), (array, emitter.index(where)))
+        lanes = vector[1] if vector and is_varying else 1
+        mask = emitter.scopes[-1].mask
+        return emitter.load(self.places[name], emitter.index(where), mask, lanes)
+
+    def walked(
+        self,
+        layout: Layout,
+        dims: Sequence[Axis],
+        exprs: Sequence[Expr],
+        places: Sequence[Index] = (),
+        conditions: Sequence[Condition] = (),
+    ) -> tuple[Walk, dict[Axis, Index]]:
+        """Choose how to walk dims: in vectors if an access gains and none is misaligned."""
+        for is_vector in (True, False):
+            found = walk(layout, self.thread, is_vector)
+            values = dict(zip(dims, found.coordinates, strict=True))
+            if found.vector is None or self.is_aligned(
+                found, values, exprs, places, conditions
+            ):
+                break
+        return found, values
+
+    def is_aligned(
+        self,
+        found: Walk,
+        values: Mapping[Axis, Index],
+        exprs: Sequence[Expr],
+        places: Sequence[Index],
+        conditions: Sequence[Condition],
+    ) -> bool:
+        """Tell whether a vector walk has stride-1 accesses and all of them are aligned."""
+        check(found.vector is not None, "only a vector walk can be aligned")
+        axis, lanes = found.vector  # type: ignore[misc]
+        indices = [substitute(place, values) for place in places]
+        tests = [(substitute(index, values), lo, hi) for index, lo, hi in conditions]
+        if not all(is_uniform(test, axis, lanes) for test in tests):
+            return False
+        for expr in exprs:
+            for node in walk_expr(expr):
+                if node.op == "load":
+                    indices.append(substitute(node.arg[1], values))
+                elif node.op == "tile" and self.tiles[node.arg[0]].space != "register":
+                    tile, index = self.tiles[node.arg[0]], node.arg[1]
+                    indices.append(substitute(self.place(tile, index), values))
+        units = [index for index in indices if is_unit(index, axis)]
+        return bool(units) and all(is_multiple(index, axis, lanes) for index in units)
+
+
+def is_multiple(index: Index, axis: Axis, lanes: int) -> bool:
+    """Tell whether an index is a multiple of `lanes` in lane 0, as an aligned vector needs."""
+    return index.const % lanes == 0 and all(
+        atom is axis or c % lanes == 0 for atom, c in index.terms
+    )
+
+
+def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
+    """Tell whether a condition holds in all lanes if it holds in lane 0."""
+    index, lo, hi = condition
+    if axis not in axes_of(index):
+        return True
+    is_whole = lo % lanes == 0 and (hi + 1) % lanes == 0
+    return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
+
+
+def loops(block: Block, stack: ExitStack, axes: Sequence[Axis], is_unrolled: bool) -> None:
+    """Open nested loops over axes; unrolled if they index registers or are short."""
+    short = product(axis.size for axis in axes) <= FULL_UNROLL
+    for axis in axes:
+        stack.enter_context(block.emitter.axis_loop(axis, is_unrolled or short))
+
+
+def inside(block: Block, stack: ExitStack, found: Walk, mask: int | None) -> None:
+    """Open the scope of one point: the vector axis at lane 0, loads under the mask."""
+    emitter = block.emitter
+    axes = {found.vector[0]: emitter.integer(0)} if found.vector else {}
+    stack.enter_context(emitter.scope(axes, found.vector))
+    emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, mask)
+    block.walk = found
+
+
+def lane_of(emitter: Emitter, value: int, lane: int) -> int:
+    """Take one lane of a vector; a scalar is the same in all lanes."""
+    if emitter.lanes(value) == 1:
+        return value
+    return emitter.add("extract", emitter.dtype(value), (value,), lane)
+
+
+def before_widening(emitter: Emitter, value: int, dtype: DType) -> int:
+    """Undo a widening that rounding to `dtype` would undo anyway."""
+    instr = emitter.instructions[value]
+    is_undone = instr.op == "cast" and emitter.dtype(instr.args[0]) is dtype
+    return instr.args[0] if is_undone and compute_dtype(dtype) is instr.dtype else value
+
+
+def put(block: Block, pointer: int, place: Index, value: int, mask: int | None) -> None:
+    """Store a value at a place: as a vector if the place has stride 1, else lane by lane."""
+    emitter = block.emitter
+    value = before_widening(emitter, value, emitter.dtype(pointer))
+    vector = emitter.scopes[-1].vector
+    if vector is None or vector[0] not in emitter.index_axes(place):
+        emitter.store(pointer, emitter.index(place), lane_of(emitter, value, 0), mask)
+    elif is_unit(place, vector[0]) and is_multiple(place, *vector):
+        emitter.store(pointer, emitter.index(place), emitter.splat(value, vector[1]), mask)
+    else:
+        for lane in range(vector[1]):
+            at = emitter.index(substitute(place, {vector[0]: constant(lane)}))
+            emitter.store(pointer, at, lane_of(emitter, value, lane), mask)
+
+
+def write_once(block: Block, layout: Layout) -> int | None:
+    """Mask of the threads that write, where several hold the same element."""
+    replicas = replicas_of(layout, block.threads)
+    rest = axis_index(block.thread) % replicas
+    return block.emitter.conditions([(rest, 0, 0)])
+
+
+def default_layout(block: Block, dims: Sequence[Axis]) -> Blocked:
+    """Spread dims over the threads, last dimension first; threads left over replicate."""
+    left, threads = block.threads, []
+    for axis in reversed(dims):
+        count = 1
+        while count < axis.size and left % 2 == 0:
+            count, left = count * 2, left // 2
+        threads.append(count)
+    shape = tuple(axis.size for axis in dims)
+    return Blocked(shape, tuple(reversed(threads)), (1,) * len(shape))
+
+
+def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
+    """Write a value (each lane of it) into the registers of a tile at the present point."""
+    emitter, array = block.emitter, block.arrays[tile.name]
+    where = found.register(len(tile.shape))
+    value = emitter.cast(value, emitter.dtype(array))
+    if found.vector is None or found.vector[0] not in emitter.index_axes(where):
+        emitter.add("set", None, (array, emitter.index(where), lane_of(emitter, value, 0)))
+        return
+    for lane in range(found.vector[1]):
+        at = emitter.index(substitute(where, {found.vector[0]: constant(lane)}))
+        emitter.add("set", None, (array, at, lane_of(emitter, value, lane)))

@@ -1,0 +1,180 @@
+"""Elementwise operations written with simpler instructions, per language.
+
+`COMMON` serves every language: integer division that cannot trap, shifts that are always defined,
+and names that reduce to others. `LLVM` adds polynomials (polynomial.py) for float32, because LLVM
+would call one scalar library function per element; float64 keeps the library functions.
+"""
+
+from picograd.codegen import polynomial
+from picograd.codegen.emit import Emitter, Function
+from picograd.codegen.value import Value
+from picograd.dtype import DType, bool_
+
+
+def reciprocal(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Compute 1 / x."""
+    return emitter.raw("div", dtype, emitter.const(1.0, dtype), x)
+
+
+def rsqrt(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Compute 1 / sqrt(x)."""
+    return reciprocal(emitter, dtype, emitter.raw("sqrt", dtype, x))
+
+
+def sign(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Compute -1, 0 or 1; NaN stays NaN and zero keeps its sign."""
+    if dtype is bool_:
+        return x
+    value = Value(emitter, x)
+    zero, one = Value(emitter, value.lift(0)), Value(emitter, value.lift(1))
+    result = (zero < value).where(one, value)
+    if dtype.kind == "uint":
+        return result.position
+    return (value < zero).where(Value(emitter, value.lift(-1)), result).position
+
+
+def isnan(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Test x != x; integers are never NaN."""
+    if not emitter.dtype(x).is_float:
+        return emitter.const(False, bool_)
+    return emitter.raw("not_equal", bool_, x, x)
+
+
+def logical(op: str) -> Function:
+    """Make a logical operation on operands of any dtype."""
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        return emitter.raw(op, bool_, *(emitter.cast(a, bool_) for a in args))
+
+    return build
+
+
+def bitwise(op: str, bool_op: str) -> Function:
+    """Make a bitwise operation; on bool it is the logical one."""
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        return emitter.raw(bool_op if dtype is bool_ else op, dtype, *args)
+
+    return build
+
+
+def on_bool(op: str, bool_op: str) -> Function:
+    """Make an arithmetic operation that is `bool_op` on bool."""
+    return bitwise(op, bool_op)
+
+
+def shift(op: str) -> Function:
+    """Make a shift that is defined for every count: too far left (or unsigned right) gives 0."""
+
+    def build(emitter: Emitter, dtype: DType, x: int, count: int) -> int:
+        value, by, bits = Value(emitter, x), Value(emitter, count), dtype.bits
+        is_inside = (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
+        if op == "shift_right" and dtype.kind == "int":
+            return value.raw(op, is_inside.where(by, bits - 1)).position
+        moved = value.raw(op, is_inside.where(by, 0))
+        return is_inside.where(moved, 0).position
+
+    return build
+
+
+def safe_divisor(x: Value, divisor: Value) -> Value:
+    """Replace a divisor that would trap by 1: zero, and -1 (whose quotient is a negation)."""
+    is_bad = divisor.is_equal(0)
+    if x.dtype.kind == "int":
+        is_bad = is_bad | divisor.is_equal(-1)
+    return is_bad.where(Value(x.emitter, x.lift(1)), divisor)
+
+
+def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
+    """Divide and floor as Python does; an integer divided by 0 gives 0."""
+    x, y = Value(emitter, a), Value(emitter, b)
+    if dtype.is_float:
+        return (x / y).raw("floor").position
+    safe = safe_divisor(x, y)
+    quotient = x.raw("quotient", safe)
+    if dtype.kind == "int":
+        rest = x - quotient * safe
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
+        quotient = is_off.where(quotient - 1, quotient)
+        quotient = y.is_equal(-1).where(-x, quotient)
+    return y.is_equal(0).where(Value(emitter, x.lift(0)), quotient).position
+
+
+def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
+    """Find the remainder with the sign of the divisor; an integer modulo 0 gives 0."""
+    x, y = Value(emitter, a), Value(emitter, b)
+    if dtype.is_float:
+        rest = x.raw("remainder", y)
+        is_off = rest.raw("not_equal", 0.0, dtype=bool_) & (rest < 0.0).raw(
+            "not_equal", y < 0.0, dtype=bool_
+        )
+        return is_off.where(rest + y, rest).position
+    safe = safe_divisor(x, y)
+    rest = x - x.raw("quotient", safe) * safe
+    if dtype.kind == "int":
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
+        rest = is_off.where(rest + safe, rest)
+        rest = y.is_equal(-1).where(Value(emitter, x.lift(0)), rest)
+    return y.is_equal(0).where(Value(emitter, x.lift(0)), rest).position
+
+
+def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
+    """Raise to a power; integers by repeated squaring, wrapping like multiplication."""
+    if dtype.is_float:
+        return emitter.raw("pow", dtype, a, b)
+    base, exponent = Value(emitter, a), Value(emitter, b)
+    result = one = Value(emitter, base.lift(1))
+    square = base
+    for bit in range(dtype.bits if dtype.kind == "uint" else dtype.bits - 1):
+        is_set = (exponent.raw("shift_right", bit) & 1).raw("not_equal", 0, dtype=bool_)
+        result = is_set.where(result * square, result)
+        square = square * square
+    if dtype.kind == "uint":
+        return result.position
+    is_odd = (exponent & 1).is_equal(1)
+    minus = is_odd.where(Value(emitter, base.lift(-1)), one)
+    negative = base.is_equal(1).where(one, base.is_equal(-1).where(minus, 0))
+    return (exponent < 0).where(negative, result).position
+
+
+COMMON: dict[str, Function] = {
+    "reciprocal": reciprocal,
+    "rsqrt": rsqrt,
+    "sign": sign,
+    "isnan": isnan,
+    "logical_not": logical("not"),
+    "logical_and": logical("and"),
+    "logical_or": logical("or"),
+    "bitwise_and": bitwise("bitwise_and", "and"),
+    "bitwise_or": bitwise("bitwise_or", "or"),
+    "bitwise_xor": bitwise("bitwise_xor", "not_equal"),
+    "bitwise_not": bitwise("bitwise_not", "not"),
+    "mul": on_bool("mul", "and"),
+    "add": on_bool("add", "or"),
+    "maximum": on_bool("maximum", "or"),
+    "minimum": on_bool("minimum", "and"),
+    "shift_left": shift("shift_left"),
+    "shift_right": shift("shift_right"),
+    "floordiv": floordiv,
+    "mod": mod,
+    "pow": power,
+}
+
+
+def float32_polynomial(op: str) -> Function:
+    """Make a function that uses the polynomial for float32 and else `COMMON` or the library."""
+    polynomial_of, other = polynomial.FLOAT32[op], COMMON.get(op)
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        if dtype.is_float and dtype.bits == 32:
+            values = (Value(emitter, a) for a in args)
+            return polynomial_of(*values).position
+        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
+
+    return build
+
+
+LLVM: dict[str, Function] = {
+    **COMMON,
+    **{op: float32_polynomial(op) for op in polynomial.FLOAT32},
+}

@@ -1,0 +1,419 @@
+"""Emitter: appends Program instructions for the expressions and indices of a kernel.
+
+Both linearizers use it. A value is the position (int) of an instruction. The emitter memoises what
+it computes per scope: leaving a loop or a branch forgets what was computed inside.
+
+16-bit floats: every value of dtype float16 or bfloat16 is carried as float32. It is rounded where
+an expression says `cast`, and on store, but not after each elementwise operation.
+
+A guard turns into a mask: loads inside it run under the mask and give 0 where it is false.
+
+Vectors: inside `scope(vector=(axis, lanes))` the axis is bound to the coordinate of lane 0, loads
+with stride 1 along it become vector loads, values that do not depend on it stay scalars (splatted
+where they meet a vector), and whatever cannot be done on vectors is done lane by lane and packed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.codegen.program import Instr
+from picograd.dtype import DType, bool_, float32, int64
+from picograd.errors import check
+from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
+from picograd.schedule.loop import Condition, Expr, Kernel, dynamics_of, indices_of
+
+BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
+PYTHON_INDEX = {  # folding of index arithmetic on constants
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "quotient": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+}
+Function = Callable[..., int]  # (emitter, result dtype, *argument positions) -> position
+
+
+def compute_dtype(dtype: DType) -> DType:
+    """Find the dtype in which values of `dtype` are carried: float32 for 16-bit floats."""
+    return float32 if dtype.is_float and dtype.bits == 16 else dtype
+
+
+@dataclass(slots=True)
+class Scope:
+    """What is known inside one loop, branch or step."""
+
+    axes: dict[Axis, int] = field(default_factory=dict)
+    memo: dict[Any, int] = field(default_factory=dict)
+    mask: int | None = None
+    vector: tuple[Axis, int] | None = None
+    known: set[Condition] = field(default_factory=set)  # conditions that hold here
+
+
+class Emitter:
+    """Builds the instruction list of one Program.
+
+    `functions` maps an op name to a function that writes it with simpler instructions (see
+    `decompose.py`); other ops become one instruction. `read(emitter, expr)` resolves `tile` reads
+    (and `ref`, if any is left) to a value.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        functions: Mapping[str, Function],
+        read: Callable[["Emitter", Expr], int],
+        index_dtype: DType = int64,
+    ) -> None:
+        self.instructions: list[Instr] = []
+        self.functions, self.read, self.index_dtype = functions, read, index_dtype
+        self.scopes = [Scope()]
+        self.constants: dict[tuple[str, DType], int] = {}
+        self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
+        self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
+        self.axes_of_expr: dict[Expr, set[Axis]] = {}
+        self.axes_of_index: dict[Index, set[Axis]] = {}
+
+    # -- instructions -----------------------------------------------------------------------------
+
+    def add(
+        self, op: str, dtype: DType | None, args: Iterable[int] = (), arg: Any = None, lanes: int = 1
+    ) -> int:
+        """Append one instruction and return its position."""
+        self.instructions.append(Instr(op, dtype, tuple(args), arg, lanes))
+        return len(self.instructions) - 1
+
+    def const(self, value: Any, dtype: DType) -> int:
+        """Find or make a constant; constants may be used everywhere after their first use."""
+        key = (repr(value), dtype)
+        if key not in self.constants:
+            self.constants[key] = self.add("const", dtype, arg=value)
+        return self.constants[key]
+
+    def dtype(self, value: int) -> DType:
+        """Find the dtype of a value."""
+        dtype = self.instructions[value].dtype
+        check(dtype is not None, f"%{value} has no dtype")
+        return dtype  # type: ignore[return-value]
+
+    def lanes(self, value: int) -> int:
+        """Count the lanes of a value."""
+        return self.instructions[value].lanes
+
+    def splat(self, value: int, lanes: int) -> int:
+        """Repeat a scalar in every lane; a vector is returned as it is."""
+        if self.lanes(value) == lanes:
+            return value
+        return self.add("splat", self.dtype(value), (value,), lanes=lanes)
+
+    def apply(self, op: str, *args: int, dtype: DType | None = None) -> int:
+        """Append an elementwise operation, decomposed if the target cannot spell it."""
+        if dtype is None:
+            dtype = bool_ if op in BOOL_RESULT else self.dtype(args[-1])
+        lanes = max(self.lanes(a) for a in args)
+        args = tuple(self.splat(a, lanes) for a in args) if lanes > 1 else args
+        function = self.functions.get(op)
+        if function is not None:
+            return function(self, dtype, *args)
+        return self.add(op, dtype, args, lanes=lanes)
+
+    def raw(self, op: str, dtype: DType, *args: int) -> int:
+        """Append an elementwise operation as it is, never decomposed."""
+        lanes = max(self.lanes(a) for a in args)
+        args = tuple(self.splat(a, lanes) for a in args) if lanes > 1 else args
+        return self.add(op, dtype, args, lanes=lanes)
+
+    def cast(self, value: int, dtype: DType) -> int:
+        """Convert a value; nothing is emitted when it has the dtype already."""
+        source = self.dtype(value)
+        if source is dtype:
+            return value
+        if dtype is bool_:
+            return self.apply("not_equal", value, self.const(0, source))
+        return self.add("cast", dtype, (value,), lanes=self.lanes(value))
+
+    def load(self, pointer: int, index: int, mask: int | None = None, lanes: int = 1) -> int:
+        """Load from a pointer and widen 16-bit floats to float32."""
+        args = (pointer, index) if mask is None else (pointer, index, mask)
+        dtype = self.dtype(pointer)
+        return self.cast(self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype))
+
+    def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
+        """Store to a pointer, rounding to its dtype."""
+        value = self.cast(value, self.dtype(pointer))
+        args = (pointer, index, value) if mask is None else (pointer, index, value, mask)
+        self.add("store", self.dtype(pointer), args, lanes=self.lanes(value))
+
+    def both(self, a: int | None, b: int | None) -> int | None:
+        """And two masks; None is true."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.apply("and", a, b)
+
+    # -- scopes -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(
+        self,
+        axes: Mapping[Axis, int] | None = None,
+        vector: tuple[Axis, int] | None = None,
+    ) -> Iterator[None]:
+        """Open a scope with more axes bound to values, and optionally one vector axis."""
+        inner = Scope(dict(axes or {}), mask=self.scopes[-1].mask)
+        inner.vector = vector or self.scopes[-1].vector
+        self.scopes.append(inner)
+        yield
+        self.scopes.pop()
+
+    @contextmanager
+    def loop(
+        self, start: int, stop: int, step: int = 1, is_unrolled: bool | None = False
+    ) -> Iterator[int]:
+        """Open a loop and its scope; `start` and `stop` are positions of index values.
+
+        `is_unrolled` None forbids unrolling.
+        """
+        arg = (step, is_unrolled)
+        variable = self.add("loop", self.index_dtype, (start, stop), arg)
+        with self.scope():
+            yield variable
+        self.add("end", None)
+
+    @contextmanager
+    def axis_loop(self, axis: Axis, is_unrolled: bool | None = False) -> Iterator[None]:
+        """Open a loop over the whole of an axis, bound to the loop variable."""
+        with self.loop(self.integer(0), self.integer(axis.size), 1, is_unrolled) as variable:
+            self.scopes[-1].axes[axis] = variable
+            yield
+
+    @contextmanager
+    def when(self, condition: int | None) -> Iterator[None]:
+        """Open a branch taken if a scalar condition holds (None: always) and its scope."""
+        if condition is not None:
+            self.add("if", None, (condition,))
+        with self.scope():
+            yield
+        if condition is not None:
+            self.add("end", None)
+
+    def bind(self, axis: Axis, value: int) -> None:
+        """Bind an axis to a value in the innermost scope."""
+        self.scopes[-1].axes[axis] = value
+
+    def recall(self, key: Any) -> int | None:
+        """Find a memoised value whose scope is still open and whose axes are not rebound since."""
+        vector = self.scopes[-1].vector
+        axes: set[Axis] | None = None
+        for scope in reversed(self.scopes):
+            found = scope.memo.get(key)
+            if found is not None:
+                return found
+            if scope.axes:
+                if axes is None:
+                    is_index = isinstance(key, Index)
+                    axes = self.index_axes(key) if is_index else self.axes(key[0])
+                if not axes.isdisjoint(scope.axes) or scope.vector != vector:
+                    return None
+        return None
+
+    def remember(self, key: Any, value: int) -> int:
+        """Memoise a value in the innermost scope."""
+        self.scopes[-1].memo[key] = value
+        return value
+
+    def forget(self) -> None:
+        """Drop every memoised expression: call it before each step, as memory may have changed."""
+        for scope in self.scopes:
+            scope.memo = {k: v for k, v in scope.memo.items() if not isinstance(k, tuple)}
+
+    def axis_value(self, axis: Axis) -> int:
+        """Find what an axis is bound to."""
+        for scope in reversed(self.scopes):
+            if axis in scope.axes:
+                return scope.axes[axis]
+        check(axis.size == 1, f"axis {axis!r} is not bound")
+        return self.integer(0)
+
+    def assume(self, conditions: Iterable[Condition]) -> None:
+        """Note conditions that hold in the innermost scope: guards on them cost nothing."""
+        self.scopes[-1].known.update(conditions)
+
+    # -- indices ----------------------------------------------------------------------------------
+
+    def integer(self, value: int) -> int:
+        """Make a constant of the index type."""
+        return self.const(value, self.index_dtype)
+
+    def arithmetic(self, op: str, a: int, b: int) -> int:
+        """Append integer arithmetic that cannot overflow; folds constants."""
+        one, two = self.instructions[a], self.instructions[b]
+        if one.op == two.op == "const":
+            return self.integer(PYTHON_INDEX[op](one.arg, two.arg))
+        if op == "add" and (one.op, one.arg) == ("const", 0):
+            return b
+        if op == "add" and (two.op, two.arg) == ("const", 0):
+            return a
+        if op == "mul" and (two.op, two.arg) == ("const", 1):
+            return a
+        return self.add(op, self.index_dtype, (a, b), "nowrap")
+
+    def index(self, index: Index) -> int:
+        """Append the arithmetic of an index and return its value."""
+        found = self.recall(index)
+        if found is not None:
+            return found
+        total: int | None = None
+        for atom, factor in index.terms:
+            term = self.arithmetic("mul", self.atom(atom), self.integer(factor))
+            total = term if total is None else self.arithmetic("add", total, term)
+        if total is None:
+            return self.integer(index.const)
+        total = self.arithmetic("add", total, self.integer(index.const))
+        return self.remember(index, total)
+
+    def atom(self, atom: Any) -> int:
+        """Append the arithmetic of one atom of an index."""
+        if isinstance(atom, Axis):
+            return self.axis_value(atom)
+        if isinstance(atom, Dynamic):
+            return self.cast(self.value(atom.expr), self.index_dtype)
+        # Division truncates at run time: lift a dividend that may be negative by a multiple of n.
+        lift = max(0, -(atom.index.lo // atom.n))
+        dividend = self.arithmetic("add", self.index(atom.index), self.integer(lift * atom.n))
+        op = "quotient" if isinstance(atom, Div) else "remainder"
+        result = self.arithmetic(op, dividend, self.integer(atom.n))
+        is_div = isinstance(atom, Div)
+        return self.arithmetic("add", result, self.integer(-lift)) if is_div else result
+
+    def conditions(self, conditions: Iterable[Condition]) -> int | None:
+        """Append the test that every lo <= index <= hi; None if that is known to hold."""
+        mask: int | None = None
+        for index, lo, hi in conditions:
+            if any((index, lo, hi) in scope.known for scope in self.scopes):
+                continue
+            if index.lo < lo:
+                above = self.raw("less_equal", bool_, self.integer(lo), self.index(index))
+                mask = self.both(mask, above)
+            if index.hi > hi:
+                below = self.raw("less_equal", bool_, self.index(index), self.integer(hi))
+                mask = self.both(mask, below)
+        return mask
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def axes(self, expr: Expr) -> set[Axis]:
+        """Find every axis an expression depends on directly (tile reads count their indices)."""
+        found = self.axes_of_expr.get(expr)
+        if found is None:
+            found = set()
+            for index in indices_of(expr):
+                found |= self.index_axes(index)
+            for arg in expr.args:
+                found |= self.axes(arg)
+            self.axes_of_expr[expr] = found
+        return found
+
+    def index_axes(self, index: Index) -> set[Axis]:
+        """Find every axis of an index, Dynamic atoms included."""
+        found = self.axes_of_index.get(index)
+        if found is None:
+            found = axes_of(index)
+            for dynamic in dynamics_of(index):
+                found = found | self.axes(dynamic.expr)
+            self.axes_of_index[index] = found
+        return found
+
+    def value(self, expr: Expr) -> int:
+        """Append an expression and return its value, in the compute dtype of its dtype."""
+        if expr.op == "const":
+            return self.const(expr.arg, compute_dtype(expr.dtype))
+        if expr.op == "scalar":
+            return self.cast(self.scalars[expr.arg], compute_dtype(expr.dtype))
+        key = (expr, self.scopes[-1].mask)
+        found = self.recall(key)
+        if found is not None:
+            return found
+        return self.remember(key, self.evaluate(expr))
+
+    def evaluate(self, expr: Expr) -> int:
+        """Append one expression that is not memoised."""
+        if self.is_lanewise(expr):
+            return self.lane_by_lane(expr)
+        if expr.op == "load":
+            return self.load_slot(expr)
+        if expr.op == "index":
+            return self.cast(self.index(expr.arg), compute_dtype(expr.dtype))
+        if expr.op == "guard":
+            return self.guard(expr)
+        if expr.op in ("tile", "ref"):
+            return self.read(self, expr)
+        args = [self.value(a) for a in expr.args]
+        if expr.op == "cast":
+            # Through the true dtype: this is where a 16-bit float is rounded.
+            return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
+        if expr.op == "bitcast":
+            source = self.cast(args[0], expr.args[0].dtype)
+            result = self.add("bitcast", expr.dtype, (source,), lanes=self.lanes(source))
+            return self.cast(result, compute_dtype(expr.dtype))
+        return self.apply(expr.op, *args, dtype=compute_dtype(expr.dtype))
+
+    def is_lanewise(self, expr: Expr) -> bool:
+        """Tell whether a node must be computed lane by lane in the present vector scope."""
+        vector = self.scopes[-1].vector
+        if vector is None or expr.op not in ("load", "index", "guard"):
+            return False
+        varying = [i for i in indices_of(expr) if vector[0] in self.index_axes(i)]
+        return bool(varying) and not (expr.op == "load" and is_unit(varying[0], vector[0]))
+
+    def lane_by_lane(self, expr: Expr) -> int:
+        """Evaluate an expression once per lane and pack the results."""
+        axis, lanes = self.scopes[-1].vector  # type: ignore[misc]
+        first, values = self.axis_value(axis), []
+        for lane in range(lanes):
+            with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
+                self.scopes[-1].vector = None
+                values.append(self.value(expr))
+        return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
+
+    def load_slot(self, expr: Expr) -> int:
+        """Append a load of a kernel slot under the present mask."""
+        slot, index = expr.arg
+        vector, mask = self.scopes[-1].vector, self.scopes[-1].mask
+        lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
+        return self.load(self.slots[slot], self.index(index), mask, lanes)
+
+    def guard(self, expr: Expr) -> int:
+        """Append a guarded value: loads under the mask, then a choice between value and fill."""
+        value, fill = expr.args
+        condition = self.conditions(expr.arg)
+        if condition is None:
+            return self.value(value)
+        outer = self.scopes[-1].mask
+        self.scopes[-1].mask = self.both(outer, condition)
+        inner = self.value(value)
+        self.scopes[-1].mask = outer
+        is_zero = fill.op == "const" and fill.arg == 0 and str(fill.arg)[0] != "-"
+        if value.op == "load" and is_zero:
+            return inner
+        return self.apply("where", condition, inner, self.value(fill), dtype=self.dtype(inner))
+
+
+def is_unit(index: Index, axis: Axis) -> bool:
+    """Tell whether an index moves by exactly 1 along an axis and uses it nowhere else."""
+    direct = [c for atom, c in index.terms if atom is axis]
+    others = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
+    inside = any(axis in axes_of_dynamic(d) for d in dynamics_of(others))
+    return direct == [1] and axis not in axes_of(others) and not inside
+
+
+def axes_of_dynamic(dynamic: Dynamic) -> set[Axis]:
+    """Every axis the expression of a Dynamic atom depends on."""
+    found: set[Axis] = set()
+    pending = [dynamic.expr]
+    while pending:
+        expr = pending.pop()
+        pending += expr.args
+        for index in indices_of(expr):
+            found |= axes_of(index)
+            pending += [d.expr for d in dynamics_of(index)]
+    return found

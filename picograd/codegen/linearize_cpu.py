@@ -1,0 +1,426 @@
+"""Linearize for the CPU: TileKernel -> Program, one task a grid point, tiles walked by plain loops.
+
+Consecutive steps over the same dims share one loop nest, so `t[i] = f(x[i]); s[i] = t[i]` keeps t
+in a register: a tile that is only read at the same point of the same nest never touches memory.
+Consecutive accumulations over the same axes share a nest too. The innermost loop is left to LLVM's
+vectoriser, so it must stay free of branches: conditions become loop bounds where they can.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from picograd.codegen import linearize_cpu_dot, linearize_cpu_pack
+from picograd.codegen.decompose import LLVM
+from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.monoid import identity
+from picograd.codegen.program import Program
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Dot,
+    For,
+    LastBlock,
+    ScatterStep,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+    When,
+)
+from picograd.dtype import DType, bool_, int32
+from picograd.errors import check, internal
+from picograd.helpers import product, round_up, row_major
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, unflatten
+from picograd.schedule.loop import Condition, Expr, walk
+from picograd.target import Target
+
+COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
+STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
+SMALL_WINDOW = 64  # reductions up to this size run inside the loops over their dims
+UNROLLED_WINDOW = 16
+
+
+def linearize(tiles: TileKernel, target: Target) -> Program:
+    """Turn a tile kernel into the program of one task."""
+    builder = CpuBuilder(tiles)
+    emitter = builder.emitter
+    task, first = emitter.add("task", emitter.index_dtype), 0
+    for part in tiles.parts:
+        tasks = product(axis.size for axis in part.grid)
+        condition = None
+        if len(tiles.parts) > 1:
+            first_value, last = emitter.integer(first), emitter.integer(first + tasks - 1)
+            above = emitter.raw("less_equal", bool_, first_value, task)
+            condition = emitter.both(above, emitter.raw("less_equal", bool_, task, last))
+        with emitter.when(condition):
+            builder.part(part, emitter.arithmetic("add", task, emitter.integer(-first)))
+        first += tasks
+    kernel = tiles.kernel
+    return Program(
+        kernel.name,
+        tuple(emitter.instructions),
+        tuple((slot.dtype, slot.role) for slot in kernel.slots),
+        tuple(builder.workspaces),
+        kernel.scalars,
+        tasks=first,
+        scratch_bytes=builder.scratch_bytes,
+    )
+
+
+def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
+    """Yield every tile read of a step and of the steps inside it."""
+    if isinstance(step, For | When | LastBlock):
+        for inner in step.body:
+            yield from reads_of(inner)
+    elif isinstance(step, Dot):
+        yield from ((name, ()) for name in (step.acc, step.a, step.b))
+    elif isinstance(step, Assign | Accumulate | Store | ScatterStep):
+        for expr in walk(step.expr):
+            if expr.op == "tile":
+                yield expr.arg
+
+
+class CpuBuilder:
+    """State of one linearization: the emitter, and where the tiles of the present part live."""
+
+    def __init__(self, tiles: TileKernel) -> None:
+        self.emitter = Emitter(tiles.kernel, LLVM, self.read)
+        self.workspaces: list[tuple[int, bool]] = []
+        self.scratch_bytes = 0
+        self.tiles: dict[str, Tile] = {}
+        self.memory: dict[str, int] = {}  # tile -> array, or pointer
+        self.values: dict[str, int] = {}  # tile -> value at the present point of a nest
+        self.uses: dict[str, list[tuple[int, tuple[Index, ...]]]] = {}
+
+    # -- parts and tiles --------------------------------------------------------------------------
+
+    def part(self, part: TilePart, task: int) -> None:
+        """Emit one part; `task` counts from the part's first task."""
+        emitter = self.emitter
+        self.tiles = {tile.name: tile for tile in part.tiles}
+        self.first_workspace = len(self.workspaces)
+        self.workspaces += part.workspaces
+        self.pointers = [
+            emitter.add("workspace", int32 if is_zeroed else None, arg=self.first_workspace + n)
+            for n, (_, is_zeroed) in enumerate(part.workspaces)
+        ]
+        self.uses = {}
+        for step in part.steps:
+            self.note_uses(step)
+        scratch = 0
+        for tile in part.tiles:
+            scratch = self.place(tile, scratch)
+        self.scratch_bytes = max(self.scratch_bytes, scratch)
+        flat = Axis("task", product(a.size for a in part.grid))
+        with emitter.scope({flat: task}):
+            shape = tuple(axis.size for axis in part.grid)
+            for axis, index in zip(part.grid, unflatten(axis_index(flat), shape), strict=True):
+                emitter.bind(axis, emitter.index(index))
+            self.steps(part.steps)
+
+    def note_uses(self, step: Step) -> None:
+        """Record which leaf steps read which tile where."""
+        if isinstance(step, For | When | LastBlock):
+            for inner in step.body:
+                self.note_uses(inner)
+        else:
+            for name, indices in reads_of(step):
+                self.uses.setdefault(name, []).append((id(step), indices))
+
+    def place(self, tile: Tile, scratch: int) -> int:
+        """Give a tile its memory; returns the scratch bytes used so far."""
+        dtype, size = compute_dtype(tile.dtype), padded_size(tile)
+        if tile.space == "workspace":
+            number = self.first_workspace + tile.workspace
+            self.memory[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
+        elif tile.space == "register" and size * dtype.itemsize <= STACK_BYTES:
+            self.memory[tile.name] = self.emitter.add("array", dtype, arg=size)
+        else:
+            self.memory[tile.name] = self.emitter.add("scratch", tile.dtype, arg=scratch)
+            return round_up(scratch + size * tile.dtype.itemsize, 64)
+        return scratch
+
+    def read(self, emitter: Emitter, expr: Expr) -> int:
+        """Resolve a `tile` read."""
+        name, indices = expr.arg
+        if name in self.values:
+            return self.values[name]
+        return self.get(name, self.position(name, indices))
+
+    def position(self, name: str, indices: Sequence[Index]) -> int:
+        """Find the flat position inside a tile."""
+        flat = constant(0)
+        for index, stride in zip(indices, strides(self.tiles[name]), strict=True):
+            flat = flat + index * stride
+        return self.emitter.index(flat)
+
+    def get(self, name: str, position: int) -> int:
+        """Read a tile element."""
+        memory, emitter = self.memory[name], self.emitter
+        if emitter.instructions[memory].op == "array":
+            return emitter.add("get", emitter.dtype(memory), (memory, position))
+        return emitter.load(memory, position)
+
+    def put(self, name: str, position: int, value: int) -> None:
+        """Write a tile element."""
+        memory, emitter = self.memory[name], self.emitter
+        if emitter.instructions[memory].op == "array":
+            emitter.add("set", None, (memory, position, emitter.cast(value, emitter.dtype(memory))))
+        else:
+            emitter.store(memory, position, value)
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Emit steps in order, sharing loop nests among neighbours."""
+        position = 0
+        while position < len(steps):
+            count = group_length(steps, position)
+            self.emitter.forget()
+            self.group(steps[position : position + count])
+            position += count
+
+    def group(self, steps: Sequence[Step]) -> None:
+        """Emit one group of steps that share a nest, or one other step."""
+        step = steps[0]
+        if isinstance(step, Assign) and step.layout is not None:
+            linearize_cpu_pack.linearize_pack(self, step)
+        elif isinstance(step, Accumulate) and not is_pointwise(step):
+            self.accumulate(steps)  # type: ignore[arg-type]
+        elif isinstance(step, Assign | Store | Accumulate):
+            self.pointwise(steps)  # type: ignore[arg-type]
+        elif isinstance(step, For):
+            with self.emitter.axis_loop(step.axis, step.is_unrolled):
+                self.steps(step.body)
+        elif isinstance(step, When):
+            with self.emitter.when(self.emitter.conditions(step.conditions)):
+                self.emitter.assume(step.conditions)
+                self.steps(step.body)
+        elif isinstance(step, LastBlock):
+            self.last_block(step)
+        elif isinstance(step, ScatterStep):
+            self.scatter(step)
+        elif isinstance(step, Dot):
+            linearize_cpu_dot.linearize_dot(self, step)
+        elif type(step).__name__ != "Barrier":  # one worker has nobody to wait for
+            internal(f"the CPU has no {type(step).__name__} step")
+
+    def nest(
+        self,
+        dims: Sequence[Axis],
+        conditions: Sequence[Condition],
+        body: Callable[[], None],
+        is_unrolled: bool = False,
+    ) -> None:
+        """Emit loops over dims where all conditions hold, as loop bounds if possible, and a body."""
+        emitter = self.emitter
+        ready = [c for c in conditions if emitter.index_axes(c[0]).isdisjoint(dims)]
+        later = [c for c in conditions if c not in ready]
+        with emitter.when(emitter.conditions(ready)):
+            emitter.assume(ready)
+            if not dims:
+                body()
+                return
+            axis, rest = dims[0], dims[1:]
+            start, stop = emitter.integer(0), emitter.integer(axis.size)
+            for condition in list(later):
+                bounds = as_bounds(condition, axis, rest)
+                if bounds is not None:
+                    later.remove(condition)
+                    start, stop = self.tighten(start, stop, bounds)
+            with emitter.loop(start, stop, 1, is_unrolled) as variable:
+                emitter.bind(axis, variable)
+                emitter.assume(c for c in conditions if c not in later)
+                self.nest(rest, later, body, is_unrolled)
+
+    def tighten(self, start: int, stop: int, bounds: tuple[Index, Index]) -> tuple[int, int]:
+        """Limit loop bounds to bounds[0] <= axis < bounds[1]."""
+        emitter, (low, high) = self.emitter, bounds
+        begin, end = emitter.instructions[start].arg, emitter.instructions[stop].arg
+        if not isinstance(begin, int) or low.hi > begin:
+            start = emitter.raw("maximum", emitter.index_dtype, start, emitter.index(low))
+        if not isinstance(end, int) or high.lo < end:
+            stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(high))
+        return start, stop
+
+    def pointwise(self, steps: Sequence[Assign | Store | Accumulate]) -> None:
+        """Emit assignments, window reductions and stores at each point of one nest."""
+        dims = steps[0].dims
+        conditions = next((s.conditions for s in steps if isinstance(s, Store)), ())
+        inside = {id(step) for step in steps}
+
+        def body() -> None:
+            for step in steps:
+                if isinstance(step, Accumulate):
+                    self.values_at(step, self.window(step), inside)
+                if isinstance(step, Store):
+                    slot = self.emitter.slots[step.slot]
+                    value = self.emitter.value(step.expr)
+                    self.emitter.store(slot, self.emitter.index(step.index), value)
+                    continue
+                if isinstance(step, Assign):
+                    self.values_at(step, self.emitter.value(step.expr), inside)
+
+        self.nest(dims, conditions, body)
+        self.values.clear()
+
+    def values_at(self, step: Assign | Accumulate, value: int, inside: set[int]) -> None:
+        """Keep an assigned value for this point, and write it to the tile if others read it."""
+        here = tuple(axis_index(d) for d in step.dims)
+        index = step.index if isinstance(step, Assign) and step.index else here
+        uses = self.uses.get(step.tile, [])
+        is_local = all(user in inside and read == here for user, read in uses) and index == here
+        if is_local and step.dims:
+            self.values[step.tile] = value
+        else:
+            self.put(step.tile, self.position(step.tile, index), value)
+
+    def window(self, step: Accumulate) -> int:
+        """Reduce over a few axes at the present point and return the result."""
+        emitter, dtype = self.emitter, compute_dtype(self.tiles[step.tile].dtype)
+        total, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
+        if step.is_first:
+            start = emitter.const(identity(step.monoid, dtype), dtype)
+        else:
+            here = tuple(axis_index(d) for d in step.dims)
+            start = self.get(step.tile, self.position(step.tile, here))
+        emitter.add("set", None, (total, zero, start))
+
+        def body() -> None:
+            value = emitter.value(step.expr)
+            old = emitter.add("get", dtype, (total, zero))
+            emitter.add("set", None, (total, zero, self.combine(step.monoid, old, value)))
+
+        is_unrolled = product(a.size for a in step.over) <= UNROLLED_WINDOW
+        self.nest(step.over, (), body, is_unrolled)
+        return emitter.add("get", dtype, (total, zero))
+
+    def combine(self, monoid: str, old: int, value: int) -> int:
+        """Append one reduction step; LLVM may reassociate it."""
+        dtype = self.emitter.dtype(old)
+        value = self.emitter.cast(value, dtype)
+        op = COMBINE[monoid]
+        if dtype is bool_:
+            op = "or" if op in ("add", "maximum") else "and"
+        return self.emitter.add(op, dtype, (old, value), "reduce")
+
+    def accumulate(self, steps: Sequence[Accumulate]) -> None:
+        """Emit reductions over the same axes in one nest: `over` outside, `dims` inside."""
+        emitter, dims = self.emitter, steps[0].dims
+        here = tuple(axis_index(d) for d in dims)
+        firsts = [step for step in steps if step.is_first]
+
+        def clear() -> None:
+            for step in firsts:
+                dtype = compute_dtype(self.tiles[step.tile].dtype)
+                start = emitter.const(identity(step.monoid, dtype), dtype)
+                self.put(step.tile, self.position(step.tile, here), start)
+
+        bodies, conditions = split_guards(steps)
+
+        def body() -> None:
+            for step, expr in zip(steps, bodies, strict=True):
+                value = emitter.value(expr)
+                position = self.position(step.tile, here)
+                old = self.get(step.tile, position)
+                self.put(step.tile, position, self.combine(step.monoid, old, value))
+
+        if firsts:
+            self.nest(dims, (), clear)
+        self.nest((*steps[0].over, *dims), conditions, body)
+
+    def last_block(self, step: LastBlock) -> None:
+        """Emit the steps of the task that arrives last."""
+        emitter, pointer = self.emitter, self.pointers[step.counter]
+        cell = emitter.index(step.cell)
+        old = emitter.add("atomic_add", int32, (pointer, cell, emitter.const(1, int32)))
+        is_last = emitter.raw("equal", bool_, old, emitter.const(step.total - 1, int32))
+        with emitter.when(is_last):
+            emitter.add("store", int32, (pointer, cell, emitter.const(0, int32)))
+            self.steps(step.body)
+
+    def scatter(self, step: ScatterStep) -> None:
+        """Emit updates in order; the inner dims of one update may run as vectors."""
+        emitter, pointer = self.emitter, self.emitter.slots[step.slot]
+
+        def body() -> None:
+            target, value = emitter.index(step.target), emitter.value(step.expr)
+            if step.monoid:
+                value = self.combine(step.monoid, emitter.load(pointer, target), value)
+            emitter.store(pointer, target, value)
+
+        self.nest((*step.serial, *step.dims), step.conditions, body)
+
+
+def strides(tile: Tile) -> tuple[int, ...]:
+    """Strides of a tile in elements, with its row padding."""
+    if not tile.shape:
+        return ()
+    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))
+
+
+def padded_size(tile: Tile) -> int:
+    """Elements of memory a tile takes."""
+    return strides(tile)[0] * tile.shape[0] if tile.shape else 1
+
+
+def is_pointwise(step: Accumulate) -> bool:
+    """Tell whether a reduction is a window: a few elements at every point of its dims."""
+    return bool(step.dims) and product(a.size for a in step.over) <= SMALL_WINDOW
+
+
+def group_length(steps: Sequence[Step], first: int) -> int:
+    """Count the steps from `first` on that can share one loop nest."""
+    head, written = steps[first], set()
+    if not isinstance(head, Accumulate | Assign | Store):
+        return 1
+    if isinstance(head, Assign) and head.layout is not None:  # packing has loops of its own
+        return 1
+    is_reduction = isinstance(head, Accumulate) and not is_pointwise(head)
+    count, conditions = 0, None
+    for step in steps[first:]:
+        if not isinstance(step, Accumulate | Assign | Store) or step.dims != head.dims:
+            break
+        is_wide = isinstance(step, Accumulate) and not is_pointwise(step)
+        if is_wide != is_reduction or (is_wide and step.over != head.over):  # type: ignore[union-attr]
+            break
+        if isinstance(step, Store):
+            if conditions is not None and step.conditions != conditions:
+                break
+            conditions = step.conditions
+            is_uniform = all(axes_of(c[0]).isdisjoint(step.dims) for c in conditions)
+            if conditions and is_uniform and count:
+                break
+        here = tuple(axis_index(d) for d in step.dims)
+        reads = [(name, read) for name, read in reads_of(step) if name in written]
+        if is_wide and reads or any(read != here for _, read in reads):
+            break
+        written.add(getattr(step, "tile", ""))
+        count += 1
+    return count
+
+
+def as_bounds(
+    condition: Condition, axis: Axis, inner: Sequence[Axis]
+) -> tuple[Index, Index] | None:
+    """Turn lo <= axis + rest <= hi into begin <= axis < end; None if it has another form."""
+    index, lo, hi = condition
+    direct = [c for atom, c in index.terms if atom is axis]
+    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
+    mentioned = axes_of(rest)
+    if direct != [1] or axis in mentioned or not mentioned.isdisjoint(inner):
+        return None
+    return rest * -1 + lo, rest * -1 + (hi + 1)
+
+
+def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Condition, ...]]:
+    """Take off guards that only keep out what adds nothing, if all steps have the same ones."""
+    first = steps[0].expr
+    for step in steps:
+        if step.expr.op != "guard" or step.expr.arg != first.arg:
+            return [s.expr for s in steps], ()
+        fill = step.expr.args[1]
+        if fill.op != "const" or fill.arg != identity(step.monoid, step.expr.dtype):
+            return [s.expr for s in steps], ()
+    return [step.expr.args[0] for step in steps], first.arg

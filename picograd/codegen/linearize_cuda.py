@@ -1,0 +1,229 @@
+"""linearize_cuda: TileKernel -> Program of one CUDA block.
+
+Every step becomes the loops of one thread over its share of the step's coordinates (`walk_cuda`);
+expressions are emitted by `emit`. Reductions are in `linearize_cuda_reduce`, whole matrix products
+in `linearize_cuda_mainloop`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from picograd.codegen.block_cuda import (
+    Block,
+    default_layout,
+    inside,
+    loops,
+    put,
+    set_registers,
+    write_once,
+)
+from picograd.codegen.layout import Layout
+from picograd.codegen.linearize_cuda_mainloop import main_loop
+from picograd.codegen.linearize_cuda_reduce import accumulate, combine
+from picograd.codegen.program import Program
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Barrier,
+    Dot,
+    For,
+    LastBlock,
+    MainLoop,
+    ScatterStep,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    When,
+)
+from picograd.dtype import int32
+from picograd.errors import check, internal
+from picograd.helpers import product
+from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
+from picograd.schedule.loop import Expr, rewrite
+from picograd.schedule.loop import walk as walk_expr
+from picograd.target import Target
+
+
+def linearize(tile_kernel: TileKernel, target: Target) -> Program:
+    """Write the program of one block."""
+    kernel, block = tile_kernel.kernel, Block(tile_kernel)
+    emitter = block.emitter
+    blocks = [product(axis.size for axis in part.grid) for part in tile_kernel.parts]
+    task = Axis("task", sum(blocks))
+    emitter.bind(task, emitter.add("task", emitter.index_dtype))
+    emitter.bind(block.thread, emitter.add("thread", emitter.index_dtype))
+    first = 0
+    workspaces: list[tuple[int, bool]] = []
+    for part, count in zip(tile_kernel.parts, blocks, strict=True):
+        where = emitter.conditions([(axis_index(task), first, first + count - 1)])
+        with emitter.when(where):
+            block.enter(part, len(workspaces))
+            grid = unflatten(axis_index(task) - first, tuple(axis.size for axis in part.grid))
+            for axis, index in zip(part.grid, grid, strict=True):
+                emitter.bind(axis, emitter.index(index))
+            steps(block, part.steps)
+        first += count
+        workspaces += part.workspaces
+    check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
+    return Program(
+        kernel.name,
+        tuple(emitter.instructions),
+        tuple((slot.dtype, slot.role) for slot in kernel.slots),
+        tuple(workspaces),
+        kernel.scalars,
+        tile_kernel.threads,
+        first,
+        block.shared_bytes,
+    )
+
+
+def steps(block: Block, body: Sequence[Step]) -> None:
+    """Write steps in order."""
+    for step in body:
+        block.emitter.forget()
+        STEPS[type(step)](block, step)
+
+
+def assign(block: Block, step: Assign) -> None:
+    """Write an Assign: into registers, or at an index of a shared or workspace tile."""
+    tile, emitter = block.tiles[step.tile], block.emitter
+    is_register = tile.space == "register"
+    layout = tile.layout if is_register else step.layout
+    layout = layout or default_layout(block, step.dims)
+    where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
+    places = [] if is_register else [block.place(tile, where)]
+    found, values = block.walked(layout, step.dims, [step.expr], places)
+    has_registers = is_register or any(reads(block, step.expr))
+    with ExitStack() as stack:
+        mask = None if is_register else write_once(block, layout)
+        loops(block, stack, [axis for axis, _ in found.loops], has_registers)
+        inside(block, stack, found, emitter.both(mask, emitter.conditions(found.conditions)))
+        value = emitter.value(rewrite(step.expr, values))
+        if is_register:
+            set_registers(block, found, tile, value)
+        else:
+            target = substitute(places[0], values)
+            put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
+
+
+def reads(block: Block, expr: Expr) -> Iterable[Tile]:
+    """Yield the register tiles an expression reads."""
+    for node in walk_expr(expr):
+        if node.op == "tile" and block.tiles[node.arg[0]].space == "register":
+            yield block.tiles[node.arg[0]]
+
+
+def layout_of(block: Block, step: Store) -> Layout:
+    """Find the layout of a Store: its own, that of a register tile it reads, or the default."""
+    if step.layout is not None:
+        return step.layout
+    for tile in reads(block, step.expr):
+        if tile.layout is not None and len(tile.shape) == len(step.dims):
+            return tile.layout
+    return default_layout(block, step.dims)
+
+
+def store(block: Block, step: Store) -> None:
+    """Write a Store to a slot of the kernel."""
+    emitter, layout = block.emitter, layout_of(block, step)
+    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
+    has_registers = any(reads(block, step.expr))
+    first_lane = {found.vector[0]: constant(0)} if found.vector else {}
+    with ExitStack() as stack:
+        once = write_once(block, layout)
+        loops(block, stack, [axis for axis, _ in found.loops], has_registers)
+        tests = [
+            (substitute(substitute(index, values), first_lane), lo, hi)
+            for index, lo, hi in step.conditions
+        ]
+        mask = emitter.conditions([*found.conditions, *tests])
+        inside(block, stack, found, emitter.both(once, mask))
+        value = emitter.value(rewrite(step.expr, values))
+        place = substitute(step.index, values)
+        put(block, emitter.slots[step.slot], place, value, emitter.scopes[-1].mask)
+
+
+def for_loop(block: Block, step: For) -> None:
+    """Write a For."""
+    with block.emitter.axis_loop(step.axis, step.is_unrolled):
+        steps(block, step.body)
+
+
+def when(block: Block, step: When) -> None:
+    """Write a When: a branch all threads of the block take or do not take."""
+    with block.emitter.when(block.emitter.conditions(step.conditions)):
+        steps(block, step.body)
+
+
+def barrier(block: Block, step: Barrier) -> None:
+    """Write a Barrier."""
+    block.emitter.add("barrier", None)
+
+
+def last_block(block: Block, step: LastBlock) -> None:
+    """Write a LastBlock: a ticket drawn by thread 0 and shared with the block.
+
+    The fence before the ticket publishes this block's partial results; the fence after it keeps
+    the last block from reading lines it had cached before.
+    """
+    emitter = block.emitter
+    flag = emitter.add("shared", int32, arg=block.reserve(4))
+    number = block.first_workspace + step.counter
+    counter = emitter.add("workspace", int32, arg=number)
+    cell, zero = emitter.index(step.cell), emitter.const(0, int32)
+    is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
+    emitter.add("fence", None)
+    emitter.add("barrier", None)
+    with emitter.when(is_first):
+        one = emitter.const(1, int32)
+        ticket = emitter.add("atomic_add", int32, (counter, cell, one))
+        emitter.store(flag, emitter.integer(0), ticket)
+    emitter.add("barrier", None)
+    ticket = emitter.load(flag, emitter.integer(0))
+    is_last = emitter.apply("equal", ticket, emitter.const(step.total - 1, int32))
+    with emitter.when(is_last):
+        emitter.add("fence", None)
+        steps(block, step.body)
+        with emitter.when(is_first):
+            emitter.store(counter, cell, zero)
+
+
+def scatter(block: Block, step: ScatterStep) -> None:
+    """Write a ScatterStep: updates in order, elements of one update spread over the threads."""
+    emitter = block.emitter
+    layout = default_layout(block, step.dims)
+    found, values = block.walked(layout, step.dims, [], [])
+    with ExitStack() as stack:
+        once = write_once(block, layout)
+        loops(block, stack, [axis for axis, _ in found.loops], False)
+        for axis in step.serial:
+            stack.enter_context(emitter.axis_loop(axis))
+        tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
+        mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
+        inside(block, stack, found, mask)
+        value = emitter.value(rewrite(step.expr, values))
+        pointer, place = emitter.slots[step.slot], emitter.index(substitute(step.target, values))
+        if step.monoid is not None:
+            value = combine(emitter, step.monoid, emitter.load(pointer, place, mask), value)
+        emitter.store(pointer, place, value, mask)
+
+
+def unsupported(block: Block, step: Dot) -> None:
+    """Refuse a Dot: on CUDA a whole multiplication is a MainLoop."""
+    internal("Dot is not written for CUDA: use MainLoop", step)
+
+
+STEPS: dict[type, Callable[[Block, Any], None]] = {
+    Assign: assign,
+    Accumulate: accumulate,
+    Store: store,
+    For: for_loop,
+    When: when,
+    Barrier: barrier,
+    LastBlock: last_block,
+    ScatterStep: scatter,
+    MainLoop: main_loop,
+    Dot: unsupported,
+}

@@ -1,0 +1,354 @@
+"""MainLoop on CUDA: a pipelined matrix product over shared-memory tiles.
+
+Both schedules run the same pipeline. While tile t of K is multiplied, later tiles are on their
+way: with `cp.async` straight into shared memory where an operand is a plain load of aligned 16-byte
+chunks, else through registers, loaded before the multiplication and put into shared memory after.
+`MmaSchedule` multiplies on the tensor cores, `SimtSchedule` with one fma per product.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from picograd.codegen.block_cuda import Block, is_multiple, is_uniform, lane_of
+from picograd.codegen.emit import is_unit
+from picograd.codegen.tensor_core import (
+    CHUNK,
+    MmaSchedule,
+    SharedOperand,
+    multiply_tiles,
+    primitive,
+)
+from picograd.codegen.tile import MainLoop
+from picograd.dtype import DType, bool_
+from picograd.errors import check
+from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.loop import Condition, Expr, rewrite, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of the product: an expression over (`outer`, depth), and its tile in shared memory."""
+
+    expr: Expr
+    outer: Axis
+    depth: Axis
+    rows: int
+    columns: int
+    is_k_major: bool  # lanes of a chunk run along the depth
+    lanes: int
+    size: int  # elements of one stage
+    spread: int  # elements between the lanes of a chunk in shared memory
+    place: Callable[[Block, Index, Index], int]  # (row, chunk) -> position of the chunk
+
+    def values(self, step: Axis, row: Index, column: Index) -> Mapping[Axis, Index]:
+        """Coordinates of one element of the tile of depth number `step`."""
+        outer, depth = (row, column) if self.is_k_major else (column, row)
+        span = self.columns if self.is_k_major else self.rows
+        return {self.outer: outer, self.depth: depth + axis_index(step) * span}
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """Brings tiles of one operand into `shared`; `staging` holds them in registers on the way."""
+
+    operand: Operand
+    shared: int
+    staging: int | None
+
+
+def main_loop(block: Block, step: MainLoop) -> None:
+    """Write a MainLoop: clear the accumulator, run the pipeline."""
+    schedule, emitter = step.schedule, block.emitter
+    acc = block.arrays[step.acc]
+    registers = Axis("register", emitter.instructions[acc].arg)
+    with emitter.axis_loop(registers, True):
+        at, zero = emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc))
+        emitter.add("set", None, (acc, at, zero))
+    operands = operands_of(step)
+    copiers = [copier(block, operand, schedule.stages) for operand in operands]
+    k = step.dims[2]
+    tiles = Axis("k_tile", k.size // schedule.block[2])
+    check(tiles.size * schedule.block[2] == k.size, "K is not a multiple of the tile depth", step)
+    multiply = mma_multiply if isinstance(schedule, MmaSchedule) else simt_multiply
+    pipeline(block, schedule.stages, tiles, copiers, lambda: multiply(block, step, tiles, copiers))
+
+
+def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
+    """Describe both operands and where their chunks lie in shared memory."""
+    schedule = step.schedule
+    m, n, k = step.dims
+    found = []
+    majors = schedule.a_is_k_major, schedule.b_is_k_major
+    for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
+        depth = schedule.block[2]
+        rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
+        if isinstance(schedule, MmaSchedule):
+            tile = SharedOperand(rows, columns, is_k_major)
+            place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
+        else:
+            pitch = schedule.pitch(outer.size)
+            place, lanes = pitched(pitch, is_k_major, schedule.vector), schedule.vector
+            size, spread = depth * pitch, pitch if is_k_major else 1
+        operand = Operand(expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place)
+        found.append(operand)
+    return found[0], found[1]
+
+
+def swizzled(tile: SharedOperand) -> Callable[[Block, Index, Index], int]:
+    """Make the place function of a swizzled tile."""
+
+    def place(block: Block, row: Index, chunk: Index) -> int:
+        emitter = block.emitter
+        shift, mask = tile.shift_mask
+        bits = emitter.index(row // (1 << shift) % (mask + 1))
+        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, emitter.index(chunk), bits)
+        start = emitter.index(row * tile.columns)
+        offset = emitter.arithmetic("mul", permuted, emitter.integer(CHUNK))
+        return emitter.arithmetic("add", start, offset)
+
+    return place
+
+
+def pitched(pitch: int, is_k_major: bool, lanes: int) -> Callable[[Block, Index, Index], int]:
+    """Make the place function of a [k][m] tile whose rows are `pitch` apart."""
+
+    def place(block: Block, row: Index, chunk: Index) -> int:
+        depth, outer = (chunk * lanes, row) if is_k_major else (row, chunk * lanes)
+        return block.emitter.index(depth * pitch + outer)
+
+    return place
+
+
+def copier(block: Block, operand: Operand, stages: int) -> Copier:
+    """Reserve the shared stages of an operand, and staging registers if it is not plain."""
+    emitter, dtype = block.emitter, operand.expr.dtype
+    offset = block.reserve(stages * operand.size * dtype.itemsize)
+    shared = emitter.add("shared", dtype, arg=offset)
+    if plain_load(block, operand) is not None:
+        return Copier(operand, shared, None)
+    count = chunk_count(block, operand)
+    staging = emitter.add("array", dtype, arg=count, lanes=operand.lanes)
+    return Copier(operand, shared, staging)
+
+
+def chunk_count(block: Block, operand: Operand) -> int:
+    """Chunks of a tile that each thread copies."""
+    chunks = operand.rows * operand.columns // operand.lanes
+    check(chunks % block.threads == 0, f"{block.threads} threads do not share {chunks} chunks")
+    return chunks // block.threads
+
+
+def plain_load(block: Block, operand: Operand) -> tuple[int, Index, tuple[Condition, ...]] | None:
+    """Find (slot, index, conditions) of an operand that cp.async can copy chunk by chunk."""
+    conditions: tuple[Condition, ...] = ()
+    expr = operand.expr
+    while expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0:
+        conditions, expr = conditions + expr.arg, expr.args[0]
+    slot_dtype = block.kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
+    if slot_dtype is not operand.expr.dtype or operand.spread != 1:
+        return None
+    if operand.lanes * slot_dtype.itemsize != 16:
+        return None
+    slot, index = expr.arg
+    lane, chunk, row = Axis("lane", operand.lanes), Axis("chunk", 1 << 20), Axis("row", 1 << 20)
+    column = axis_index(chunk) * operand.lanes + axis_index(lane)
+    values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)
+    where = substitute(index, values)
+    tests = [(substitute(i, values), lo, hi) for i, lo, hi in conditions]
+    is_aligned = is_unit(where, lane) and is_multiple(where, lane, operand.lanes)
+    is_whole = all(is_uniform(test, lane, operand.lanes) for test in tests)
+    return (slot, index, conditions) if is_aligned and is_whole else None
+
+
+def pipeline(
+    block: Block,
+    stages: int,
+    tiles: Axis,
+    copiers: list[Copier],
+    multiply: Callable[[], None],
+) -> None:
+    """Write the pipeline: `stages` - 1 tiles are in flight while one is multiplied."""
+    emitter, ahead = block.emitter, stages - 1
+    has_async = any(c.staging is None for c in copiers)
+    first, later = Axis("k_tile", tiles.size), Axis("k_tile", tiles.size)
+    started = min(ahead, tiles.size)
+    with emitter.loop(emitter.integer(0), emitter.integer(started), 1, False) as variable:
+        emitter.bind(first, variable)
+        fetch(block, copiers, first, stages)
+        put(block, copiers, first, stages)
+        call(block, "copy_async_commit", has_async)
+    for _ in range(ahead - started):
+        call(block, "copy_async_commit", has_async)
+    with emitter.loop(emitter.integer(0), emitter.integer(tiles.size), 1, 1) as variable:  # type: ignore
+        emitter.bind(tiles, variable)
+        call(block, f"copy_async_wait<{ahead - 1}>", has_async)
+        emitter.add("barrier", None)
+        following = emitter.arithmetic("add", variable, emitter.integer(ahead))
+        is_more = emitter.raw("less", bool_, following, emitter.integer(tiles.size))
+        with emitter.when(is_more):
+            emitter.bind(later, following)
+            fetch(block, copiers, later, stages)
+        call(block, "copy_async_commit", has_async)
+        multiply()
+        if any(c.staging is not None for c in copiers):
+            with emitter.when(is_more):
+                emitter.bind(later, following)
+                put(block, copiers, later, stages)
+
+
+def call(block: Block, function: str, is_needed: bool) -> None:
+    """Call a primitive without arguments."""
+    if is_needed:
+        block.emitter.add("mma", None, (), primitive(function))
+
+
+def chunks(block: Block, stack: ExitStack, operand: Operand) -> tuple[Index, Index, Index]:
+    """Open the loop over a thread's chunks; give (number in staging, row, chunk of the row)."""
+    turn = Axis("turn", chunk_count(block, operand))
+    stack.enter_context(block.emitter.axis_loop(turn, True))
+    position = axis_index(turn) * block.threads + axis_index(block.thread)
+    across = operand.columns // operand.lanes
+    return axis_index(turn), position // across, position % across
+
+
+def fetch(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
+    """Start the copies of the tile of depth number `step`."""
+    for item in copiers:
+        with ExitStack() as stack:
+            turn, row, chunk = chunks(block, stack, item.operand)
+            plain = plain_load(block, item.operand)
+            if plain is None:
+                fetch_registers(block, item, step, turn, row, chunk)
+            else:
+                fetch_async(block, item, step, stages, row, chunk)
+
+
+def fetch_async(
+    block: Block, item: Copier, step: Axis, stages: int, row: Index, chunk: Index
+) -> None:
+    """Start one asynchronous copy of a chunk; where its guard fails it becomes zeros."""
+    emitter, operand = block.emitter, item.operand
+    plain = plain_load(block, operand)
+    check(plain is not None, "an asynchronous copy needs a plain load")
+    slot, index, conditions = plain  # type: ignore[misc]
+    values = operand.values(step, row, chunk * operand.lanes)
+    tests = [(substitute(i, values), lo, hi) for i, lo, hi in conditions]
+    mask = emitter.conditions(tests)
+    mask = emitter.const(True, bool_) if mask is None else mask
+    target = stage_place(block, item, step, stages, row, chunk)
+    source = emitter.index(substitute(index, values))
+    args = (item.shared, target, emitter.slots[slot], source, mask)
+    emitter.add("mma", None, args, primitive("copy_async"))
+
+
+def fetch_registers(
+    block: Block, item: Copier, step: Axis, turn: Index, row: Index, chunk: Index
+) -> None:
+    """Compute one chunk of an operand into staging registers."""
+    emitter, operand = block.emitter, item.operand
+    lane = Axis("lane", operand.lanes)
+    values = operand.values(step, row, chunk * operand.lanes + axis_index(lane))
+    expr = rewrite(operand.expr, values)
+    indices = [node.arg[1] for node in walk(expr) if node.op == "load"]
+    units = [index for index in indices if is_unit(index, lane)]
+    if all(is_multiple(index, lane, operand.lanes) for index in units):
+        with emitter.scope({lane: emitter.integer(0)}, (lane, operand.lanes)):
+            value = emitter.splat(emitter.value(expr), operand.lanes)
+    else:
+        lanes = []
+        for number in range(operand.lanes):
+            with emitter.scope({lane: emitter.integer(number)}):
+                lanes.append(emitter.value(expr))
+        value = emitter.add("pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes)
+    value = emitter.cast(value, operand.expr.dtype)
+    emitter.add("set", None, (item.staging or 0, emitter.index(turn), value))
+
+
+def put(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
+    """Store staged chunks into shared memory."""
+    emitter = block.emitter
+    for item in copiers:
+        if item.staging is None:
+            continue
+        with ExitStack() as stack:
+            turn, row, chunk = chunks(block, stack, item.operand)
+            args = (item.staging, emitter.index(turn))
+            dtype, lanes = item.operand.expr.dtype, item.operand.lanes
+            value = emitter.add("get", dtype, args, lanes=lanes)
+            place = stage_place(block, item, step, stages, row, chunk)
+            store_chunk(block, item, place, value, dtype)
+
+
+def store_chunk(block: Block, item: Copier, place: int, value: int, dtype: DType) -> None:
+    """Store one chunk: as a vector, or down a column where the tile is stored transposed."""
+    emitter, operand = block.emitter, item.operand
+    if operand.spread == 1:
+        args = (item.shared, place, value)
+        emitter.add("store", dtype, args, lanes=operand.lanes)
+        return
+    for lane in range(operand.lanes):
+        at = emitter.arithmetic("add", place, emitter.integer(lane * operand.spread))
+        emitter.add("store", dtype, (item.shared, at, lane_of(emitter, value, lane)))
+
+
+def stage_place(
+    block: Block, item: Copier, step: Axis, stages: int, row: Index, chunk: Index
+) -> int:
+    """Position of a chunk in the stage of tile number `step`."""
+    emitter, operand = block.emitter, item.operand
+    start = emitter.index(axis_index(step) % stages * operand.size)
+    return emitter.arithmetic("add", start, operand.place(block, row, chunk))
+
+
+def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
+    """Write acc += a @ b of one stage on the tensor cores."""
+    emitter, schedule = block.emitter, step.schedule
+    args = [block.arrays[step.acc]]
+    for item in copiers:
+        start = emitter.index(axis_index(tiles) % schedule.stages * item.operand.size)
+        args += [item.shared, start]
+    emitter.add("mma", None, args, multiply_tiles(schedule, step.a.dtype))
+
+
+def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
+    """Write acc += a @ b of one stage: an outer product of registers for every k."""
+    emitter, schedule = block.emitter, step.schedule
+    acc, dtype = block.arrays[step.acc], step.a.dtype
+    layout = schedule.layout
+    parts = [emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)]
+    depth, axes = Axis("depth", schedule.block[2]), []
+    with emitter.axis_loop(depth, True), ExitStack() as stack:
+        for d, item in enumerate(copiers):
+            load_part(block, step, tiles, item, depth, d, parts[d])
+        for d in (0, 1):
+            axes.append(Axis("ij"[d], schedule.per_thread(d)))
+            stack.enter_context(emitter.axis_loop(axes[d], True))
+        i, j = axis_index(axes[0]), axis_index(axes[1])
+        v = layout.vector
+        where = (i // v[0] * layout.steps[1] + j // v[1]) * (v[0] * v[1])
+        at = emitter.index(where + i % v[0] * v[1] + j % v[1])
+        a = emitter.add("get", dtype, (parts[0], emitter.index(i)))
+        b = emitter.add("get", dtype, (parts[1], emitter.index(j)))
+        old = emitter.add("get", emitter.dtype(acc), (acc, at))
+        new = emitter.add("fma", emitter.dtype(acc), (a, b, old))
+        emitter.add("set", None, (acc, at, new))
+
+
+def load_part(
+    block: Block, step: MainLoop, tiles: Axis, item: Copier, depth: Axis, d: int, part: int
+) -> None:
+    """Load this thread's rows (or columns) of one k from shared memory into registers."""
+    emitter, schedule = block.emitter, step.schedule
+    layout, dtype = schedule.layout, step.a.dtype
+    threads, lanes = layout.threads[d], layout.vector[d]
+    thread = axis_index(block.thread)
+    mine = thread // layout.threads[1] if d == 0 else thread % layout.threads[1]
+    start = axis_index(tiles) % schedule.stages * item.operand.size
+    row = start + axis_index(depth) * schedule.pitch(schedule.block[d])
+    for number in range(layout.steps[d]):
+        place = emitter.index(row + (mine + number * threads) * lanes)
+        value = emitter.add("load", dtype, (item.shared, place), lanes=lanes)
+        for lane in range(lanes):
+            at = emitter.integer(number * lanes + lane)
+            emitter.add("set", None, (part, at, lane_of(emitter, value, lane)))

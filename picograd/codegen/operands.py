@@ -1,0 +1,204 @@
+"""Operands: a contract or conv kernel seen as one matrix product with an epilogue.
+
+    acc[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]
+
+`analyse` finds which loop axes play M (`rows`), N (`columns`), K (`depth`) and batch, and the two
+operand expressions. An operand is any guarded expression of its axes: reading a convolution's input
+through its window is implicit im2col. `Contraction`s are values: templates swap sides, reorder axes
+within a role, bind axes to tile coordinates and read the epilogue with `stores`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from picograd.dtype import DType
+from picograd.errors import check
+from picograd.helpers import product
+from picograd.schedule.index import Axis, Index, axes_of, substitute
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Kernel,
+    const,
+    dynamics_of,
+    indices_of,
+    rewrite,
+    walk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """One matrix product; `computes[0]` is the sum, the rest its epilogue."""
+
+    computes: tuple[Compute, ...]
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    depth: tuple[Axis, ...]
+    a: Expr  # of batch, rows and depth, in `dtype`
+    b: Expr  # of batch, depth and columns, in `dtype`
+    dtype: DType  # of the accumulator
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batch, M, N and K as numbers."""
+        batch, m, n, k = (size_of(x) for x in (self.batch, self.rows, self.columns, self.depth))
+        return batch, m, n, k
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """slot[index] = expr, one store of the epilogue."""
+
+    slot: int
+    index: Index
+    expr: Expr
+
+
+def size_of(axes: Iterable[Axis]) -> int:
+    """Points of a group of axes."""
+    return product(axis.size for axis in axes)
+
+
+def analyse(kernel: Kernel) -> Contraction:
+    """Sort the axes of a contract or conv kernel into roles."""
+    check(len(kernel.parts) == 1, "a contraction kernel has one part", kernel)
+    computes = kernel.parts[0].computes
+    hero = computes[0]
+    check(hero.monoid == "sum", "a contraction kernel starts with a sum", kernel)
+    a, b = factors(hero.body, hero.dtype, kernel)
+    in_a, in_b = expr_axes(a), expr_axes(b)
+    batch = tuple(x for x in hero.axes if x in in_a and x in in_b)
+    columns = tuple(x for x in hero.axes if x in in_b and x not in in_a)
+    rows = tuple(x for x in hero.axes if x not in in_b)
+    return Contraction(computes, batch, rows, columns, hero.reduce, a, b, hero.dtype)
+
+
+def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
+    """Find a and b of `mul(a, b)` below casts and guards, both converted to `dtype`.
+
+    A guard around the product (fill 0) moves onto each operand that has all axes of a condition.
+    """
+    conditions: tuple[Condition, ...] = ()
+    while body.op in ("cast", "guard"):
+        if body.op == "guard":
+            check(body.args[1].op == "const" and not body.args[1].arg, "fill must be 0", kernel)
+            conditions += body.arg
+        body = body.args[0]
+    check(body.op in ("mul", "logical_and"), "a contraction multiplies two operands", kernel)
+    a, b = (guarded(cast(x, dtype), own_conditions(x, conditions)) for x in body.args)
+    return a, b
+
+
+def own_conditions(expr: Expr, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Keep the conditions whose axes are all axes of an expression."""
+    axes = expr_axes(expr)
+    return tuple(condition for condition in conditions if axes_of(condition[0]) <= axes)
+
+
+def cast(expr: Expr, dtype: DType) -> Expr:
+    """Convert an expression to a dtype, if it has another."""
+    return expr if expr.dtype is dtype else Expr("cast", (expr,), None, dtype)
+
+
+def guarded(expr: Expr, conditions: Iterable[Condition]) -> Expr:
+    """Make an expression 0 where a condition fails; conditions that always hold are dropped."""
+    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
+    return Expr("guard", (expr, const(0, expr.dtype)), needed, expr.dtype) if needed else expr
+
+
+def expr_axes(expr: Expr) -> set[Axis]:
+    """Find every axis an expression depends on."""
+    found: set[Axis] = set()
+    for node in walk(expr):
+        for index in indices_of(node):
+            found |= axes_of(index)
+    return found
+
+
+def swap(contraction: Contraction) -> Contraction:
+    """Exchange the roles of M and N: the transposed product, same result elements."""
+    c = contraction
+    return replace(c, rows=c.columns, columns=c.rows, a=c.b, b=c.a)
+
+
+def reorder(
+    contraction: Contraction,
+    rows: tuple[Axis, ...] | None = None,
+    columns: tuple[Axis, ...] | None = None,
+    depth: tuple[Axis, ...] | None = None,
+) -> Contraction:
+    """Put the axes within a role in another order, which changes only how positions are counted."""
+    c = contraction
+    return replace(
+        c, rows=rows or c.rows, columns=columns or c.columns, depth=depth or c.depth
+    )
+
+
+def step_of(index: Index, axis: Axis) -> int | None:
+    """How far an index moves when an axis takes one step; None if that is not constant."""
+    result = 0
+    for atom, c in index.terms:
+        if atom is axis:
+            result = c
+        elif not isinstance(atom, Axis) and axis in axes_of(Index(((atom, c),), 0)):
+            return None
+    return None if any(axis in expr_axes(d.expr) for d in dynamics_of(index)) else result
+
+
+def main_load(expr: Expr) -> Index | None:
+    """Find the index of the load that mentions most axes: the operand's memory order."""
+    loads = [node.arg[1] for node in walk(expr) if node.op == "load"]
+    return max(loads, key=lambda index: len(axes_of(index)), default=None)
+
+
+def strides(expr: Expr, axes: Iterable[Axis]) -> dict[Axis, int]:
+    """Memory stride of an operand along each axis; an irregular one counts as very far."""
+    index = main_load(expr)
+    if index is None:
+        return dict.fromkeys(axes, 0)
+    steps = {axis: step_of(index, axis) for axis in axes}
+    return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
+
+
+def by_stride(axes: tuple[Axis, ...], far: Mapping[Axis, int]) -> tuple[Axis, ...]:
+    """Sort axes from the farthest stride to the nearest; size-1 axes count for nothing."""
+    return tuple(sorted(axes, key=lambda axis: far[axis] if axis.size > 1 else 1 << 61)[::-1])
+
+
+def output_index(contraction: Contraction) -> Index:
+    """Index of the first store: the order of the output in memory."""
+    stored = [compute.store[1] for compute in contraction.computes if compute.store]
+    check(stored, "a contraction stores its result", contraction.computes)
+    return stored[0]
+
+
+def output_strides(contraction: Contraction, axes: Iterable[Axis]) -> dict[Axis, int]:
+    """Stride of the output along each axis."""
+    index = output_index(contraction)
+    steps = {axis: step_of(index, axis) for axis in axes}
+    return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
+
+
+def bind(expr: Expr, values: Mapping[Axis, Index]) -> Expr:
+    """Substitute coordinates for axes."""
+    return rewrite(expr, values)
+
+
+def stores(contraction: Contraction, values: Mapping[Axis, Index], acc: Expr) -> list[Output]:
+    """Write the epilogue at one point: `acc` is the finished sum there, `values` the axes."""
+    done: list[Expr] = []
+
+    def replace_ref(expr: Expr) -> Expr | None:
+        return done[expr.arg] if expr.op == "ref" else None
+
+    found = []
+    for number, compute in enumerate(contraction.computes):
+        value = acc if number == 0 else rewrite(compute.body, values, replace_ref)
+        done.append(cast(value, compute.dtype))
+        if compute.store:
+            slot, index = compute.store
+            found.append(Output(slot, substitute(index, values), done[-1]))
+    return found

@@ -1,0 +1,92 @@
+"""Pipeline: from a Loop-IR kernel to the source text of its launch, stage by stage."""
+
+from collections.abc import Callable
+from typing import Any
+
+from picograd.codegen import linearize_cpu, linearize_cuda
+from picograd.codegen.code import Code, Workspace
+from picograd.codegen.program import Program
+from picograd.codegen.render import cuda, llvm
+from picograd.codegen.templates import contract, reduce, scatter
+from picograd.codegen.templates import map as map_template
+from picograd.codegen.tile import TileKernel
+from picograd.errors import check
+from picograd.schedule.loop import Kernel, walk
+from picograd.target import Target
+
+TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
+    "map": map_template.build,
+    "gather": map_template.build,
+    "copy": map_template.build,
+    "reduce.row": reduce.build,
+    "reduce.col": reduce.build,
+    "reduce.all": reduce.build,
+    "scatter": scatter.build,
+    "contract": contract.build,
+    "conv": contract.build,
+}
+Trace = Callable[[str, Any], None]
+
+
+def tile(kernel: Kernel, target: Target) -> TileKernel:
+    """Choose the template of the kernel's hero and write the kernel in Tile IR."""
+    return TEMPLATES[kernel.hero](kernel, target)
+
+
+def linearize(tiles: TileKernel, target: Target) -> Program:
+    """Write the program of one task or block."""
+    language = linearize_cpu if target.language == "llvm" else linearize_cuda
+    return language.linearize(tiles, target)
+
+
+def render(program: Program, target: Target) -> str:
+    """Write a program in the target's language."""
+    return (llvm if target.language == "llvm" else cuda).render(program)
+
+
+# Each stage takes what the one before it made, and the target.
+STAGES: tuple[tuple[str, Callable[[Any, Target], Any]], ...] = (
+    ("tile", tile),
+    ("program", linearize),
+    ("source", render),
+)
+
+
+def generate(kernel: Kernel, target: Target, trace: Trace | None = None) -> Code:
+    """Generate the code of one kernel; `trace(stage, ir)` is shown what each stage made."""
+    made: dict[str, Any] = {}
+    value: Any = kernel
+    for name, stage in STAGES:
+        value = made[name] = stage(value, target)
+        if trace:
+            trace(name, value)
+    program: Program = made["program"]
+    flops, moved = costs(kernel)
+    return Code(
+        kernel.name,
+        target.language,
+        kernel.name,
+        made["source"],
+        program.tasks,
+        program.threads,
+        program.shared_bytes,
+        tuple(Workspace(*workspace) for workspace in program.workspaces),
+        program.scalars,
+        program.scratch_bytes,
+        flops,
+        moved,
+    )
+
+
+def costs(kernel: Kernel) -> tuple[int, int]:
+    """Count arithmetic operations and the bytes that must move, for reports."""
+    flops = 0
+    for part in kernel.parts:
+        for compute in part.computes:
+            points = 1
+            for axis in (*compute.axes, *compute.reduce):
+                points *= axis.size
+            operations = sum(1 for e in walk(compute.body) if e.args) + bool(compute.reduce)
+            flops += points * operations
+    moved = sum(s.size * s.dtype.itemsize * (2 if s.role == "inout" else 1) for s in kernel.slots)
+    return flops, moved

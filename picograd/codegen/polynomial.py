@@ -1,0 +1,202 @@
+"""Elementary functions of float32 as straight-line arithmetic: polynomials and selects.
+
+Errors stay within about 2 units in the last place; infinities, NaN and denormals come out right.
+The coefficients were fitted for this project: Lawson's iteration (reweighted least squares towards
+the minimax) at 2000 Chebyshev nodes, in float64. Argument reduction follows Cody and Waite.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf, log, log2, nan, pi
+
+from picograd.codegen.value import Value
+from picograd.dtype import bool_, float32, float64, int32, int64
+
+# exp(r) = 1 + r + r^2 P(r) for |r| <= log(2)/2, relative error 3e-9 and 5e-17
+EXP32 = (0.5000000100980201, 0.1666651288840479, 0.04166618728357115, 0.008369598410070603,
+         0.0013951717249892298)  # fmt: skip
+EXP64 = (0.5000000000000013, 0.16666666666666632, 0.041666666666509374, 0.008333333333343428,
+         0.0013888888948613946, 0.00019841269856920912, 2.4801488402367233e-05,
+         2.7557258545256078e-06, 2.763178115680101e-07, 2.510703451170982e-08)  # fmt: skip
+# log(1+f) = f - f^2/2 + f^3 P(f) for sqrt(1/2) <= 1+f <= sqrt(2), relative error 6e-9
+LOG32 = (0.3333331580100688, -0.2500082672891658, 0.20002374567509965, -0.1662399755978906,
+         0.14178828197553583, -0.13132231213442858, 0.1290014204003128,
+         -0.07872853361413801)  # fmt: skip
+# log((1+s)/(1-s)) = s (2 + t P(t)) with t = s^2, s = f / (2+f); relative error 5e-15
+LOG64 = (0.6666666666657555, 0.4000000010210044, 0.28571404866801675, 0.22224409028335498,
+         0.1808832693825497, 0.17192266397470116, 0.015414339862147599)  # fmt: skip
+# tanh(x) = x + x t P(t), t = x^2, |x| <= 0.625
+TANH = (-0.3333333090667181, 0.13333209763795972, -0.05394720426923191, 0.02170296710459361,
+        -0.008182673856205847, 0.002147536859276264)  # fmt: skip
+# erf(x) = x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(x)) for 0.95 <= x <= 4
+ERF_SMALL = (1.1283791670631576, -0.37612638483807803, 0.11283782747182, -0.026865445820315383,
+             0.005221074875078969, -0.0008484711405986198, 0.0001127054418364142,
+             -9.680135539049782e-06)  # fmt: skip
+ERF_LARGE = (1.1284713104341337, 0.6360660654363698, 0.1042279561309113, -0.021316155198350215,
+             0.001841141691994228, 0.0004965418341256962, -0.0002127557138173548,
+             3.3487087735888365e-05, -2.0819413439796525e-06)  # fmt: skip
+# sin(x) = x + x t P(t), cos(x) = 1 - t/2 + t^2 Q(t), t = x^2, |x| <= pi/4
+SIN = (-0.1666666663955762, 0.008333329143894869, -0.0001983925662858202, 2.7175644127073607e-06)
+COS = (0.041666645652426997, -0.001388730602473925, 2.4431203146151428e-05)
+
+LN2_HIGH32, LN2_LOW32 = 0.693145751953125, 1.42860682030941723212e-06  # the first has 17 bits
+LN2_HIGH64, LN2_LOW64 = 0.6931471803691238, 1.9082149292705877e-10  # the first has 32 bits
+ROUND32, ROUND64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding it rounds to an integer in the low bits
+PI_2_HIGH, PI_2_LOW = pi / 2, 6.123233995736766e-17
+
+
+def horner(coefficients: Sequence[float], x: Value) -> Value:
+    """Evaluate a polynomial, lowest coefficient first."""
+    total = Value(x.emitter, x.lift(coefficients[-1]))
+    for coefficient in reversed(coefficients[:-1]):
+        total = total.fma(x, coefficient)
+    return total
+
+
+def clamp(x: Value, low: float, high: float) -> Value:
+    """Limit to low..high; NaN passes."""
+    x = (x < low).where(Value(x.emitter, x.lift(low)), x)
+    return (Value(x.emitter, x.lift(high)) < x).where(Value(x.emitter, x.lift(high)), x)
+
+
+def power_of_two(n: Value) -> Value:
+    """Compute 2.0 ** n in float32 for -126 <= n <= 127, or in float64 for -1022 <= n <= 1023."""
+    bias, bits, result = (127, 23, float32) if n.dtype is int32 else (1023, 52, float64)
+    return (n + bias).raw("shift_left", bits).bitcast(result)
+
+
+def exp(x: Value) -> Value:
+    """Compute exp(x) in float32: 2^n exp(r) with r = x - n log(2)."""
+    x = clamp(x, -104.0, 89.0)
+    shifted = x.fma(1 / log(2), ROUND32)
+    n = shifted - ROUND32
+    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
+    result = (r * r).fma(horner(EXP32, r), r) + 1.0
+    # Twice half the exponent: 2^n alone would overflow at 128 and underflow below -126.
+    whole = shifted.bitcast(int32) - 0x4B400000
+    half = whole.raw("shift_right", 1)
+    return result * power_of_two(half) * power_of_two(whole - half)
+
+
+def log_natural(x: Value) -> Value:
+    """Compute log(x) in float32: e log(2) + log(m) with m near 1."""
+    is_small = x < 2.0**-126  # a denormal: scale it up
+    scaled = is_small.where(x * 2.0**23, x)
+    bits = scaled.bitcast(int32) - 0x3F3504F3  # the bits of sqrt(1/2)
+    e = bits.raw("shift_right", 23).cast(float32)
+    mantissa = ((bits & 0x007FFFFF) + 0x3F3504F3).bitcast(float32)
+    e = is_small.where(e - 23.0, e)
+    f = mantissa - 1.0
+    square = f * f
+    rest = (square * f).fma(horner(LOG32, f), e * LN2_LOW32)
+    result = e.fma(LN2_HIGH32, f + square.fma(-0.5, rest))
+    result = x.is_equal(inf).where(x, result)
+    result = x.is_equal(0.0).where(Value(x.emitter, x.lift(-inf)), result)
+    return (Value(x.emitter, x.lift(0.0)) <= x).where(result, nan)
+
+
+def copy_sign(magnitude: Value, sign: Value) -> Value:
+    """Give a non-negative float32 the sign of another."""
+    bit = sign.bitcast(int32) & -0x80000000
+    return (magnitude.bitcast(int32) | bit).bitcast(float32)
+
+
+def tanh(x: Value) -> Value:
+    """Compute tanh(x) in float32: a polynomial near 0, else 1 - 2 / (exp(2|x|) + 1)."""
+    size = x.raw("abs")
+    square = x * x
+    near = (x * square).fma(horner(TANH, square), x)
+    far = Value(x.emitter, x.lift(1.0)) - Value(x.emitter, x.lift(2.0)) / (exp(size + size) + 1.0)
+    return (size < 0.625).where(near, copy_sign(far, x))
+
+
+def erf(x: Value) -> Value:
+    """Compute erf(x) in float32: a polynomial near 0, else 1 - exp(-x Q(x))."""
+    size = x.raw("abs")
+    near = x * horner(ERF_SMALL, x * x)
+    limited = clamp(size, 0.0, 4.0)  # erf(4) is 1 in float32
+    far = Value(x.emitter, x.lift(1.0)) - exp(-(limited * horner(ERF_LARGE, limited)))
+    return (size < 1.0).where(near, copy_sign(far, x))
+
+
+def reduce_angle(x: Value) -> tuple[Value, Value]:
+    """Write x = n pi/2 + r with |r| <= pi/4; returns r in float32 and n modulo 4 in int32.
+
+    The reduction is done in float64: exact enough up to |x| = 2^45; beyond, r loses its digits.
+    """
+    wide = x.cast(float64)
+    shifted = wide.fma(2 / pi, ROUND64)
+    n = shifted - ROUND64
+    r = n.fma(-PI_2_LOW, n.fma(-PI_2_HIGH, wide))
+    quadrant = (shifted.bitcast(int64) & 3).cast(int32)
+    return clamp(r, -1.0, 1.0).cast(float32), quadrant
+
+
+def circular(x: Value, quarter_turns: int) -> Value:
+    """Compute sin(x + quarter_turns * pi/2) in float32."""
+    r, n = reduce_angle(x)
+    n = n + quarter_turns
+    square = r * r
+    sine = (r * square).fma(horner(SIN, square), r)
+    cosine = (square * square).fma(horner(COS, square), square.fma(-0.5, 1.0))
+    result = (n & 1).is_equal(0).where(sine, cosine)
+    result = (n & 2).is_equal(0).where(result, -result)
+    return (x.raw("abs") < inf).where(result, nan)
+
+
+def sin(x: Value) -> Value:
+    """Compute sin(x) in float32."""
+    return circular(x, 0)
+
+
+def cos(x: Value) -> Value:
+    """Compute cos(x) in float32."""
+    return circular(x, 1)
+
+
+def log2_wide(x: Value) -> Value:
+    """Compute log2 of a positive normal float64 to about 1e-14."""
+    bits = x.bitcast(int64) - 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+    e = bits.raw("shift_right", 52).cast(float64)
+    mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(float64)
+    f = mantissa - 1.0
+    s = f / (f + 2.0)
+    square = s * s
+    return (s * horner((2.0, *LOG64), square)).fma(log2(2.718281828459045), e)
+
+
+def pow_float(x: Value, y: Value) -> Value:
+    """Compute x ** y in float32 through float64: 2 ** (y log2|x|), then the special cases."""
+    size = x.raw("abs").cast(float64)
+    logarithm = log2_wide(clamp(size, 2.0**-200, 2.0**200))
+    limit = (size < 1.0).where(Value(x.emitter, size.lift(-1e300)), 1e300)
+    logarithm = (size.is_equal(0.0) | size.is_equal(inf)).where(limit, logarithm)
+    exponent = clamp(y.cast(float64) * logarithm, -300.0, 300.0)
+    shifted = exponent + ROUND64
+    r = (exponent - (shifted - ROUND64)) * log(2)
+    whole = shifted.bitcast(int64) - 0x4338000000000000
+    result = ((r * r).fma(horner(EXP64, r), r) + 1.0) * power_of_two(whole)
+    narrow = result.cast(float32)
+    is_whole = y.raw("floor").is_equal(y)
+    half = y * 0.5
+    is_odd = is_whole & ~half.raw("floor").is_equal(half)
+    is_minus = x.bitcast(int32) < 0
+    narrow = (is_minus & is_odd).where(-narrow, narrow)
+    is_bad = (x < 0.0) & ~is_whole & (x.raw("abs") < inf)
+    narrow = is_bad.where(Value(x.emitter, x.lift(nan)), narrow)
+    is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
+    narrow = is_nan.where(x + y, narrow)
+    # |x| = 1 with infinite y, and y = 0 or x = 1 with anything, NaN included
+    is_one = y.is_equal(0.0) | x.is_equal(1.0)
+    is_one = is_one | (x.is_equal(-1.0) & y.raw("abs").is_equal(inf))
+    return is_one.where(Value(x.emitter, x.lift(1.0)), narrow)
+
+
+FLOAT32: dict[str, Callable[..., Value]] = {
+    "exp": exp,
+    "log": log_natural,
+    "tanh": tanh,
+    "erf": erf,
+    "sin": sin,
+    "cos": cos,
+    "pow": pow_float,
+}

@@ -1,0 +1,66 @@
+"""Program: one line of the final code per instruction, in order.
+
+    Program = name, parameters, instructions
+    Instr   = op, dtype, lanes, args, arg         its value is its position in the list
+
+`args` are positions of earlier instructions. A value is a scalar, or a vector of `lanes` > 1.
+Variables that change live in arrays (`array`, `get`, `set`); every other value is defined once.
+
+structure   loop args=(start, stop) arg=(step, is_unrolled) ... end     value: the loop variable, of
+            the index dtype (int64 on the CPU, int32 on CUDA unless an index may pass 2**31)
+            (is_unrolled: True, False: up to the compiler, None: never)
+            if args=(condition,) ... end
+memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte offset -> pointer
+            shared arg=(byte offset) -> pointer
+            load args=(pointer, index[, mask]), dtype, lanes    mask false reads nothing, gives 0
+            store args=(pointer, index, value[, mask])
+            array arg=size, dtype -> register array; get args=(array, index); set args=(array, index, value)
+values      const arg=value; scalar arg=number; elementwise op names of graph/ops.py; cast; bitcast;
+            fma args=(a, b, c); and/or/not on masks (dtype bool);
+            splat args=(scalar,) lanes; pack args=(scalars...) lanes; extract args=(vector,) arg=lane
+            quotient, remainder: integer division that truncates; the divisor is not 0 and nothing
+            overflows. add, mul, quotient, remainder with arg="nowrap" are index arithmetic (no
+            overflow; dividends not negative); add, mul, maximum, minimum with arg="reduce" may be
+            reassociated
+parallel    task (linear block or task number); thread; barrier; fence;
+            shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
+            (acquires and releases at the scope of the device)
+opaque      mma, mainloop: arg = what the renderer needs (codegen/tensor_core.py)
+
+A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and
+arrays may be used in every scope after their definition.
+
+Not allowed: a use before its definition or outside the loop that defines it, lanes that differ
+between the arguments of an elementwise op, a store through a load-only parameter.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One instruction; see the module docstring."""
+
+    op: str
+    dtype: DType | None
+    args: tuple[int, ...] = ()
+    arg: Any = None
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A linear program for one block (CUDA) or one task (CPU)."""
+
+    name: str
+    instructions: tuple[Instr, ...]
+    parameters: tuple[tuple[DType, str], ...]  # (dtype, role) of the slots
+    workspaces: tuple[tuple[int, bool], ...] = ()  # (bytes, is_zeroed)
+    scalars: tuple[DType, ...] = ()
+    threads: int = 1
+    tasks: int = 1  # CPU tasks or CUDA blocks
+    shared_bytes: int = 0
+    scratch_bytes: int = 0

@@ -1,0 +1,235 @@
+"""The spelling of every elementwise op in the C family: one row per op.
+
+A row is a C expression over {0}, {1}, {2}; C++ overloads choose the function of the right width, so
+`exp({0})` is `expf` for a float. What C lacks (floor division, NaN-propagating maximum, guarded
+integer division) is a function of `FUNCTIONS`, part of every prologue. 16-bit floats compute in
+float and are rounded by `round_to` after every operation.
+"""
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType
+from picograd.errors import internal
+
+SPELLING = {
+    "neg": "-{0}",
+    "exp": "exp({0})",
+    "log": "log({0})",
+    "sin": "sin({0})",
+    "cos": "cos({0})",
+    "tanh": "tanh({0})",
+    "sqrt": "sqrt({0})",
+    "rsqrt": "1 / sqrt({0})",
+    "reciprocal": "1 / {0}",
+    "abs": "absolute({0})",
+    "sign": "sign_of({0})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "round": "rint({0})",
+    "trunc": "trunc({0})",
+    "erf": "erf({0})",
+    "isnan": "({0} != {0})",
+    "logical_not": "!{0}",
+    "not": "!{0}",
+    "bitwise_not": "invert({0})",
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "floordiv": "floor_divide({0}, {1})",
+    "mod": "floor_remainder({0}, {1})",
+    "pow": "power({0}, {1})",
+    "maximum": "maximum({0}, {1})",
+    "minimum": "minimum({0}, {1})",
+    "less": "{0} < {1}",
+    "less_equal": "{0} <= {1}",
+    "equal": "{0} == {1}",
+    "not_equal": "{0} != {1}",
+    "logical_and": "{0} && {1}",
+    "logical_or": "{0} || {1}",
+    "and": "{0} && {1}",
+    "or": "{0} || {1}",
+    "bitwise_and": "{0} & {1}",
+    "bitwise_or": "{0} | {1}",
+    "bitwise_xor": "{0} ^ {1}",
+    "shift_left": "shift_left({0}, {1})",
+    "shift_right": "shift_right({0}, {1})",
+    "quotient": "quotient({0}, {1})",
+    "remainder": "modulo({0}, {1})",
+    "where": "{0} ? {1} : {2}",
+    "fma": "multiply_add({0}, {1}, {2})",
+}
+IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
+
+TYPE_NAMES = {
+    "bool": "bool",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "int8": "int8",
+    "int16": "short",
+    "int32": "int",
+    "int64": "int64",
+    "float16": "half",
+    "bfloat16": "bfloat16",
+    "float32": "float",
+    "float64": "double",
+}
+
+FUNCTIONS = """\
+template <typename T> DEVICE T absolute(T a) { return a < T(0) ? T(0) - a : a; }
+DEVICE float absolute(float a) { return fabsf(a); }
+DEVICE double absolute(double a) { return fabs(a); }
+template <typename T> DEVICE T sign_of(T a) { return a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0); }
+template <typename T> DEVICE T invert(T a) { return ~a; }
+template <> DEVICE bool invert(bool a) { return !a; }
+template <typename T> DEVICE T maximum(T a, T b) { return a > b || a != a ? a : b; }
+template <typename T> DEVICE T minimum(T a, T b) { return a < b || a != a ? a : b; }
+DEVICE int quotient(int a, int b) { return (int)((unsigned int)a / (unsigned int)b); }
+DEVICE int modulo(int a, int b) { return (int)((unsigned int)a % (unsigned int)b); }
+DEVICE long long quotient(long long a, long long b) {
+  return (long long)((unsigned long long)a / (unsigned long long)b);
+}
+DEVICE long long modulo(long long a, long long b) {
+  return (long long)((unsigned long long)a % (unsigned long long)b);
+}
+template <typename T> DEVICE T floor_divide(T a, T b) {
+  if (b == T(0)) return T(0);
+  if (T(-1) < T(0) && b == T(-1)) return T(0) - a;
+  T quotient = a / b;
+  return quotient * b != a && (a < T(0)) != (b < T(0)) ? quotient - T(1) : quotient;
+}
+template <typename T> DEVICE T floor_remainder(T a, T b) {
+  if (b == T(0) || (T(-1) < T(0) && b == T(-1))) return T(0);
+  T rest = a % b;
+  return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+}
+template <typename T> DEVICE T float_remainder(T a, T b) {
+  T rest = fmod(a, b);
+  if (rest == T(0)) return copysign(T(0), b);
+  return (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+}
+template <typename T> DEVICE T float_divide(T a, T b) {
+  if (b == T(0)) return a / b;
+  T rest = fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rest != T(0) && (rest < T(0)) != (b < T(0))) quotient -= T(1);
+  if (quotient == T(0)) return copysign(T(0), a / b);
+  T whole = floor(quotient);
+  return quotient - whole > T(0.5) ? whole + T(1) : whole;
+}
+DEVICE float floor_divide(float a, float b) { return float_divide(a, b); }
+DEVICE double floor_divide(double a, double b) { return float_divide(a, b); }
+DEVICE float floor_remainder(float a, float b) { return float_remainder(a, b); }
+DEVICE double floor_remainder(double a, double b) { return float_remainder(a, b); }
+template <typename T> DEVICE T power(T a, T b) {
+  if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b % T(2) ? T(-1) : T(1)) : T(0);
+  T result = T(1);
+  for (; b > T(0); b /= T(2), a *= a) if (b % T(2)) result *= a;
+  return result;
+}
+DEVICE float power(float a, float b) { return powf(a, b); }
+DEVICE double power(double a, double b) { return pow(a, b); }
+template <typename T> DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
+DEVICE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+DEVICE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+template <typename T> DEVICE T shift_left(T a, T b) { return b < T(8 * sizeof(T)) ? a << b : T(0); }
+template <typename T> DEVICE T shift_right(T a, T b) {
+  return b < T(8 * sizeof(T)) ? a >> b : a < T(0) ? T(-1) : T(0);
+}
+"""
+
+
+def type_name(dtype: DType, lanes: int = 1) -> str:
+    """Name the C type of a value: a scalar, or a `Vector` of several lanes."""
+    name = TYPE_NAMES[dtype.name]
+    return name if lanes == 1 else f"Vector<{name}, {lanes}>"
+
+
+def is_half(dtype: DType) -> bool:
+    """Tell whether values of this dtype are 16-bit floats, which compute in float."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """Write a constant so that it has exactly this dtype in C."""
+    if dtype.name == "bool":
+        return "true" if value else "false"
+    if is_half(dtype):
+        return f"{type_name(dtype)}{{{half_bits(float(value), dtype)}}}"
+    if dtype.is_float:
+        return float_literal(float(value), dtype)
+    suffix = {"uint32": "u", "int64": "ll", "uint64": "ull"}.get(dtype.name, "")
+    wrapped = int(value) & (1 << dtype.bits) - 1
+    if dtype.kind == "int" and wrapped >> dtype.bits - 1:
+        return f"({type_name(dtype)})({wrapped - (1 << dtype.bits) + 1}{suffix} - 1)"
+    return f"{wrapped}{suffix}" if dtype.bits >= 32 else f"({type_name(dtype)}){wrapped}"
+
+
+def half_bits(value: float, dtype: DType) -> str:
+    """Raw bits of a 16-bit float constant, rounded to nearest even."""
+    if dtype.name == "float16":
+        with np.errstate(over="ignore"):
+            return f"0x{int(np.float16(value).view(np.uint16)):04x}"
+    with np.errstate(over="ignore"):
+        bits = int(np.float32(value).view(np.uint32))
+    if math.isnan(value):
+        return "0x7fc0"
+    return f"0x{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04x}"
+
+
+def float_literal(value: float, dtype: DType) -> str:
+    """Write a float or double constant; infinities and NaN by their bits."""
+    is_double = dtype.bits == 64
+    if is_double:
+        if not math.isfinite(value):
+            return f"__longlong_as_double({struct.unpack('<q', struct.pack('<d', value))[0]}ll)"
+        return repr(value) if value >= 0 else f"({value!r})"
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    if not math.isfinite(single):
+        return f"__int_as_float(0x{int(single.view(np.uint32)):08x})"
+    text = f"{float(single)!r}f"
+    return f"({text})" if text.startswith("-") else text
+
+
+def convert(text: str, source: DType, to: DType) -> str:
+    """Convert a value as C does: truncation to integers, != 0 to bool, rounding to floats."""
+    if source is to:
+        return text
+    if is_half(source):
+        text, source = f"to_float({text})", source
+        if to.name == "float32":
+            return text
+    if to.name == "bool":
+        return f"({text} != 0)"
+    if is_half(to):
+        return f"round_to<{type_name(to)}>((float)({text}))"
+    return f"({type_name(to)})({text})"
+
+
+def elementwise(op: str, args: list[str], dtypes: list[DType], dtype: DType) -> str:
+    """Write one scalar elementwise operation; `dtypes` are those of the arguments."""
+    if op == "cast":
+        return convert(args[0], dtypes[0], dtype)
+    if op == "bitcast":
+        return f"bit_cast<{type_name(dtype)}>({args[0]})"
+    if op not in SPELLING:
+        internal(f"op {op!r} has no spelling in C")
+    if op == "where":
+        return SPELLING[op].format(*args)
+    if op in IDENTITY_ON_INTEGERS and not dtypes[0].is_float:
+        return args[0]
+    if op in ("add", "mul", "maximum", "minimum") and dtype.name == "bool":
+        return f"{args[0]} {'||' if op in ('add', 'maximum') else '&&'} {args[1]}"
+    widened = [f"to_float({a})" if is_half(d) else a for a, d in zip(args, dtypes, strict=True)]
+    text = SPELLING[op].format(*widened)
+    if is_half(dtype):
+        return f"round_to<{type_name(dtype)}>({text})"
+    is_narrow = dtype.bits < 32 and dtype.name != "bool"
+    return f"({type_name(dtype)})({text})" if is_narrow else text

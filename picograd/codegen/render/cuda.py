@@ -1,0 +1,242 @@
+"""render: Program -> header-free CUDA C for NVRTC, one instruction a line.
+
+16-bit floats are structs of their raw bits; the conversions are single PTX instructions, so no CUDA
+header is needed. `CUDA_SHIM` is defined only when a test compiles the text as host C++.
+"""
+
+import zlib
+from collections.abc import Callable
+
+from picograd.codegen.program import Instr, Program
+from picograd.codegen.render.c import FUNCTIONS, elementwise, literal, type_name
+from picograd.dtype import DType, int32
+from picograd.errors import check
+
+PROLOGUE = """\
+typedef signed char int8;
+typedef unsigned char uint8;
+typedef unsigned short uint16;
+typedef unsigned int uint32;
+typedef unsigned long long uint64;
+typedef long long int64;
+#ifdef CUDA_SHIM
+#include "cuda_shim.h"
+#else
+#define DEVICE __device__ __forceinline__
+struct half { unsigned short bits; };
+struct bfloat16 { unsigned short bits; };
+DEVICE float to_float(half a) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(a.bits));
+  return result;
+}
+DEVICE float to_float(bfloat16 a) { return __uint_as_float((unsigned int)a.bits << 16); }
+template <typename T> DEVICE T round_to(float a);
+template <> DEVICE half round_to(float a) {
+  half result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(a));
+  return result;
+}
+template <> DEVICE bfloat16 round_to(float a) {
+  bfloat16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(a));
+  return result;
+}
+DEVICE unsigned char* shared_memory() {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  return shared;
+}
+template <typename T> DEVICE T exchange(T a, int mask) { return __shfl_xor_sync(~0u, a, mask); }
+#endif
+template <typename T, int lanes> struct __align__(sizeof(T) * lanes) Vector {
+  T lane[lanes];
+  DEVICE T& operator[](int i) { return lane[i]; }
+  DEVICE const T& operator[](int i) const { return lane[i]; }
+};
+template <typename To, typename From> DEVICE To bit_cast(From a) {
+  union { From from; To to; } both;
+  both.from = a;
+  return both.to;
+}
+DEVICE float shuffle_xor(float a, int mask) { return exchange(a, mask); }
+DEVICE double shuffle_xor(double a, int mask) { return exchange(a, mask); }
+template <typename T> DEVICE T shuffle_xor(T a, int mask) {
+  if (sizeof(T) == 8) return bit_cast<T>(exchange(bit_cast<long long>(a), mask));
+  return bit_cast<T>(exchange(bit_cast<int>(a), mask));
+}
+"""
+
+GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
+
+
+def render(program: Program) -> str:
+    """Write a program as CUDA C: prologue, helper functions it calls, one kernel."""
+    names = [f"v{number}" for number in range(len(program.instructions))]
+    lines, depth = [], 1
+    for number, instr in enumerate(program.instructions):
+        depth -= instr.op == "end"
+        for line in instruction(program, names, number, instr):
+            is_pragma = line.startswith("#")
+            lines.append(line if is_pragma else "  " * depth + line)
+        depth += instr.op in ("loop", "if")
+    called = [text for i in program.instructions if i.op == "mma" for text in i.arg.texts]
+    helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
+    body = "\n".join(lines)
+    return f"{helpers}{signature(program)} {{\n{body}\n}}\n"
+
+
+def once(text: str) -> str:
+    """Guard helper text so that several kernels can share one compilation."""
+    name = f"HELPER_{zlib.crc32(text.encode()):08x}"
+    return f"#ifndef {name}\n#define {name}\n{text}#endif\n"
+
+
+def signature(program: Program) -> str:
+    """Write the entry's head: slots, then workspaces, then scalars by value."""
+    parameters = []
+    for number, (dtype, role) in enumerate(program.parameters):
+        const = "const " if role == "in" else ""
+        parameters.append(f"{const}{type_name(dtype)}* __restrict__ s{number}")
+    parameters += [f"unsigned char* __restrict__ w{n}" for n in range(len(program.workspaces))]
+    parameters += [f"{type_name(dtype)} c{n}" for n, dtype in enumerate(program.scalars)]
+    bounds = f"__launch_bounds__({program.threads})"
+    return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
+
+
+def instruction(program: Program, names: list[str], number: int, instr: Instr) -> list[str]:
+    """Write one instruction; values that are only names (constants, pointers) write nothing."""
+    args = [names[a] for a in instr.args]
+    if instr.op in STATEMENTS:
+        return STATEMENTS[instr.op](names[number], args, instr)
+    inline = inline_text(instr)
+    if inline is not None:
+        names[number] = inline
+        return []
+    check(instr.dtype is not None, f"%{number} {instr.op} has no dtype", program)
+    dtype = instr.dtype or int32
+    if instr.op == "load":
+        has_lane_mask = len(args) == 3 and program.instructions[instr.args[2]].lanes > 1
+        lanes = has_lane_mask and instr.lanes
+        text = load_text(instr, args, type_name(dtype, 1 if lanes else instr.lanes), lanes or 0)
+    else:
+        text = value_text(program, args, instr, dtype)
+    return [f"const {type_name(dtype, instr.lanes)} {names[number]} = {text};"]
+
+
+def inline_text(instr: Instr) -> str | None:
+    """Text of a value that needs no variable of its own."""
+    if instr.op == "param":
+        return f"s{instr.arg}"
+    if instr.op == "scalar":
+        return f"c{instr.arg}"
+    if instr.op == "const" and instr.dtype is not None:
+        text = literal(instr.arg, instr.dtype)
+        if instr.lanes > 1:
+            return f"{type_name(instr.dtype, instr.lanes)}{{{', '.join([text] * instr.lanes)}}}"
+        return text
+    return None
+
+
+def load_text(instr: Instr, args: list[str], typed: str, masked_lanes: int) -> str:
+    """Read one scalar or aligned vector; a false mask reads nothing and gives zero."""
+    pointer, index = args[:2]
+    if masked_lanes:
+        lanes = range(masked_lanes)
+        each = [f"{args[2]}[{n}] ? {pointer}[{index} + {n}] : {typed}{{}}" for n in lanes]
+        return f"{{{', '.join(each)}}}"
+    if instr.lanes == 1:
+        place = f"{pointer}[{index}]"
+    else:
+        place = f"*(const {typed}*)({pointer} + {index})"
+    return place if len(args) == 2 else f"{args[2]} ? {place} : {typed}{{}}"
+
+
+def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) -> str:
+    """Write the expression of a value that is not a load."""
+    if instr.op in GRID:
+        return GRID[instr.op]
+    if instr.op == "get":
+        return f"{args[0]}[{args[1]}]"
+    if instr.op == "splat":
+        return f"{{{', '.join(args * instr.lanes)}}}"
+    if instr.op == "shuffle_xor":
+        return f"shuffle_xor({args[0]}, {instr.arg})"
+    if instr.op == "atomic_add":
+        return f"atomicAdd({args[0]} + {args[1]}, {args[2]})"
+    if instr.op == "extract":
+        return f"{args[0]}[{instr.arg}]"
+    if instr.op == "pack":
+        return f"{{{', '.join(args)}}}"
+    sources = [program.instructions[a] for a in instr.args]
+    dtypes = [source.dtype or int32 for source in sources]
+    if instr.lanes == 1:
+        return elementwise(instr.op, args, dtypes, dtype)
+    lanes = []
+    for lane in range(instr.lanes):
+        picked = [
+            f"{a}[{lane}]" if s.lanes > 1 and s.op != "const" else scalar_constant(a, s)
+            for a, s in zip(args, sources, strict=True)
+        ]
+        lanes.append(elementwise(instr.op, picked, dtypes, dtype))
+    return f"{{{', '.join(lanes)}}}"
+
+
+def scalar_constant(text: str, source: Instr) -> str:
+    """Text of one lane of an argument that is the same in all lanes."""
+    if source.op == "const" and source.dtype is not None:
+        return literal(source.arg, source.dtype)
+    return text
+
+
+def render_loop(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Write a loop head; an integer instead of a flag asks for that much unrolling."""
+    (first, last), (step, unroll) = args, instr.arg
+    typed = type_name(instr.dtype or int32)
+    head = f"for ({typed} {name} = {first}; {name} < {last}; {name} += {step}) {{"
+    if unroll is True:
+        return ["#pragma unroll", head]
+    return [f"#pragma unroll {unroll}", head] if unroll else [head]
+
+
+def render_array(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Declare a register array."""
+    return [f"{type_name(instr.dtype or int32, instr.lanes)} {name}[{instr.arg}];"]
+
+
+def render_store(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Write one scalar or aligned vector to memory."""
+    pointer, index, value = args[:3]
+    if instr.lanes == 1:
+        text = f"{pointer}[{index}] = {value};"
+    else:
+        typed = type_name(instr.dtype or int32, instr.lanes)
+        text = f"*({typed}*)({pointer} + {index}) = {value};"
+    return [f"if ({args[3]}) {text}" if len(args) == 4 else text]
+
+
+def render_shared(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Name a place in the block's dynamic shared memory."""
+    typed = type_name(instr.dtype or int32)
+    return [f"{typed}* const {name} = ({typed}*)(shared_memory() + {instr.arg});"]
+
+
+def render_workspace(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Name a workspace as a pointer to elements of the instruction's dtype."""
+    typed = type_name(instr.dtype or int32)
+    return [f"{typed}* const {name} = ({typed}*)w{instr.arg};"]
+
+
+Statement = Callable[[str, list[str], Instr], list[str]]
+STATEMENTS: dict[str, Statement] = {
+    "loop": render_loop,
+    "if": lambda name, args, instr: [f"if ({args[0]}) {{"],
+    "end": lambda name, args, instr: ["}"],
+    "store": render_store,
+    "array": render_array,
+    "set": lambda name, args, instr: [f"{args[0]}[{args[1]}] = {args[2]};"],
+    "shared": render_shared,
+    "workspace": render_workspace,
+    "barrier": lambda name, args, instr: ["__syncthreads();"],
+    "fence": lambda name, args, instr: ["__threadfence();"],
+    "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
+}

@@ -1,0 +1,1 @@
+"""Templates: how each kind of kernel is tiled; one module a hero."""

@@ -1,0 +1,299 @@
+"""CPU contraction: packed panels and a register micro-kernel.
+
+    task (batch, row blocks, column block):
+      pack B once, if it fits the cache
+      for row block: for depth block: pack A (and B); for panel, for row group: Dot
+                     epilogue over the finished block
+
+A is packed as rows `[m][k]`, or `[k][m]` where memory is contiguous along M. B is packed in panels
+`[panel][k][lane]`. Packing evaluates the operand expressions, so a convolution's window, padding
+and casts cost one pass over a panel. Rows and columns past the end hold garbage that is never read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from picograd.codegen.cuts import Cut, Piece, range_cut
+from picograd.codegen.layout import Blocked
+from picograd.codegen.operands import (
+    Contraction,
+    analyse,
+    bind,
+    guarded,
+    size_of,
+    stores,
+    strides,
+    swap,
+)
+from picograd.codegen.templates.contract_plan import (
+    WORK_PER_TASK,
+    Plan,
+    choose,
+    nearest,
+    orient,
+)
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Dot,
+    For,
+    LastBlock,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+    When,
+)
+from picograd.helpers import ceil_div
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
+from picograd.schedule.loop import Condition, Expr, Kernel, const
+from picograd.target import Target
+
+VECTOR = 16  # marks packing for explicit vectors; the linearizer takes the element's own width
+
+THIN = 4  # vectors up to which reading the matrix once for each beats packing it
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a contract or conv kernel for a CPU."""
+    product = orient(analyse(kernel), target)
+    if 0 in product.sizes[:3]:
+        return TileKernel(kernel, (TilePart((Axis("none", 0),), (), ()),))
+    for side in (product, swap(product)):
+        if is_thin(side):
+            return TileKernel(kernel, (thin_part(side),))
+    return TileKernel(kernel, (packed_part(choose(product, target)),))
+
+
+def is_thin(product: Contraction) -> bool:
+    """Tell whether few vectors meet a matrix that is contiguous along K: nothing is worth packing.
+
+    The matrix is on the N side.
+    """
+    return product.sizes[1] <= THIN and not any(
+        nearest(strides(expr, product.depth)) > nearest(strides(expr, side))
+        for expr, side in ((product.a, product.rows), (product.b, product.columns))
+    )
+
+
+def thin_part(product: Contraction) -> TilePart:
+    """Write one dot product per result element."""
+    _, m, n, k = product.sizes
+    block = max(min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1)
+    chunk = Axis("chunk", ceil_div(n, block))
+    piece = range_cut(product.columns, block, (chunk,), True).pieces[0]
+    values = dict(piece.values)
+    body = Expr("mul", (bind(product.a, values), bind(product.b, values)), None, product.dtype)
+    total = Tile("total", (), product.dtype, "register")
+    sum_up = Accumulate("total", (), product.depth, "sum", body)
+    value = Expr("tile", (), ("total", ()), product.dtype)
+    done = [Store(o.slot, o.index, (), o.expr) for o in stores(product, values, value)]
+    inner = guarded_steps(piece.guards, loops(product.rows, [sum_up, *done]))
+    return TilePart((*product.batch, chunk), (total,), (For(piece.dims[0], inner),))
+
+
+def guarded_steps(conditions: Sequence[Condition], steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Run steps under the conditions that do not always hold."""
+    conditions = [c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])]
+    return (When(tuple(conditions), tuple(steps)),) if conditions else tuple(steps)
+
+
+def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Nest loops around steps, the first axis outermost."""
+    body = tuple(steps)
+    for axis in reversed(axes):
+        body = (For(axis, body),) if axis.size != 1 else body
+    return body
+
+
+def packed_part(plan: Plan) -> TilePart:
+    """Write the task program of a packed contraction."""
+    pack_b, pack_a = pack_columns(plan), pack_rows(plan)
+    block = [*pack_a, *multiply(plan)] if plan.packs_all else [*pack_b, *pack_a, *multiply(plan)]
+    inside: list[Step] = []
+    if not plan.is_first:
+        inside.append(clear(plan))
+    if plan.depth.size:
+        inside += loops(plan.depth.outer, guarded_steps(plan.depth.guard, block))
+    inside += combine(plan, epilogue(plan)) if plan.part.size > 1 else epilogue(plan)
+    if plan.rows.first is not None and plan.row_loop.size > 1:
+        inside = list(guarded_steps(((plan.rows.first, 0, plan.rows.total - 1),), inside))
+    before = loops(plan.depth.outer, pack_b) if plan.packs_all and plan.depth.size else ()
+    steps = (*before, *loops((plan.row_loop,), inside))
+    if plan.part.size == 1:
+        return TilePart(plan.cells, tiles(plan), steps)
+    partial, cells = partial_tile(plan), size_of(plan.cells)
+    size = size_of([Axis("", x) for x in partial.shape]) * partial.dtype.itemsize
+    workspaces = (size, False), (4 * cells, True)
+    return TilePart((*plan.cells, plan.part), (*tiles(plan), partial), steps, workspaces)
+
+
+def partial_tile(plan: Plan) -> Tile:
+    """Where every part of K leaves its block of sums."""
+    rows, width = plan.rows_padded, plan.panels * plan.columns.lanes
+    shape = size_of(plan.cells), plan.part.size, rows, width
+    return Tile("partial", shape, plan.product.dtype, "workspace", workspace=0)
+
+
+def combine(plan: Plan, finish: Sequence[Step]) -> tuple[Step, ...]:
+    """Leave this part's sums; the task that is last adds all parts, in order, and finishes."""
+    tile, dtype = partial_tile(plan), plan.product.dtype
+    dims = Axis("row", tile.shape[2]), Axis("column", tile.shape[3])
+    here = tuple(map(axis_index, dims))
+    cell = flatten([axis_index(x) for x in plan.cells], [x.size for x in plan.cells])
+    other = Axis("other", plan.part.size)
+    mine = Expr("tile", (), ("c", here), dtype)
+    leave = Assign("partial", dims, mine, (cell, axis_index(plan.part), *here))
+    read = Expr("tile", (), ("partial", (cell, axis_index(other), *here)), dtype)
+    add = Accumulate("c", dims, (other,), "sum", read)
+    return leave, LastBlock(1, cell, plan.part.size, (add, *finish))
+
+
+def tiles(plan: Plan) -> tuple[Tile, ...]:
+    """List the packed blocks and the block of results, all in the worker's scratch."""
+    dtype, depth, lanes = plan.product.dtype, plan.depth.size, plan.columns.lanes
+    rows, width = plan.rows_padded, plan.panels * lanes
+    # Rows one cache line apart from a power of two do not all fall in one cache set.
+    pad = 64 // dtype.itemsize
+    a_shape = (depth, rows) if plan.is_km else (rows, depth)
+    blocks = plan.depth.count if plan.packs_all else 1
+    a = Tile("a", a_shape, dtype, "shared", row_padding=pad)
+    b = Tile("b", (blocks, plan.panels, depth, lanes), dtype, "shared")
+    c = Tile("c", (rows, width), dtype, "shared", row_padding=pad)
+    return (a, b, c) if depth else (c,)
+
+
+def pack_rows(plan: Plan) -> list[Step]:
+    """Evaluate the block of A into its tile."""
+    found: list[Step] = []
+    for row in plan.rows.pieces:
+        for deep in plan.depth.pieces:
+            expr = bind(plan.product.a, {**row.values, **deep.values})
+            expr = guarded(expr, row.guards)
+            dims = (*deep.dims, *row.dims) if plan.is_km else (*row.dims, *deep.dims)
+            index = row.position, deep.position
+            step = pack("a", dims, expr, index[::-1] if plan.is_km else index)
+            found += guarded_steps((*row.when, *deep.when), [step])
+    rows = Axis("row", plan.rows_padded)
+    for when, (axis, position) in missing_depth(plan.depth):
+        index = (position, axis_index(rows)) if plan.is_km else (axis_index(rows), position)
+        step = pack("a", (rows, axis), const(0, plan.product.dtype), index)
+        found += guarded_steps(when, [step])
+    return found
+
+
+def missing_depth(depth: Cut) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
+    """Find the depths that a shorter last block lacks: there both operands must be 0."""
+    found = []
+    for piece in depth.pieces:
+        size = size_of(piece.dims)
+        if size < depth.size:
+            axis = Axis("fill", depth.size - size)
+            found.append((piece.when, (axis, axis_index(axis) + size)))
+    return found
+
+
+def pack_columns(plan: Plan) -> tuple[Step, ...]:
+    """Evaluate the block of B into its panels."""
+    found: list[Step] = []
+    columns = plan.columns
+    block = plan.depth.block if plan.packs_all else constant(0)
+    for piece in columns.packs:
+        at = piece.position // columns.lanes, piece.position % columns.lanes
+        for deep in plan.depth.pieces:
+            deep = with_short_runs(deep)
+            expr = bind(plan.product.b, {**piece.values, **deep.values})
+            dims = pack_order(expr, deep.dims, piece.dims)
+            step = pack("b", dims, expr, (block, at[0], deep.position, at[1]))
+            found += guarded_steps((*piece.when, *deep.when), [step])
+    for when, (axis, position) in missing_depth(plan.depth):
+        lane = Axis("lane", columns.lanes)
+        zero = const(0, plan.product.dtype)
+        panels = (columns.panel,) if not columns.is_looped else ()
+        index = (block, axis_index(columns.panel), position, axis_index(lane))
+        found += guarded_steps(when, [pack("b", (*panels, axis, lane), zero, index)])
+    return loops((columns.panel,), found) if columns.is_looped else tuple(found)
+
+
+def with_short_runs(piece: Piece) -> Piece:
+    """Split the last dim so that transposing reads one cache line of each column at a time."""
+    axis = piece.dims[-1] if piece.dims else None
+    if axis is None or axis.size % VECTOR or axis.size == VECTOR:
+        return piece
+    run = Axis(f"{axis.name}s", axis.size // VECTOR), Axis(f"{axis.name}r", VECTOR)
+    moved = {axis: axis_index(run[0]) * VECTOR + axis_index(run[1])}
+    values = {x: substitute(v, moved) for x, v in piece.values.items()} | moved
+    position = substitute(piece.position, moved)
+    return replace(piece, dims=(*piece.dims[:-1], *run), values=values, position=position)
+
+
+def pack_order(
+    expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]
+) -> tuple[Axis, ...]:
+    """Order the loops that pack a panel: reads contiguous along K stay in the inner loop."""
+    steps = strides(expr, (*deep, *lanes))
+    is_transposed = nearest({x: steps[x] for x in deep}) < nearest({x: steps[x] for x in lanes})
+    if not is_transposed:
+        return (*deep, *lanes)
+    return (*deep[:-1], *lanes, deep[-1])
+
+
+def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) -> Assign:
+    """Make a packing step: an assignment that the linearizer writes with explicit vectors."""
+    shape = tuple(axis.size for axis in dims)
+    ones = (1,) * len(shape)
+    layout = Blocked(shape, ones, (*ones[:-1], VECTOR) if shape else ())
+    return Assign(tile, tuple(dims), expr, tuple(index), layout)
+
+
+def clear(plan: Plan) -> Step:
+    """Set the block of results to zero."""
+    dims = Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes)
+    return pack("c", dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
+
+
+def multiply(plan: Plan) -> tuple[Step, ...]:
+    """Run the micro-kernel over all register blocks of the packed blocks."""
+    group = Axis("group", plan.rows_padded // plan.height)
+    panel, lanes = plan.columns.panel, plan.columns.lanes
+    row = axis_index(group) * plan.height
+    zero = constant(0)
+    block = plan.depth.block if plan.packs_all else zero
+    dot = Dot(
+        "c", "a", "b", plan.depth.size,
+        a_is_km=plan.is_km,
+        a_origin=(zero, row) if plan.is_km else (row, zero),
+        b_origin=(block, axis_index(panel), zero, zero),
+        acc_origin=(row, axis_index(panel) * lanes),
+        block=(plan.height, lanes),
+        is_first=plan.is_first,
+    )  # fmt: skip
+    inner: tuple[Step, ...] = (dot,)
+    if plan.rows.first is not None:
+        inner = guarded_steps(needed(plan.rows.first + row, plan.rows.total), inner)
+    inner = loops((group,), inner)
+    first = plan.columns.cut.first
+    if first is not None:
+        start = first + axis_index(panel) * lanes
+        inner = guarded_steps(needed(start, plan.columns.cut.total), inner)
+    return loops((panel,), inner)
+
+
+def needed(position: Index, total: int) -> tuple[Condition, ...]:
+    """Condition that a block starting at `position` is not wholly past the end."""
+    return () if position.hi < total else ((position, 0, total - 1),)
+
+
+def epilogue(plan: Plan) -> list[Step]:
+    """Store the finished block through the fused computes."""
+    found: list[Step] = []
+    for row in plan.rows.pieces:
+        for column in plan.columns.cut.pieces:
+            index = row.position, column.position
+            value = Expr("tile", (), ("c", index), plan.product.dtype)
+            dims = (*row.dims, *column.dims)
+            outputs = stores(plan.product, {**row.values, **column.values}, value)
+            steps = [Store(o.slot, o.index, dims, o.expr, row.guards) for o in outputs]
+            found += guarded_steps((*row.when, *column.when), steps)
+    return found

@@ -1,0 +1,267 @@
+"""Contractions and convolutions on CUDA: one block computes one tile of the output.
+
+The product is seen as acc[m, n] = sum over k of a[m, k] * b[k, n], where m, n and k are flat
+positions over the axes of each role; reading an operand through its index expression makes a
+convolution an implicit matrix product. 16-bit floats go to the tensor cores, everything else to
+`SimtSchedule`.
+
+When the output has too few tiles for the GPU and K is long (a weight gradient), K is split over
+blocks: each writes its partial tile to a workspace, the last one adds them up in order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from picograd.codegen.operands import (
+    Contraction,
+    analyse,
+    by_stride,
+    cast,
+    guarded,
+    output_strides,
+    reorder,
+    size_of,
+    stores,
+    strides,
+    swap,
+)
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
+from picograd.codegen.tile import (
+    Assign,
+    For,
+    LastBlock,
+    MainLoop,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+)
+from picograd.dtype import DType
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
+from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
+from picograd.target import Target
+
+Schedule = MmaSchedule | SimtSchedule
+MOST_SPLITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Which tile a block computes, and which part of K."""
+
+    batch: tuple[Axis, ...]
+    tile: Axis
+    split: Axis
+    row: Index  # number of the tile along M
+    column: Index  # along N
+    tiles: int  # of depth `block[2]`, per split
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One role (M, N or K) at the block's coordinates: values of its axes and tail conditions."""
+
+    values: Mapping[Axis, Index]
+    conditions: tuple[Condition, ...]
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a contract or conv kernel as Tile IR for CUDA."""
+    contraction, dtype, majors = arrange(analyse(kernel), target)
+    schedule = choose(contraction, dtype, majors, target)
+    grid = make_grid(contraction, schedule, target)
+    part = write_part(contraction, schedule, grid, dtype)
+    return TileKernel(kernel, (part,), schedule.threads)
+
+
+def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[bool, bool]]:
+    """Choose sides and axis orders so that chunks of operands and outputs run along memory.
+
+    Returns the contraction, the dtype its operands have in shared memory, and whether a and b run
+    along K in memory. The output's nearest axis becomes a column, so that its stores coalesce.
+    """
+    out = output_strides(c, (*c.rows, *c.columns))
+    real = [axis for axis in out if axis.size > 1]
+    if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
+        c = swap(c)
+    dtype = operand_dtype(c, target)
+    a_steps, b_steps = strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth))
+    a_is_k_major, b_is_k_major = runs_along(a_steps, c.depth), runs_along(b_steps, c.depth)
+    depth_steps = b_steps if b_is_k_major and not a_is_k_major else a_steps
+    c = reorder(
+        c,
+        by_stride(c.rows, out if a_is_k_major else a_steps),
+        by_stride(c.columns, out if b_is_k_major else b_steps),
+        by_stride(c.depth, depth_steps),
+    )
+    return c, dtype, (a_is_k_major, b_is_k_major)
+
+
+def runs_along(steps: Mapping[Axis, int], depth: tuple[Axis, ...]) -> bool:
+    """Tell whether the nearest axis of an operand is one of K."""
+    real = [axis for axis in steps if axis.size > 1 and steps[axis]]
+    return not real or min(real, key=lambda axis: steps[axis]) in depth
+
+
+def operand_dtype(c: Contraction, target: Target) -> DType:
+    """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
+    a, b = narrow(c.a), narrow(c.b)
+    is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
+    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
+
+
+def narrow(expr: Expr) -> Expr:
+    """Strip a widening of 16-bit floats from an operand, keeping its guards."""
+    if expr.op == "guard":
+        inner = narrow(expr.args[0])
+        return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
+    is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
+    return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
+
+
+def choose(
+    c: Contraction, dtype: DType, majors: tuple[bool, bool], target: Target
+) -> Schedule:
+    """Choose the block tile: the first option that keeps the GPU busy, else the smallest."""
+    is_half = dtype.is_float and dtype.bits == 16
+    options = mma_options(majors) if is_half else simt_options(dtype, majors)
+    return next((s for s in options if fits(s, c, target)), options[-1])
+
+
+def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
+    """List tensor-core schedules, best first for large problems.
+
+    128 x 256 x 64 with warps of 64 x 64 was the fastest of the prototypes on an H200
+    (prototypes/NOTES.md); three stages of it fit the shared memory of an A100.
+    """
+    return [
+        MmaSchedule((128, 256, 64), (2, 4), 4, *majors),
+        MmaSchedule((128, 256, 64), (2, 4), 3, *majors),
+        MmaSchedule((128, 128, 64), (2, 2), 3, *majors),
+        MmaSchedule((64, 64, 64), (2, 2), 4, *majors),
+    ]
+
+
+def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
+    """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
+    vector = 2 if dtype.itemsize == 8 else 4
+    large = 32 * vector
+    options: list[Schedule] = [SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)]
+    if vector == 4:
+        options.append(SimtSchedule((64, 64, 16), (16, 16), vector, 2, *majors))
+    return options
+
+
+def fits(s: Schedule, c: Contraction, target: Target) -> bool:
+    """Tell whether a schedule has shared memory, little waste, and work for every processor."""
+    if isinstance(s, MmaSchedule) and s.shared_bytes > target.shared_bytes:
+        return False
+    batch, m, n, k = c.sizes
+    if m <= s.block[0] // 2 or n <= s.block[1] // 2:
+        return False
+    tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
+    # 2048 of K a processor: enough for splitting K to hide the sum over the parts.
+    return tiles >= target.multiprocessors or k * tiles >= 2048 * target.multiprocessors
+
+
+def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
+    """Number the tiles, grouped so that blocks running together share operands in the L2 cache."""
+    batch, m, n, k = c.sizes
+    rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
+    depth = ceil_div(k, schedule.block[2])
+    splits = split_count(batch * rows * columns, depth, target)
+    tiles = ceil_div(depth, splits)
+    group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
+    tile, split = Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles))
+    position = axis_index(tile)
+    inside = position % (group * columns)
+    row = position // (group * columns) * group + inside % group
+    return Grid(c.batch, tile, split, row, inside // group, tiles)
+
+
+def split_count(tiles: int, depth: int, target: Target) -> int:
+    """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
+    wanted = target.multiprocessors // max(tiles, 1)
+    return max(1, min(wanted, depth // 4, MOST_SPLITS))
+
+
+def role(axes: tuple[Axis, ...], position: Index) -> Role:
+    """Find the values of axes at a flat position, and the condition that it exists."""
+    size = size_of(axes)
+    values = unflatten(position, tuple(axis.size for axis in axes))
+    tail = ((position, 0, size - 1),) if position.hi >= size else ()
+    return Role(dict(zip(axes, values, strict=True)), tail)
+
+
+def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
+    """Write the block program: main loop, then the epilogue, behind the sum over splits."""
+    block_m, block_n, block_k = schedule.block
+    m, n = Axis("m", block_m), Axis("n", block_n)
+    k = Axis("k", grid.tiles * block_k)
+    rows = role(c.rows, grid.row * block_m + axis_index(m))
+    columns = role(c.columns, grid.column * block_n + axis_index(n))
+    depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
+    a, b = (narrow(x) if dtype.bits == 16 else cast(x, dtype) for x in (c.a, c.b))
+    bound = [
+        guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
+        for expr, side in ((a, rows), (b, columns))
+    ]
+    main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule)
+    acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
+    ends = epilogue(c, (m, n), rows, columns, schedule)
+    axes = (*grid.batch, grid.tile, grid.split)
+    if grid.split.size == 1:
+        return TilePart(axes, (acc,), (main, *ends))
+    return split_part(c, grid, acc, (m, n), main, ends)
+
+
+def bind_roles(expr: Expr, *roles: Role) -> Expr:
+    """Substitute the coordinates of roles for their axes."""
+    values: dict[Axis, Index] = {}
+    for item in roles:
+        values |= item.values
+    return rewrite(expr, values)
+
+
+def epilogue(
+    c: Contraction, dims: tuple[Axis, Axis], rows: Role, columns: Role, schedule: Schedule
+) -> tuple[Step, ...]:
+    """Write the stores: the epilogue's expressions over the accumulator registers."""
+    acc = Expr("tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype)
+    values = {**rows.values, **columns.values}
+    conditions = (*rows.conditions, *columns.conditions)
+    return tuple(
+        Store(out.slot, out.index, dims, out.expr, conditions, schedule.layout)
+        for out in stores(c, values, acc)
+    )
+
+
+def split_part(
+    c: Contraction,
+    grid: Grid,
+    acc: Tile,
+    dims: tuple[Axis, Axis],
+    main: Step,
+    ends: tuple[Step, ...],
+) -> TilePart:
+    """Write the sum over splits: partial tiles in a workspace, added in order by the last block."""
+    layout = acc.layout
+    outputs = (*grid.batch, grid.tile)
+    cell = flatten([axis_index(axis) for axis in outputs], [axis.size for axis in outputs])
+    cells = product(axis.size for axis in outputs)
+    shape = (cells, grid.split.size, *acc.shape)
+    partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
+    where = [axis_index(axis) for axis in dims]
+    here = (cell, axis_index(grid.split), *where)
+    current = Expr("tile", (), ("acc", tuple(where)), c.dtype)
+    number = Axis("number", grid.split.size)
+    other = Expr("tile", (), ("partial", (cell, axis_index(number), *where)), c.dtype)
+    add = Assign("acc", dims, Expr("add", (current, other), None, c.dtype))
+    clear = Assign("acc", dims, const(0, c.dtype))
+    last = LastBlock(1, cell, grid.split.size, (clear, For(number, (add,)), *ends))
+    keep = Assign("partial", dims, current, here, layout)
+    workspaces = ((product(shape) * c.dtype.itemsize, False), (cells * 4, True))
+    axes = (*grid.batch, grid.tile, grid.split)
+    return TilePart(axes, (acc, partial), (main, keep, last), workspaces)

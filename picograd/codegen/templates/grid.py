@@ -1,0 +1,228 @@
+"""Grid: merging loop axes and cutting an iteration space into tasks, shared by the templates."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import (
+    Axis,
+    Div,
+    Index,
+    Mod,
+    axis_index,
+    substitute,
+    unflatten,
+)
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Part,
+    dynamics_of,
+    indices_of,
+    rewrite,
+    walk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A space cut into grid points and, within each, dims.
+
+    `axes` gives every original axis as an index over the new ones. `conditions` say which points
+    are inside the space: the last chunk may stick out.
+    """
+
+    grid: tuple[Axis, ...]
+    dims: tuple[Axis, ...]
+    axes: dict[Axis, Index]
+    conditions: tuple[Condition, ...]
+
+    def with_grid(self, outer: Sequence[Axis]) -> "Cut":
+        """Put more grid axes in front."""
+        return replace(self, grid=(*outer, *self.grid))
+
+
+def cut(axes: Sequence[Axis], points: int) -> Cut:
+    """Cut a space so that a grid point owns about `points` neighbouring points, row-major.
+
+    Trailing axes stay whole; the next one is cut into chunks; the rest become grid axes.
+    """
+    inner = 1
+    place = len(axes)
+    while place and inner * axes[place - 1].size <= points:
+        place -= 1
+        inner *= axes[place].size
+    if not place:
+        return Cut((), tuple(axes), {}, ())
+    split = axes[place - 1]
+    chunk = balanced(split.size, max(1, points // inner))
+    chunks = Axis(f"{split.name}_chunk", ceil_div(split.size, chunk))
+    within = Axis(f"{split.name}_in", chunk)
+    index = axis_index(chunks) * chunk + axis_index(within)
+    conditions = ((index, 0, split.size - 1),) if split.size % chunk else ()
+    grid = (*axes[: place - 1], chunks)
+    return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
+
+
+def balanced(size: int, chunk: int) -> int:
+    """Shrink a chunk so that all chunks are about equal; prefer one that divides the size."""
+    chunk = ceil_div(size, ceil_div(size, chunk))
+    for candidate in range(chunk, chunk // 2, -1):
+        if size % candidate == 0:
+            return candidate
+        if chunk - candidate > 64:
+            break
+    return chunk
+
+
+def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
+    """Cut a space by its row-major position: `chunk` steps of `lanes` neighbours a grid point.
+
+    The last axis must be a multiple of lanes; dims are (step, lane) or (step,) for one lane.
+    """
+    shape = [axis.size for axis in axes] or [1]
+    shape[-1] //= lanes
+    total = product(shape)
+    chunk = min(chunk, total)
+    block, step = Axis("block", ceil_div(total, chunk)), Axis("step", chunk)
+    flat = axis_index(block) * chunk + axis_index(step)
+    conditions = ((flat, 0, total - 1),) if total % chunk else ()
+    indices = list(unflatten(flat, tuple(shape)))
+    dims: tuple[Axis, ...] = (step,)
+    if lanes > 1:
+        lane = Axis("lane", lanes)
+        indices[-1] = indices[-1] * lanes + axis_index(lane)
+        dims = (step, lane)
+    return Cut((block,), dims, dict(zip(axes, indices)), conditions)
+
+
+def part_indices(part: Part) -> Iterator[Index]:
+    """Yield every index a part uses, those inside Dynamic atoms included."""
+    own: list[Index] = [c.store[1] for c in part.computes if c.store]
+    roots: list[Expr] = [compute.body for compute in part.computes]
+    if part.scatter:
+        roots.append(part.scatter.body)
+        own += [part.scatter.target, *(c[0] for c in part.scatter.conditions)]
+    yield from own
+    roots += [d.expr for index in own for d in dynamics_of(index)]
+    seen: set[int] = set()
+    for root in roots:
+        for expr in walk(root):
+            if id(expr) not in seen:
+                seen.add(id(expr))
+                yield from indices_of(expr)
+
+
+def axis_lists(part: Part) -> list[tuple[Axis, ...]]:
+    """List the axis tuples of a part whose members might be merged."""
+    lists = [part.rows]
+    for compute in part.computes:
+        lists += [without(compute.axes, part.rows), without(compute.reduce, part.rows)]
+    if part.scatter:
+        lists += [part.scatter.serial, part.scatter.inner]
+    return list(dict.fromkeys(lists))
+
+
+def without(axes: Sequence[Axis], removed: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Drop some axes."""
+    return tuple(axis for axis in axes if axis not in removed)
+
+
+def merge_part(part: Part) -> Part:
+    """Merge neighbouring axes that every index steps through as one, and drop axes of size 1."""
+    lists = [tuple(a for a in axes if a.size != 1) for axes in axis_lists(part)]
+    indices = list(dict.fromkeys(part_indices(part)))
+    follows: dict[Axis, Axis | None] = {}
+    for axes in lists:
+        for first, second in zip(axes, (*axes[1:], None)):
+            known = follows.setdefault(first, second)
+            follows[first] = second if known is second else None
+    leads: dict[Axis, int] = {}
+    for axes in lists:
+        for number, axis in enumerate(axes):
+            leads[axis] = leads.get(axis, 0) | (number == 0)
+    merged: dict[Axis, tuple[Axis, ...]] = {}
+    new: dict[Axis, Index] = {}
+    for axes in lists:
+        group: list[Axis] = []
+        for axis in axes:
+            last = group[-1] if group else None
+            joins = last and follows[last] is axis and not leads[axis]
+            if last is not None and joins and all(is_joint(i, last, axis) for i in indices):
+                group.append(axis)
+                continue
+            close_group(group, merged, new)
+            group = [axis]
+        close_group(group, merged, new)
+    return substitute_part(part, new, merged)
+
+
+def close_group(
+    group: list[Axis], merged: dict[Axis, tuple[Axis, ...]], new: dict[Axis, Index]
+) -> None:
+    """Replace the axes of a group by one axis."""
+    if len(group) < 2 or group[0] in merged:
+        return
+    shape = tuple(axis.size for axis in group)
+    axis = Axis("".join(a.name for a in group), product(shape))
+    new.update(zip(group, unflatten(axis_index(axis), shape)))
+    merged[group[0]] = (axis,)
+    merged.update(dict.fromkeys(group[1:], ()))
+
+
+def is_joint(index: Index, a: Axis, b: Axis) -> bool:
+    """Tell whether an index uses a and b only as a * size(b) + b."""
+    factor_a = factor_b = 0
+    for atom, factor in index.terms:
+        if atom is a:
+            factor_a = factor
+        elif atom is b:
+            factor_b = factor
+        elif isinstance(atom, Div | Mod) and not is_joint(atom.index, a, b):
+            return False
+    return factor_a == factor_b * b.size
+
+
+def substitute_part(
+    part: Part, new: Mapping[Axis, Index], merged: Mapping[Axis, tuple[Axis, ...]]
+) -> Part:
+    """Rewrite a part for new axes; `merged` says which axes stand in for an old one."""
+
+    def axes(old: Sequence[Axis]) -> tuple[Axis, ...]:
+        return tuple(n for a in old for n in merged.get(a, (a,)) if n.size != 1)
+
+    def index(old: Index) -> Index:
+        return substitute(old, new, lambda expr: rewrite(expr, new)) if new else old
+
+    def body(old: Expr) -> Expr:
+        return rewrite(old, new) if new else old
+
+    computes = tuple(
+        Compute(
+            axes(c.axes),
+            axes(c.reduce),
+            c.monoid,
+            body(c.body),
+            c.dtype,
+            (c.store[0], index(c.store[1])) if c.store else None,
+        )
+        for c in part.computes
+    )
+    scatter = part.scatter
+    if scatter:
+        conditions = tuple((index(i), lo, hi) for i, lo, hi in scatter.conditions)
+        scatter = replace(
+            scatter,
+            serial=axes(scatter.serial),
+            inner=axes(scatter.inner),
+            body=body(scatter.body),
+            target=index(scatter.target),
+            conditions=conditions,
+        )
+    return Part(axes(part.rows), computes, scatter)
+
+
+def rebind(index: Index, axes: Mapping[Axis, Index]) -> Index:
+    """Substitute axes in an index, inside Dynamic atoms too."""
+    return substitute(index, axes, lambda expr: rewrite(expr, axes))

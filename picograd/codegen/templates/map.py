@@ -1,0 +1,141 @@
+"""Map template: elementwise kernels, copies and gathers, with small windows reduced in place.
+
+    grid: chunks of the row-major space    steps: one assignment per value that is used again,
+    then the stores, so that a load of an updated slot always sees its old content
+"""
+
+from collections.abc import Sequence
+
+from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, part_indices, rebind
+from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TileKernel, TilePart
+from picograd.helpers import product
+from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index
+from picograd.schedule.loop import Expr, Kernel, Part, const, rewrite, walk
+from picograd.target import Target
+
+TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
+SMALL_POINTS = 16384  # below this one worker is faster than waking others
+CUDA_THREADS = 256
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a map kernel for the target."""
+    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+
+
+def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Write one part: cut the space, then lay out the steps of one grid point."""
+    axes = max((c.axes for c in part.computes), key=len)
+    has_windows = any(compute.reduce for compute in part.computes)
+    is_wide = target.language == "cuda" and axes and not has_windows
+    lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
+    space = cut_space(axes, target, lanes)
+    layout: Layout | None = None
+    if target.language == "cuda":
+        shape = tuple(axis.size for axis in space.dims)
+        extra = (1,) * (len(shape) - 1)
+        vector = (1, lanes) if lanes > 1 else (1,)
+        layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
+    tiles, steps = map_steps(part, space, layout)
+    return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def cut_space(axes: Sequence[Axis], target: Target, lanes: int) -> Cut:
+    """Cut the space of a map for the target."""
+    if target.language == "cuda":
+        return cut_flat(axes, CUDA_THREADS, lanes)
+    total = product(axis.size for axis in axes)
+    return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
+
+
+def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
+    """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it."""
+    slots = [c.store[0] for c in part.computes if c.store]
+    slots += [e.arg[0] for c in part.computes for e in walk(c.body) if e.op == "load"]
+    lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
+    while lanes > 1 and last.size % lanes:
+        lanes //= 2
+    is_regular = all(is_aligned(index, last, lanes) for index in part_indices(part))
+    return lanes if is_regular else 1
+
+
+def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
+    """Tell whether an index is the same for all lanes, or theirs in order from a multiple."""
+    direct = [c for atom, c in index.terms if atom is axis]
+    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
+    if axis in axes_of(rest) or any(isinstance(a, Dynamic) and direct for a, _ in rest.terms):
+        return False
+    return not direct or (
+        direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
+    )
+
+
+def map_steps(
+    part: Part, space: Cut, layout: Layout | None
+) -> tuple[list[Tile], list[Step]]:
+    """Write the steps of one grid point."""
+    here = tuple(axis_index(axis) for axis in space.dims)
+    shape = tuple(axis.size for axis in space.dims)
+    kept = kept_values(part)
+    tiles: list[Tile] = []
+    steps: list[Step] = []
+    values: list[Expr] = []
+    for number, compute in enumerate(part.computes):
+        expr = guarded(inline(compute.body, values, space), space)
+        if number in kept:
+            tile = Tile(f"v{number}", shape, compute.dtype, "register", layout)
+            tiles.append(tile)
+            if compute.reduce:
+                monoid = compute.monoid or "sum"
+                over = compute.reduce
+                wide = over_layout(layout, over)
+                steps.append(Accumulate(tile.name, space.dims, over, monoid, expr, True, wide))
+            else:
+                steps.append(Assign(tile.name, space.dims, expr))
+            expr = Expr("tile", (), (tile.name, here), compute.dtype)
+        values.append(expr)
+    for compute, value in zip(part.computes, values, strict=True):
+        if compute.store:
+            slot, index = compute.store[0], rebind(compute.store[1], space.axes)
+            steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
+    return tiles, steps
+
+
+def over_layout(layout: Layout | None, over: Sequence[Axis]) -> Layout | None:
+    """Extend a layout by axes that each thread walks alone."""
+    if not isinstance(layout, Blocked):
+        return layout
+    ones = (1,) * len(over)
+    sizes = tuple(axis.size for axis in over)
+    return Blocked((*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones))
+
+
+def kept_values(part: Part) -> set[int]:
+    """Find the computes that need a tile: windows, values used twice, and competing stores."""
+    uses = [0] * len(part.computes)
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            if expr.op == "ref":
+                uses[expr.arg] += 1
+    stored = [n for n, c in enumerate(part.computes) if c.store]
+    kept = {n for n, c in enumerate(part.computes) if c.reduce}
+    kept |= {n for n, count in enumerate(uses) if count > 1 or (count and n in stored)}
+    return kept | set(stored if len(stored) > 1 else ())
+
+
+def inline(body: Expr, values: Sequence[Expr], space: Cut) -> Expr:
+    """Rewrite a body for the cut space, replacing references by values made before."""
+
+    def replace(expr: Expr) -> Expr | None:
+        return values[expr.arg] if expr.op == "ref" else None
+
+    return rewrite(body, space.axes, replace)
+
+
+def guarded(expr: Expr, space: Cut) -> Expr:
+    """Guard an expression so that nothing is loaded outside the space."""
+    if not space.conditions:
+        return expr
+    return Expr("guard", (expr, const(0, expr.dtype)), space.conditions, expr.dtype)

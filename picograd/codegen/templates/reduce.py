@@ -1,0 +1,196 @@
+"""Reduce template: rows, columns and whole arrays, with what is computed per row and per element.
+
+Two schemes, chosen per part:
+  whole  a grid point does all of its rows: reductions in order, each over the row again, then the
+         stores. Sums over all rows (`grand`) go through one partial per grid point.
+  split  the reduced axes are cut too: a grid point writes partial results to a workspace, and the
+         last one to finish combines them in order and runs what follows. Possible if no
+         reduction needs the result of another.
+A grid point works on `dims` rows at once: neighbouring columns for column reductions (so that the
+inner loop is contiguous), else one row (CPU) or as many as keep a block of threads busy (CUDA).
+"""
+
+from collections.abc import Sequence
+
+from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates.grid import Cut, balanced, cut, merge_part
+from picograd.codegen.templates.rows import Rows, Threads
+from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, Index, axis_index, flatten
+from picograd.schedule.loop import Compute, Kernel, Part, walk
+from picograd.target import Target
+
+TASK_POINTS = 65536
+COLUMNS = 256  # columns a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
+TASKS_PER_THREAD = 4
+CUDA_THREADS = 256
+CUDA_COLUMN_THREADS = 32
+BLOCKS_PER_MULTIPROCESSOR = 4
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a reduction kernel for the target."""
+    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+
+
+def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Choose the scheme of one part."""
+    if not any(compute.reduce for compute in part.computes):
+        return map_template.build_part(kernel, part, target)
+    is_column = kernel.hero == "reduce.col" and bool(part.rows)
+    over = split_axes(part)
+    if over is not None:
+        rows = product(axis.size for axis in part.rows)
+        splits = split_count(rows, product(a.size for a in over), is_column, target)
+        splits = min(splits, over[0].size)
+        if splits > 1:
+            return build_split(kernel, part, target, is_column, over, splits)
+    return build_whole(kernel, part, target, is_column)
+
+
+def split_axes(part: Part) -> tuple[Axis, ...] | None:
+    """Find the axes that all reductions of a part share, if none depends on another's result."""
+    over: set[tuple[Axis, ...]] = set()
+    for number, compute in enumerate(part.computes):
+        is_row = compute.axes == part.rows and not (part.rows and not compute.axes)
+        if not is_row and (compute.reduce or not compute.axes):
+            return None
+        if compute.reduce:
+            over.add(compute.reduce)
+        if (compute.reduce or not is_row) and uses_rows(part, compute):
+            return None
+    return over.pop() if len(over) == 1 else None
+
+
+def uses_rows(part: Part, compute: Compute) -> bool:
+    """Tell whether a compute reads a per-row value, directly or through per-element ones."""
+    pending, seen = [compute], set()
+    while pending:
+        for expr in walk(pending.pop().body):
+            if expr.op == "ref" and expr.arg not in seen:
+                seen.add(expr.arg)
+                found = part.computes[expr.arg]
+                if found.axes == part.rows:
+                    return True
+                pending.append(found)
+    return False
+
+
+def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
+    """Choose into how many pieces the reduced axes are cut."""
+    if target.language == "llvm":
+        tiles = ceil_div(rows, COLUMNS) if is_column else rows
+        wanted = min(rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads)
+        return max(1, wanted // tiles)
+    width = CUDA_COLUMN_THREADS * 4
+    tiles = ceil_div(rows, width) if is_column else rows
+    wanted = ceil_div(BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors, tiles)
+    # A block should reduce at least 4096 elements, or the combination costs more than it saves.
+    per_tile = length * (min(rows, width) if is_column else 1)
+    return max(1, min(wanted, per_tile // 4096))
+
+
+def cut_rows(kernel: Kernel, part: Part, target: Target, is_column: bool, row: int) -> Cut:
+    """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
+    if target.language == "llvm":
+        if is_column:
+            return cut(part.rows, COLUMNS)
+        total = row * product(a.size for a in part.rows)
+        small = total <= map_template.SMALL_POINTS
+        return cut(part.rows, max(1, (total if small else TASK_POINTS) // max(1, row)))
+    if is_column:
+        return cut(part.rows[-1:], CUDA_COLUMN_THREADS * 4).with_grid(part.rows[:-1])
+    return cut(part.rows[-1:], rows_in_block(row)).with_grid(part.rows[:-1])
+
+
+def rows_in_block(row: int) -> int:
+    """Choose how many rows of this length one CUDA block reduces: a warp a row if they are short."""
+    return 8 if row <= 1024 else 1
+
+
+def inner_size(part: Part) -> int:
+    """Elements of the longest row."""
+    sizes = [1]
+    for compute in part.computes:
+        axes = [a for a in (*compute.axes, *compute.reduce) if a not in part.rows]
+        sizes.append(product(a.size for a in axes))
+    return max(sizes)
+
+
+def threads_for(
+    kernel: Kernel, part: Part, target: Target, dims: Sequence[Axis], is_column: bool
+) -> Threads | None:
+    """Choose how the threads of a CUDA block share the dims and the row elements."""
+    if target.language == "llvm":
+        return None
+    sizes = tuple(axis.size for axis in dims)
+    if is_column:
+        lanes = map_template.vector_lanes(kernel, part, part.rows[-1])
+        lanes = lanes if sizes and sizes[-1] % lanes == 0 else 1
+        ones = (1,) * (len(sizes) - 1)
+        inner = CUDA_THREADS // CUDA_COLUMN_THREADS
+        return Threads(sizes, (*ones, CUDA_COLUMN_THREADS), (*ones, lanes), inner, 1)
+    inner_axes = [c.reduce[-1] for c in part.computes if c.reduce]
+    lanes = map_template.vector_lanes(kernel, part, inner_axes[0]) if inner_axes else 1
+    count = 8 if product(sizes) > 1 else 1
+    shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
+    return Threads(sizes, shape, (1,) * len(sizes), CUDA_THREADS // (count if sizes else 1), lanes)
+
+
+def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> TilePart:
+    """Write a part whose grid points each do whole rows."""
+    space = cut_rows(kernel, part, target, is_column, inner_size(part))
+    is_serial = target.language == "llvm" and not is_column
+    dims = () if is_serial else space.dims
+    threads = threads_for(kernel, part, target, dims, is_column)
+    conditions = () if is_serial else space.conditions
+    point = flatten([axis_index(a) for a in space.grid], [a.size for a in space.grid])
+    rows = Rows(part, dims, space.axes, conditions, threads, is_column)
+    body: tuple[Step, ...] = tuple(rows.whole())
+    if is_serial:
+        for axis in reversed(space.dims):
+            body = (For(axis, body),)
+        body = insert_when(body, space)
+    first, last = rows.grand(product(a.size for a in space.grid), point)
+    return TilePart(
+        space.grid, tuple(rows.tiles), (*first, *body, *last), tuple(rows.workspaces)
+    )
+
+
+def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
+    """Put the conditions of a serial row loop just inside it."""
+    if not space.conditions or not body or not isinstance(body[0], For):
+        return body
+    inner = (When(space.conditions, body[0].body),)
+    return (For(body[0].axis, inner),)
+
+
+def build_split(
+    kernel: Kernel,
+    part: Part,
+    target: Target,
+    is_column: bool,
+    over: tuple[Axis, ...],
+    splits: int,
+) -> TilePart:
+    """Write a part whose reduced axes are cut over grid points too."""
+    if is_column:
+        space = cut_rows(kernel, part, target, True, 1)
+    else:
+        space = Cut(part.rows, (), {}, ())
+    first = over[0]
+    chunk = balanced(first.size, ceil_div(first.size, splits))
+    split = Axis("split", ceil_div(first.size, chunk))
+    within = Axis(f"{first.name}_in", chunk)
+    index = axis_index(split) * chunk + axis_index(within)
+    ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
+    threads = threads_for(kernel, part, target, space.dims, is_column)
+    axes: dict[Axis, Index] = {**space.axes, first: index}
+    rows = Rows(part, space.dims, axes, space.conditions, threads, is_column)
+    point = flatten([axis_index(a) for a in space.grid], [a.size for a in space.grid])
+    points = product(a.size for a in space.grid)
+    steps = rows.split(split, (within, *over[1:]), ragged, point, points)
+    grid = (*space.grid, split)
+    return TilePart(grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces))

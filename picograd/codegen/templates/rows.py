@@ -1,0 +1,430 @@
+"""Rows: the steps by which one grid point reduces its rows; see reduce.py for the schemes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.monoid import identity
+from picograd.codegen.templates.grid import balanced, rebind
+from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
+from picograd.dtype import DType
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten
+from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+
+# A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
+# for each lane of four vectors, but only one partial sum of a column.
+ROW_PIECE, COLUMN_PIECE = 65536, 4096
+EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div"}
+KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
+KEPT_REGISTERS = 32  # of one CUDA thread
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """How the threads of a CUDA block share dims (per dimension) and the elements of a row."""
+
+    dims: tuple[int, ...]
+    threads: tuple[int, ...]
+    vector: tuple[int, ...]
+    inner: int
+    lanes: int
+
+    def layout(self, inner: Sequence[Axis] = ()) -> Blocked:
+        """Make the layout over (*dims, *inner)."""
+        sizes = tuple(axis.size for axis in inner)
+        if not sizes:
+            return Blocked(self.dims, self.threads, self.vector)
+        ones = (1,) * (len(sizes) - 1)
+        lanes = self.lanes if sizes[-1] % self.lanes == 0 else 1
+        return Blocked(
+            (*self.dims, *sizes),
+            (*self.threads, *ones, self.inner),
+            (*self.vector, *ones, lanes),
+        )
+
+
+class Rows:
+    """Collects tiles, workspaces and steps for one part.
+
+    `axes` maps old axes to new ones, `dims` are the rows handled at once, of which only those
+    where `conditions` hold exist. `values` holds, per compute, what stands for a reference to it.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        dims: tuple[Axis, ...],
+        axes: Mapping[Axis, Index],
+        conditions: tuple[Condition, ...],
+        threads: Threads | None,
+        is_column: bool,
+    ) -> None:
+        self.part, self.dims, self.axes, self.conditions = part, dims, axes, conditions
+        self.threads, self.is_column = threads, is_column
+        self.here = tuple(axis_index(axis) for axis in dims)
+        self.tiles: list[Tile] = []
+        self.workspaces: list[tuple[int, bool]] = []
+        self.values: list[Expr] = []
+        self.stores: list[Step] = []
+
+    # -- levels -----------------------------------------------------------------------------------
+
+    def level(self, compute: Compute) -> str:
+        """Tell at which level a compute sits: grand, row, elem or window."""
+        if self.part.rows and not compute.axes:
+            return "grand"
+        if compute.axes == self.part.rows:
+            return "row"
+        return "window" if compute.reduce else "elem"
+
+    def inner(self, compute: Compute) -> tuple[Axis, ...]:
+        """List the row-element axes of a compute, already cut."""
+        return tuple(a for a in compute.axes if a not in self.part.rows)
+
+    def body(self, compute: Compute) -> Expr:
+        """Rewrite a body for the cut axes and the values made so far."""
+
+        def replace(expr: Expr) -> Expr | None:
+            return self.values[expr.arg] if expr.op == "ref" else None
+
+        return rewrite(compute.body, self.axes, replace)
+
+    def guarded(self, expr: Expr, fill: object, more: Sequence[Condition] = ()) -> Expr:
+        """Guard an expression by the conditions of the dims and some more."""
+        conditions = (*self.conditions, *more)
+        if not conditions:
+            return expr
+        return Expr("guard", (expr, const(fill, expr.dtype)), conditions, expr.dtype)
+
+    def tile(self, name: str, inner: Sequence[Axis], dtype: DType) -> Expr:
+        """Make a register tile over (*dims, *inner) and the expression that reads it here."""
+        axes = (*self.dims, *inner)
+        layout = self.threads.layout(inner) if self.threads else None
+        self.tiles.append(Tile(name, tuple(a.size for a in axes), dtype, "register", layout))
+        return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
+
+    def layout(self, inner: Sequence[Axis] = ()) -> Blocked | None:
+        """Make the layout over (*dims, *inner), if threads share the work."""
+        return self.threads.layout(inner) if self.threads else None
+
+    # -- the whole scheme -------------------------------------------------------------------------
+
+    def whole(self) -> list[Step]:
+        """Write every compute of the dims' rows in order, stores last."""
+        steps: list[Step] = []
+        kept = self.kept()
+        pending: list[tuple[int, Compute]] = []
+        for number, compute in enumerate(self.part.computes):
+            is_reduction = self.level(compute) == "row" and bool(compute.reduce)
+            if pending and not (is_reduction and self.joins(compute, pending)):
+                steps += self.reductions(pending)
+                pending = []
+            if is_reduction:
+                pending.append((number, compute))
+                self.values.append(self.tile(f"r{number}", (), compute.dtype))
+                continue
+            steps += self.other(number, compute, number in kept)
+        return [*steps, *self.reductions(pending), *self.stores]
+
+    def joins(self, compute: Compute, pending: Sequence[tuple[int, Compute]]) -> bool:
+        """Tell whether a reduction can share the loop of those before it."""
+        pieces = {f"r{number}" for number, _ in pending}
+        reads = {e.arg[0] for e in walk(self.body(compute)) if e.op == "tile"}
+        return compute.reduce == pending[0][1].reduce and pieces.isdisjoint(reads)
+
+    def reductions(self, group: Sequence[tuple[int, Compute]]) -> list[Step]:
+        """Write reductions that share their axes, and queue their stores."""
+        if not group:
+            return []
+        exprs = []
+        for _, compute in group:
+            fill = identity(compute.monoid or "sum", compute.body.dtype)
+            exprs.append(self.guarded(self.body(compute), fill))
+        steps = self.accumulate(group, group[0][1].reduce, exprs)
+        for number, compute in group:
+            self.store(compute, self.values[number], ())
+        return steps
+
+    def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
+        """Write a compute that is no row reduction: nothing, if its readers recompute it."""
+        level, inner, expr = self.level(compute), self.inner(compute), self.body(compute)
+        if level == "grand":
+            return self.grand_step(number, compute, expr)
+        if level == "row" and not self.is_cheap(expr):
+            is_kept = True
+        if level == "window":
+            value = self.tile(f"w{number}", inner, compute.dtype)
+            fill = identity(compute.monoid or "sum", expr.dtype)
+            wide = self.window_layout(inner, compute.reduce)
+            step: Step = Accumulate(
+                f"w{number}",
+                (*self.dims, *inner),
+                compute.reduce,
+                compute.monoid or "sum",
+                self.guarded(expr, fill),
+                True,
+                wide,
+            )
+            self.values.append(value)
+            self.store(compute, value, inner)
+            return [step]
+        if not is_kept:
+            self.values.append(expr)
+            self.store(compute, expr, inner)
+            return []
+        value = self.tile(f"v{number}", inner, compute.dtype)
+        self.values.append(value)
+        self.store(compute, value, inner)
+        return [Assign(f"v{number}", (*self.dims, *inner), self.guarded(expr, 0))]
+
+    def is_cheap(self, expr: Expr) -> bool:
+        """Tell whether an expression only renames a value."""
+        return expr.op in ("tile", "const", "scalar")
+
+    def window_layout(self, inner: Sequence[Axis], over: Sequence[Axis]) -> Blocked | None:
+        """Extend the layout of an element by window axes that a thread walks alone."""
+        layout = self.layout(inner)
+        if layout is None:
+            return None
+        ones, sizes = (1,) * len(over), tuple(a.size for a in over)
+        return Blocked(
+            (*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones)
+        )
+
+    def kept(self) -> set[int]:
+        """Find the per-element values worth keeping: read twice, and dear (or on a GPU)."""
+        uses = [0] * len(self.part.computes)
+        stored = [n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)]
+        for compute in self.part.computes:
+            for number in {e.arg for e in walk(compute.body) if e.op == "ref"}:
+                uses[number] += 1
+        found = set(stored) if len(stored) > 1 else set()
+        for number, compute in enumerate(self.part.computes):
+            is_used = uses[number] + bool(compute.store) > 1
+            if self.level(compute) == "elem" and is_used and self.fits(compute):
+                ops = {e.op for e in walk(compute.body)}
+                if self.threads or ops & EXPENSIVE:
+                    found.add(number)
+        return {n for n in found if self.fits(self.part.computes[n])}
+
+    def fits(self, compute: Compute) -> bool:
+        """Tell whether a tile of a compute's row elements is small enough to keep."""
+        inner = self.inner(compute)
+        layout = self.layout(inner)
+        if layout is not None:
+            return layout.register_count <= KEPT_REGISTERS
+        return product(a.size for a in (*self.dims, *inner)) <= KEPT_ELEMENTS
+
+    def store(self, compute: Compute, value: Expr, inner: tuple[Axis, ...]) -> None:
+        """Queue the store of a compute."""
+        if not compute.store:
+            return
+        slot, index = compute.store[0], rebind(compute.store[1], self.axes)
+        self.stores.append(self.store_step(slot, index, inner, value, ()))
+
+    def store_step(
+        self,
+        slot: int,
+        index: Index,
+        inner: tuple[Axis, ...],
+        value: Expr,
+        more: tuple[Condition, ...],
+    ) -> Store:
+        """Make a store; on a CPU the contiguous columns go innermost."""
+        conditions = (*self.conditions, *more)
+        if self.threads or not self.is_column:
+            return Store(slot, index, (*self.dims, *inner), value, conditions, self.layout(inner))
+        return Store(slot, index, (*inner, *self.dims), value, conditions)
+
+    # -- accumulation -----------------------------------------------------------------------------
+
+    def accumulate(
+        self,
+        group: Sequence[tuple[int, Compute]],
+        over: tuple[Axis, ...],
+        exprs: Sequence[Expr],
+    ) -> list[Step]:
+        """Write reductions into the tiles r<number>, long float sums piece by piece."""
+        length = product(axis.size for axis in over)
+        limit = COLUMN_PIECE if self.is_column else ROW_PIECE
+        is_sum = any(c.monoid == "sum" and c.dtype.is_float for _, c in group)
+        names = [f"r{number}" for number, _ in group]
+        monoids = [compute.monoid or "sum" for _, compute in group]
+        if self.threads or not is_sum or length < 2 * limit or over[0].size == 1:
+            return [
+                Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
+                for name, monoid, expr in zip(names, monoids, exprs, strict=True)
+            ]
+        return self.in_pieces(group, over, exprs, max(1, limit * over[0].size // length))
+
+    def in_pieces(
+        self,
+        group: Sequence[tuple[int, Compute]],
+        over: tuple[Axis, ...],
+        exprs: Sequence[Expr],
+        chunk: int,
+    ) -> list[Step]:
+        """Write sums of pieces: for piece: part = sum over a piece; total += part."""
+        size = over[0].size
+        chunk = balanced(size, chunk)
+        piece, within = Axis("piece", ceil_div(size, chunk)), Axis(f"{over[0].name}_in", chunk)
+        index = axis_index(piece) * chunk + axis_index(within)
+        ragged = ((index, 0, size - 1),) if size % chunk else ()
+        starts: list[Step] = []
+        parts: list[Step] = []
+        totals: list[Step] = []
+        for (number, compute), expr in zip(group, exprs, strict=True):
+            monoid, dtype = compute.monoid or "sum", compute.dtype
+            value = self.tile(f"p{number}", (), dtype)
+            fill = identity(monoid, dtype)
+            if expr.op == "guard":
+                expr = Expr("guard", expr.args, (*expr.arg, *ragged), expr.dtype)
+            elif ragged:
+                expr = Expr("guard", (expr, const(fill, expr.dtype)), ragged, expr.dtype)
+            expr = rewrite(expr, {over[0]: index})
+            name = f"r{number}"
+            starts.append(Assign(name, self.dims, const(fill, dtype)))
+            axes = (within, *over[1:])
+            parts.append(Accumulate(f"p{number}", self.dims, axes, monoid, expr, True))
+            totals.append(Accumulate(name, self.dims, (), monoid, value, False))
+        return [*starts, For(piece, (*parts, *totals))]
+
+    # -- grand results ----------------------------------------------------------------------------
+
+    def grand_step(self, number: int, compute: Compute, expr: Expr) -> list[Step]:
+        """Add the rows of the dims to a grand result; its epilogues wait for the last block."""
+        self.values.append(Expr("tile", (), (f"g{number}", ()), compute.dtype))
+        if not compute.reduce:
+            return []
+        monoid = compute.monoid or "sum"
+        expr = self.guarded(expr, identity(monoid, expr.dtype))
+        layout = self.threads.layout() if self.threads else None
+        return [Accumulate(f"t{number}", (), self.dims, monoid, expr, False, layout)]
+
+    def scalar_tile(self, name: str, dtype: DType) -> None:
+        """Make a register tile of one element, known to every thread."""
+        layout = Blocked((), (), ()) if self.threads else None
+        self.tiles.append(Tile(name, (), dtype, "register", layout))
+
+    def grand(self, points: int, point: Index) -> tuple[list[Step], list[Step]]:
+        """Write what comes before and after all rows of a grid point, for grand results."""
+        first: list[Step] = []
+        last: list[Step] = []
+        final: list[Step] = []
+        block = Axis("point", points)
+        for number, compute in enumerate(self.part.computes):
+            if self.level(compute) != "grand":
+                continue
+            dtype, monoid = compute.dtype, compute.monoid or "sum"
+            self.scalar_tile(f"g{number}", dtype)
+            if not compute.reduce:
+                final.append(Assign(f"g{number}", (), self.body(compute)))
+            else:
+                self.scalar_tile(f"t{number}", dtype)
+                first.append(Assign(f"t{number}", (), const(identity(monoid, dtype), dtype)))
+                name, total = f"q{number}", Expr("tile", (), (f"t{number}", ()), dtype)
+                self.workspace_tile(name, (points,), dtype)
+                last.append(Assign(name, (), total, (point,)))
+                partial = Expr("tile", (), (name, (axis_index(block),)), dtype)
+                layout = self.all_threads(points)
+                final.append(Accumulate(f"g{number}", (), (block,), monoid, partial, True, layout))
+            if compute.store:
+                index = rebind(compute.store[1], self.axes)
+                value = self.values[number]
+                scalar = Blocked((), (), ()) if self.threads else None
+                final.append(Store(compute.store[0], index, (), value, (), scalar))
+        if not final:
+            return [], []
+        self.workspaces.append((4, True))
+        counter = len(self.workspaces) - 1
+        return first, [*last, LastBlock(counter, constant(0), points, tuple(final))]
+
+    def all_threads(self, size: int) -> Blocked | None:
+        """Make the layout in which every thread of a block shares one axis."""
+        if self.threads is None:
+            return None
+        return Blocked((size,), (product(self.threads.threads) * self.threads.inner,), (1,))
+
+    def workspace_tile(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
+        """Make a tile in a workspace of its own."""
+        self.tiles.append(Tile(name, shape, dtype, "workspace", None, len(self.workspaces)))
+        self.workspaces.append((product(shape) * dtype.itemsize, False))
+
+    # -- the split scheme -------------------------------------------------------------------------
+
+    def split(
+        self,
+        split: Axis,
+        over: tuple[Axis, ...],
+        ragged: tuple[Condition, ...],
+        point: Index,
+        points: int,
+    ) -> list[Step]:
+        """Write partial reductions of one split, then what the last block does."""
+        reductions: list[tuple[int, Compute]] = []
+        exprs: list[Expr] = []
+        after: list[tuple[int, Compute]] = []
+        for number, compute in enumerate(self.part.computes):
+            if self.level(compute) == "row" and compute.reduce:
+                fill = identity(compute.monoid or "sum", compute.body.dtype)
+                exprs.append(self.guarded(self.body(compute), fill, ragged))
+                reductions.append((number, compute))
+                self.values.append(self.tile(f"r{number}", (), compute.dtype))
+            elif self.level(compute) == "row":
+                after.append((number, compute))
+                self.values.append(Expr("tile", (), (f"v{number}", self.here), compute.dtype))
+            else:
+                self.element_store(compute, over, ragged)
+        steps = self.accumulate(reductions, over, exprs)
+        partials, final = self.combine(split, reductions, point, points)
+        self.workspaces.append((4 * points, True))
+        counter, early = len(self.workspaces) - 1, list(self.stores)
+        self.stores = []
+        for number, compute in reductions:
+            self.store(compute, self.values[number], ())
+        for number, compute in after:
+            self.tile(f"v{number}", (), compute.dtype)
+            final.append(Assign(f"v{number}", self.dims, self.guarded(self.body(compute), 0)))
+            self.store(compute, self.values[number], ())
+        body = (*final, *self.stores)
+        return [*steps, *early, *partials, LastBlock(counter, point, split.size, body)]
+
+    def element_store(
+        self, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]
+    ) -> None:
+        """Note a per-element value of the split scheme, and queue its store."""
+        expr = self.body(compute)
+        self.values.append(expr)
+        if compute.store:
+            slot, index = compute.store[0], rebind(compute.store[1], self.axes)
+            value = self.guarded(expr, 0, ragged)
+            self.stores.append(self.store_step(slot, index, over, value, ragged))
+
+    def combine(
+        self,
+        split: Axis,
+        reductions: Sequence[tuple[int, Compute]],
+        point: Index,
+        points: int,
+    ) -> tuple[list[Step], list[Step]]:
+        """Write the partial results to workspaces, and their combination in order."""
+        partials: list[Step] = []
+        final: list[Step] = []
+        number_of = Axis("part", split.size)
+        columns = flatten(self.here, [axis.size for axis in self.dims])
+        width = product(axis.size for axis in self.dims)
+        for number, compute in reductions:
+            name, dtype = f"q{number}", compute.dtype
+            self.workspace_tile(name, (points * split.size, width), dtype)
+            row = point * split.size + axis_index(split)
+            place = (row, columns)
+            partials.append(
+                Assign(name, self.dims, self.values[number], place, self.layout())
+            )
+            read = (point * split.size + axis_index(number_of), columns)
+            partial = Expr("tile", (), (name, read), dtype)
+            wide = self.layout((number_of,))
+            monoid, over = compute.monoid or "sum", (number_of,)
+            final.append(Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide))
+        return partials, final

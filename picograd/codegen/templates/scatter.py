@@ -1,0 +1,51 @@
+"""Scatter template: updates in order, so that results are deterministic whatever the monoid.
+
+Each grid point owns a chunk of the inner elements of a slice and walks all updates for it, one
+after the other; no two grid points write the same element, because the destination's row depends
+on the serial axes only.
+"""
+
+from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates.grid import Cut, cut, merge_part, rebind
+from picograd.codegen.tile import ScatterStep, TileKernel, TilePart
+from picograd.errors import check
+from picograd.helpers import product
+from picograd.schedule.loop import Expr, Kernel, Part
+from picograd.target import Target
+
+CPU_POINTS = 65536
+CUDA_THREADS = 128  # inner elements a block owns
+MINIMUM_COLUMNS = 16  # one vector of float32: a narrower task would waste lanes
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a scatter kernel for the target."""
+    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+
+
+def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Write one part; a part without scatter is a map."""
+    scatter = part.scatter
+    if scatter is None:
+        return map_template.build_part(kernel, part, target)
+    serial = product(axis.size for axis in scatter.serial)
+    width = CUDA_THREADS
+    if target.language == "llvm":
+        width = max(MINIMUM_COLUMNS, CPU_POINTS // max(1, serial))
+    space = cut(scatter.inner, width) if scatter.inner else Cut((), (), {}, ())
+    values: list[Expr] = []
+    for compute in part.computes:
+        check(not compute.reduce and not compute.store, "computes beside a scatter are maps")
+        values.append(map_template.inline(compute.body, values, space))
+    conditions = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scatter.conditions)
+    step = ScatterStep(
+        scatter.serial,
+        space.dims,
+        scatter.slot,
+        rebind(scatter.target, space.axes),
+        scatter.monoid,
+        map_template.inline(scatter.body, values, space),
+        (*conditions, *space.conditions),
+    )
+    return TilePart(space.grid, (), (step,))

@@ -1,0 +1,250 @@
+"""Tensor cores through `mma.sync.m16n8k16`: operand tiles in shared memory, and reading them.
+
+One function here writes the CUDA text of "multiply two shared tiles into the accumulator"; the rest
+of a pipelined multiplication is ordinary Program. The primitives are one PTX instruction each (PTX
+ISA, "Matrix multiply-accumulate"); a test's host shim defines the same names in C++.
+
+A shared operand is rows x columns of 16-bit values. Rows are cut into chunks of 8 values = 16
+bytes, and the chunks of a row are permuted by an exclusive or with the row number, so that the
+eight rows one `ldmatrix` reads lie in different banks without padding.
+"""
+
+from dataclasses import dataclass
+
+from picograd.codegen.layout import Blocked, MmaAccumulator
+from picograd.dtype import DType
+from picograd.errors import check
+
+CHUNK = 8  # 16-bit values in the 16 bytes that cp.async and ldmatrix move
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a `mma` instruction writes: a call of `function`, which `texts` define."""
+
+    function: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperand:
+    """A swizzled shared tile; `is_k_major`: a row is one m (or n), its columns run along k."""
+
+    rows: int
+    columns: int
+    is_k_major: bool
+
+    @property
+    def chunks(self) -> int:
+        """16-byte chunks of a row."""
+        return self.columns // CHUNK
+
+    @property
+    def shift_mask(self) -> tuple[int, int]:
+        """Row bits (row >> shift) & mask that permute the chunks of a row."""
+        if self.chunks >= 8:
+            return 0, 7
+        return (1 if self.chunks == 4 else 2), self.chunks - 1
+
+    @property
+    def size(self) -> int:
+        """Elements of the tile."""
+        return self.rows * self.columns
+
+    def offset(self, row: int, column: int) -> int:
+        """Position of one element in the tile, in elements."""
+        shift, mask = self.shift_mask
+        chunk = column // CHUNK ^ (row >> shift & mask)
+        return row * self.columns + chunk * CHUNK + column % CHUNK
+
+    def address(self, row: str, chunk: str) -> str:
+        """C expression of the position of a chunk."""
+        shift, mask = self.shift_mask
+        bits = f"({row} >> {shift} & {mask})" if shift else f"({row} & {mask})"
+        return f"{row} * {self.columns} + (({chunk}) ^ {bits}) * {CHUNK}"
+
+
+@dataclass(frozen=True, slots=True)
+class MmaSchedule:
+    """How a block multiplies: tile sizes, warps, pipeline depth, majors of the operands."""
+
+    block: tuple[int, int, int]  # m, n, k
+    warps: tuple[int, int]
+    stages: int
+    a_is_k_major: bool = True
+    b_is_k_major: bool = True
+
+    @property
+    def layout(self) -> MmaAccumulator:
+        """Layout of the accumulator."""
+        return MmaAccumulator(self.block[:2], self.warps)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.layout.thread_count
+
+    @property
+    def a(self) -> SharedOperand:
+        """Shared tile of one stage of the left operand."""
+        m, _, k = self.block
+        return SharedOperand(m, k, True) if self.a_is_k_major else SharedOperand(k, m, False)
+
+    @property
+    def b(self) -> SharedOperand:
+        """Shared tile of one stage of the right operand."""
+        _, n, k = self.block
+        return SharedOperand(n, k, True) if self.b_is_k_major else SharedOperand(k, n, False)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of all stages."""
+        return self.stages * (self.a.size + self.b.size) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class SimtSchedule:
+    """How a block multiplies without tensor cores: `vector` x `vector` patches of each thread.
+
+    Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
+    """
+
+    block: tuple[int, int, int]  # m, n, k
+    threads_mn: tuple[int, int]
+    vector: int  # neighbours along m and along n, and elements of one copy
+    stages: int = 2
+    a_is_k_major: bool = True
+    b_is_k_major: bool = True
+
+    @property
+    def layout(self) -> Blocked:
+        """Layout of the accumulator."""
+        return Blocked(self.block[:2], self.threads_mn, (self.vector, self.vector))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.layout.thread_count
+
+    def pitch(self, size: int) -> int:
+        """Elements between rows of a shared tile with rows of `size`."""
+        return size + self.vector
+
+    def per_thread(self, d: int) -> int:
+        """Rows (d = 0) or columns (d = 1) of a thread."""
+        return self.layout.steps[d] * self.vector
+
+
+PRIMITIVES = """\
+#ifndef CUDA_SHIM
+DEVICE unsigned int shared_address(const void* p) {
+  return (unsigned int)__cvta_generic_to_shared(p);
+}
+template <typename T, typename S>
+DEVICE void copy_async(T* to, int at, const S* from, long long index, bool is_inside) {
+  const int bytes = is_inside ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+    :: "r"(shared_address(to + at)), "l"(from + index), "r"(bytes) : "memory");
+}
+DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int pending> DEVICE void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}
+DEVICE void load_matrices(unsigned int* r, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+    : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(p)) : "memory");
+}
+DEVICE void load_matrices_transposed(unsigned int* r, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+    : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(p)) : "memory");
+}
+#define MULTIPLY(NAME, TYPE) \\
+DEVICE void NAME(float* c, const unsigned int* a, const unsigned int* b) { \\
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 " \\
+    "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \\
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \\
+    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \\
+}
+MULTIPLY(multiply_float16, "f16")
+MULTIPLY(multiply_bfloat16, "bf16")
+#endif
+"""
+
+MULTIPLY_TILES = """\
+DEVICE void {name}(float (&acc)[{registers}], const void* a_tile, int a_at, const void* b_tile,
+                   int b_at) {{
+  const unsigned short* a = (const unsigned short*)a_tile + a_at;
+  const unsigned short* b = (const unsigned short*)b_tile + b_at;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int m0 = warp / {warps_n} * {warp_m}, n0 = warp % {warps_n} * {warp_n};
+  #pragma unroll
+  for (int step = 0; step < {steps}; step++) {{
+    unsigned int a_part[{m_parts}][4], b_part[{n_pairs}][4];
+    #pragma unroll
+    for (int i = 0; i < {m_parts}; i++) {{
+      {a_load}
+    }}
+    #pragma unroll
+    for (int j = 0; j < {n_pairs}; j++) {{
+      {b_load}
+    }}
+    #pragma unroll
+    for (int i = 0; i < {m_parts}; i++) {{
+      #pragma unroll
+      for (int j = 0; j < {n_parts}; j++)
+        {multiply}(acc + (i * {n_parts} + j) * 4, a_part[i], b_part[j / 2] + j % 2 * 2);
+    }}
+  }}
+}}
+"""
+
+
+def fragment_load(operand: SharedOperand, is_left: bool) -> str:
+    """Write the `ldmatrix` that fills one 16 x 16 fragment of an operand.
+
+    The four 8 x 8 matrices come from lanes 0-7, 8-15, 16-23 and 24-31. The left operand wants them
+    in the order (rows 0-7, k 0-7), (rows 8-15, k 0-7), (rows 0-7, k 8-15), (rows 8-15, k 8-15); the
+    right operand the middle two exchanged. A tile stored along m or n is read transposed.
+    """
+    part, start, target = ("i", "m0", "a_part[i]") if is_left else ("j", "n0", "b_part[j]")
+    source = "a" if is_left else "b"
+    low, high = "(lane & 7) + (lane >> 4) * 8", "(lane >> 3 & 1)"
+    if is_left == operand.is_k_major:
+        low, high = "(lane & 15)", "(lane >> 4)"
+    if operand.is_k_major:
+        row, chunk = f"{start} + {part} * 16 + {low}", f"step * 2 + {high}"
+    else:
+        row, chunk = f"step * 16 + {low}", f"{start} / 8 + {part} * 2 + {high}"
+    load = "load_matrices" if operand.is_k_major else "load_matrices_transposed"
+    place = operand.address("row", chunk)
+    return f"const int row = {row};\n      {load}({target}, {source} + {place});"
+
+
+def multiply_tiles(schedule: MmaSchedule, dtype: DType) -> Call:
+    """Write the function acc += a @ b over one stage: shared tiles to fragments to `mma.sync`."""
+    check(dtype.bits == 16 and dtype.is_float, f"mma.sync of {dtype.name} is not supported")
+    m_parts, n_parts = schedule.layout.fragments
+    check(n_parts % 2 == 0, "a warp needs an even number of 8-column fragments", schedule)
+    sizes = "x".join(map(str, (*schedule.block, *schedule.warps)))
+    majors = ("k" if schedule.a_is_k_major else "m") + ("k" if schedule.b_is_k_major else "n")
+    name = f"multiply_tiles_{dtype.name}_{sizes}_{majors}"
+    text = MULTIPLY_TILES.format(
+        name=name,
+        registers=schedule.layout.register_count,
+        warps_n=schedule.warps[1],
+        warp_m=m_parts * 16,
+        warp_n=n_parts * 8,
+        steps=schedule.block[2] // 16,
+        m_parts=m_parts,
+        n_parts=n_parts,
+        n_pairs=n_parts // 2,
+        a_load=fragment_load(schedule.a, True),
+        b_load=fragment_load(schedule.b, False),
+        multiply=f"multiply_{dtype.name}",
+    )
+    return Call(name, (PRIMITIVES, text))
+
+
+def primitive(function: str) -> Call:
+    """Make the call of one primitive, such as "copy_async_commit"."""
+    return Call(function, (PRIMITIVES,))

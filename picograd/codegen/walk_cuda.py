@@ -1,0 +1,122 @@
+"""Walks: how the threads of a CUDA block step through the coordinates of a layout.
+
+A `Walk` turns a layout into loops, and the coordinates into indices over the loop axes, one thread
+axis and at most one vector axis; the registers a thread uses are an index over the same axes. The
+substitution of these indices for a step's dims lets every division by a tile size cancel.
+"""
+
+from dataclasses import dataclass
+
+from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
+from picograd.errors import check, internal
+from picograd.helpers import product
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
+from picograd.schedule.loop import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One thread's way through a layout.
+
+    `loops` names the dimension each loop belongs to; `steps` and `lanes` are, per dimension, the
+    (index, size) of the step and of the neighbour within a step.
+    """
+
+    loops: tuple[tuple[Axis, int], ...]
+    coordinates: tuple[Index, ...]
+    conditions: tuple[Condition, ...]
+    vector: tuple[Axis, int] | None
+    steps: tuple[tuple[Index, int], ...]
+    lanes: tuple[tuple[Index, int], ...]
+    fragment: Index | None = None  # the register, when the layout is an accumulator fragment
+    vector_dim: int = -1
+
+    def register(self, count: int) -> Index:
+        """Register of the current point in a tile that has the first `count` dimensions."""
+        if self.fragment is not None:
+            check(count in (0, 2), "a fragment is read whole")
+            return self.fragment if count else constant(0)
+        parts = (*self.steps[:count], *self.lanes[:count])
+        return flatten([p[0] for p in parts], [p[1] for p in parts])
+
+    def loops_of(self, first: int, last: int) -> list[Axis]:
+        """Loop axes of the dimensions first..last-1."""
+        return [axis for axis, dim in self.loops if first <= dim < last]
+
+
+def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
+    """Walk a layout; `is_vector` steps along its widest vector dimension in one go."""
+    if isinstance(layout, Blocked):
+        return blocked_walk(layout, thread, is_vector)
+    lane, warp = axis_index(thread) % 32, axis_index(thread) // 32
+    half, pair = Axis("half", 2), Axis("pair", 2)
+    row = lane // 4 + axis_index(half) * 8
+    column = lane % 4 * 2 + axis_index(pair)
+    loops: list[Axis]
+    if isinstance(layout, MmaAccumulator):
+        down, across = (Axis(n, s) for n, s in zip(("down", "across"), layout.fragments))
+        warp_row, warp_column = unflatten(warp, layout.warps)
+        row = row + (warp_row * down.size + axis_index(down)) * 16
+        column = column + (warp_column * across.size + axis_index(across)) * 8
+        loops, sizes = [down, across, half], [down.size, across.size, 2, 2]
+    elif isinstance(layout, WgmmaAccumulator):
+        across = Axis("across", layout.n // 8)
+        row, column = row + warp * 16, column + axis_index(across) * 8
+        loops, sizes = [across, half], [across.size, 2, 2]
+    else:
+        internal(f"no walk for layout {layout}")
+    register = flatten([axis_index(a) for a in (*loops, pair)], sizes)
+    inner = () if is_vector else ((pair, 1),)
+    named = (*((axis, 0 if axis in (half,) else 1) for axis in loops), *inner)
+    vector = (pair, 2) if is_vector else None
+    named = tuple(loop for loop in named if loop[0].size > 1)
+    return Walk(named, (row, column), (), vector, (), (), register, 1)
+
+
+def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
+    """Walk a Blocked layout; threads beyond its own replicate it (t acts as t // replicas)."""
+    replicas, rest = divmod(thread.size, layout.thread_count)
+    check(rest == 0, f"{thread.size} threads do not replicate {layout}")
+    threads = unflatten(axis_index(thread) // replicas, layout.threads)
+    dims = range(len(layout.shape))
+    steps = [Axis(f"step{d}", layout.steps[d]) for d in dims]
+    lanes = [Axis(f"lane{d}", layout.vector[d]) for d in dims]
+    widest = max(dims, key=lambda d: (layout.vector[d], d), default=-1)
+    is_vector = is_vector and widest >= 0 and layout.vector[widest] > 1
+    is_vector = is_vector and layout.shape[widest] % layout.vector[widest] == 0
+    coordinates, conditions, loops = [], [], []
+    for d in dims:
+        size, vector = layout.shape[d], layout.vector[d]
+        step = axis_index(steps[d]) * layout.threads[d] + threads[d]
+        coordinate = step * vector + axis_index(lanes[d])
+        coordinates.append(coordinate)
+        if coordinate.hi >= size:
+            is_whole = size % vector == 0
+            conditions.append((step if is_whole else coordinate, 0, size // vector - 1))
+            if not is_whole:
+                conditions[-1] = (coordinate, 0, size - 1)
+        loops.append((steps[d], d))
+        if not (is_vector and d == widest):
+            loops.append((lanes[d], d))
+    return Walk(
+        tuple(loop for loop in loops if loop[0].size > 1),
+        tuple(coordinates),
+        tuple(conditions),
+        (lanes[widest], layout.vector[widest]) if is_vector else None,
+        tuple((axis_index(a), a.size) for a in steps),
+        tuple((axis_index(a), a.size) for a in lanes),
+        None,
+        widest if is_vector else -1,
+    )
+
+
+def replicas_of(layout: Layout, threads: int) -> int:
+    """Count the threads of a block that hold the same element."""
+    return threads // layout.thread_count
+
+
+def register_count(layout: Layout, count: int) -> int:
+    """Registers a thread needs for the first `count` dimensions of a layout."""
+    if isinstance(layout, Blocked):
+        return product(layout.steps[:count]) * product(layout.vector[:count])
+    return layout.register_count

@@ -1,0 +1,170 @@
+// Runs emitted CUDA C on the host: one coroutine per thread of a block, switched at every barrier,
+// shuffle and warp-wide instruction. Asynchronous copies happen at the wait, as late as allowed.
+#pragma once
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#define DEVICE inline
+#define __global__
+#define __launch_bounds__(n)
+#define __align__(n) __attribute__((aligned(n)))
+using std::abs, std::ceil, std::copysign, std::cos, std::erf, std::exp, std::fabs, std::floor;
+using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, std::tanh, std::trunc;
+
+struct Place { int x; };
+struct Copy { void* to; const void* from; bool is_inside; };
+struct Lane { ucontext_t context; bool is_done; std::vector<std::vector<Copy>> groups; };
+struct Meeting { int arrived = 0, generation = 0; };
+
+static Place threadIdx, blockIdx;
+static int thread_count;
+static std::vector<Lane> lanes;
+static ucontext_t scheduler;
+static Meeting block_meeting, warp_meeting[32];
+static long long posted[1024][4];
+static unsigned char* shared_bytes;
+static std::function<void()> body;
+
+static inline void switch_thread() {
+  int self = threadIdx.x;
+  swapcontext(&lanes[self].context, &scheduler);
+  threadIdx.x = self;
+}
+static inline void meet(Meeting& meeting, int count) {
+  int generation = meeting.generation;
+  if (++meeting.arrived == count) { meeting.arrived = 0; meeting.generation++; }
+  while (meeting.generation == generation) switch_thread();
+}
+static inline void __syncthreads() { meet(block_meeting, thread_count); }
+static inline void __threadfence() {}
+static inline void warp_meet() {
+  int first = threadIdx.x / 32 * 32;
+  meet(warp_meeting[threadIdx.x / 32], thread_count - first < 32 ? thread_count - first : 32);
+}
+static void enter() {
+  body();
+  lanes[threadIdx.x].is_done = true;
+  while (true) switch_thread();
+}
+static void run_block(int block, int threads, size_t shared, bool is_reversed) {
+  blockIdx.x = block;
+  thread_count = threads;
+  block_meeting = Meeting();
+  for (Meeting& meeting : warp_meeting) meeting = Meeting();
+  memset(shared_bytes, 0xff, shared);
+  const size_t stack = 64 << 10;
+  static char* stacks = (char*)malloc(1024 * stack);
+  lanes.assign(threads, Lane());
+  for (int i = 0; i < threads; i++) {
+    getcontext(&lanes[i].context);
+    lanes[i].context.uc_stack.ss_sp = stacks + i * stack;
+    lanes[i].context.uc_stack.ss_size = stack;
+    lanes[i].is_done = false;
+    lanes[i].groups.emplace_back();
+    makecontext(&lanes[i].context, enter, 0);
+  }
+  for (int left = threads, rounds = 0; left; rounds++) {
+    if (rounds > 1000000) { fprintf(stderr, "cuda_shim: a barrier never completes\n"); abort(); }
+    for (int i = 0; i < threads; i++) {
+      int thread = is_reversed ? threads - 1 - i : i;
+      if (lanes[thread].is_done) continue;
+      threadIdx.x = thread;
+      swapcontext(&scheduler, &lanes[thread].context);
+      left -= lanes[thread].is_done;
+    }
+  }
+}
+static void run_grid(int blocks, int threads, size_t shared, bool is_reversed) {
+  shared_bytes = (unsigned char*)aligned_alloc(1024, (shared + 2048) / 1024 * 1024);
+  for (int i = 0; i < blocks; i++)
+    run_block(is_reversed ? blocks - 1 - i : i, threads, shared, is_reversed);
+  free(shared_bytes);
+}
+static inline unsigned char* shared_memory() { return shared_bytes; }
+template <typename T> static inline T exchange(T a, int mask) {
+  memcpy(posted[threadIdx.x], &a, sizeof(T));
+  warp_meet();
+  T result;
+  memcpy(&result, posted[threadIdx.x ^ mask], sizeof(T));
+  warp_meet();
+  return result;
+}
+template <typename T, typename V> static inline T atomicAdd(T* p, V v) { T old = *p; *p += v; return old; }
+static inline float __uint_as_float(unsigned a) { float r; memcpy(&r, &a, 4); return r; }
+static inline float __int_as_float(int a) { float r; memcpy(&r, &a, 4); return r; }
+static inline double __longlong_as_double(long long a) { double r; memcpy(&r, &a, 8); return r; }
+
+struct half { unsigned short bits; };
+struct bfloat16 { unsigned short bits; };
+static inline float to_float(half a) { _Float16 r; memcpy(&r, &a.bits, 2); return (float)r; }
+static inline float to_float(bfloat16 a) { return __uint_as_float((unsigned)a.bits << 16); }
+template <typename T> T round_to(float a);
+template <> inline half round_to(float a) {
+  _Float16 rounded = (_Float16)a;
+  half result;
+  memcpy(&result.bits, &rounded, 2);
+  return result;
+}
+template <> inline bfloat16 round_to(float a) {
+  unsigned bits;
+  memcpy(&bits, &a, 4);
+  if (a != a) return bfloat16{0x7fc0};
+  return bfloat16{(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+template <typename T, typename S>
+static inline void copy_async(T* to, int at, const S* from, long long index, bool is_inside) {
+  lanes[threadIdx.x].groups.back().push_back(Copy{to + at, from + index, is_inside});
+}
+static inline void copy_async_commit() { lanes[threadIdx.x].groups.emplace_back(); }
+template <int pending> static inline void copy_async_wait() {
+  auto& groups = lanes[threadIdx.x].groups;  // the last group is still open
+  while ((int)groups.size() - 1 > pending) {
+    for (Copy& copy : groups.front()) {
+      if (copy.is_inside) memcpy(copy.to, copy.from, 16); else memset(copy.to, 0, 16);
+    }
+    groups.erase(groups.begin());
+  }
+}
+static inline void load_rows(unsigned* r, const void* p, bool is_transposed) {
+  int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  if ((size_t)p % 16) { fprintf(stderr, "cuda_shim: ldmatrix address not aligned\n"); abort(); }
+  memcpy(posted[threadIdx.x], &p, sizeof(p));
+  warp_meet();
+  for (int matrix = 0; matrix < 4; matrix++) {
+    for (int e = 0; e < 2; e++) {
+      int row = lane / 4, column = 2 * (lane % 4) + e;
+      if (is_transposed) { int t = row; row = column; column = t; }
+      unsigned short* source;
+      memcpy(&source, posted[warp + matrix * 8 + row], sizeof(source));
+      r[matrix] = (e ? r[matrix] & 0xffff : 0) | (unsigned)source[column] << 16 * e;
+    }
+  }
+  warp_meet();
+}
+static inline void load_matrices(unsigned* r, const void* p) { load_rows(r, p, false); }
+static inline void load_matrices_transposed(unsigned* r, const void* p) { load_rows(r, p, true); }
+template <typename T> static inline void multiply(float* c, const unsigned* a, const unsigned* b) {
+  static unsigned words[1024][6];
+  int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  memcpy(words[threadIdx.x], a, 16);
+  memcpy(words[threadIdx.x] + 4, b, 8);
+  warp_meet();
+  for (int e = 0; e < 4; e++) {
+    int row = lane / 4 + 8 * (e / 2), column = 2 * (lane % 4) + e % 2;
+    for (int k = 0; k < 16; k++) {
+      unsigned x = words[warp + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2] >> 16 * (k % 2);
+      unsigned y = words[warp + column * 4 + k % 8 / 2][4 + k / 8] >> 16 * (k % 2);
+      c[e] += to_float(T{(unsigned short)x}) * to_float(T{(unsigned short)y});
+    }
+  }
+  warp_meet();
+}
+static inline void multiply_float16(float* c, const unsigned* a, const unsigned* b) { multiply<half>(c, a, b); }
+static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned* b) { multiply<bfloat16>(c, a, b); }

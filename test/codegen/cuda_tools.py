@@ -1,0 +1,172 @@
+"""Build small kernels, run their CUDA text on the host through the shim, compile it with NVRTC."""
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from cuda.bindings import nvrtc
+
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.render.c import type_name
+from picograd.codegen.render.cuda import render
+from picograd.codegen.tile import TileKernel
+from picograd.dtype import DType, accumulate_dtype
+from picograd.schedule.index import Axis, axis_index, flatten
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
+from picograd.target import cuda_target
+
+H200 = cuda_target("sm_90a")
+HERE = Path(__file__).parent
+HOST_COMPILER = ("g++", "-std=c++17", "-O1", "-w", "-mfma", "-fPIC", "-DCUDA_SHIM")
+OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
+
+
+def load(slot: int, index, dtype: DType) -> Expr:
+    return Expr("load", (), (slot, index), dtype)
+
+
+def row_major(*axes: Axis):
+    return flatten([axis_index(a) for a in axes], [a.size for a in axes])
+
+
+def matmul_kernel(m, n, k, dtype, a="mk", b="kn", out="mn", batch=1, out_dtype=None, epilogue=None):
+    """out = a @ b with the memory order of each array given by its axis letters."""
+    axes = {"m": Axis("m", m), "n": Axis("n", n), "k": Axis("k", k), "z": Axis("z", batch)}
+    order = lambda text: row_major(*(axes[c] for c in "z" + text))
+    sum_dtype = accumulate_dtype(dtype)
+    wide = lambda e: e if sum_dtype is dtype else Expr("cast", (e,), None, sum_dtype)
+    body = Expr(
+        "mul",
+        (wide(load(0, order(a), dtype)), wide(load(1, order(b), dtype))),
+        None,
+        sum_dtype,
+    )
+    out_dtype = out_dtype or dtype
+    slots = [Slot(dtype, batch * m * k, "in"), Slot(dtype, batch * k * n, "in")]
+    slots.append(Slot(out_dtype, batch * m * n, "out"))
+    space = (axes["z"], axes["m"], axes["n"])
+    place = order(out)
+    computes = [Compute(space, (axes["k"],), "sum", body, sum_dtype)]
+    value = Expr("ref", (), 0, sum_dtype)
+    if epilogue == "bias_relu":
+        slots.append(Slot(dtype, n, "in"))
+        bias = wide(load(3, axis_index(axes["n"]), dtype))
+        value = Expr("add", (value, bias), None, sum_dtype)
+        zero = Expr("const", (), 0.0, sum_dtype)
+        value = Expr("maximum", (value, zero), None, sum_dtype)
+    value = value if out_dtype is sum_dtype else Expr("cast", (value,), None, out_dtype)
+    computes.append(Compute(space, (), None, value, out_dtype, (2, place)))
+    name = f"matmul_{m}_{n}_{k}_{dtype.name}_{a}_{b}_{out}_{batch}_{epilogue or 'plain'}"
+    return Kernel(name, "contract", tuple(slots), (), (Part(space, tuple(computes)),))
+
+
+def source_of(tile_kernel: TileKernel, target=H200) -> tuple[str, int]:
+    program = linearize(tile_kernel, target)
+    return render(program), program.shared_bytes
+
+
+def to_raw(values: np.ndarray, dtype: DType) -> np.ndarray:
+    """Contents of a buffer; bfloat16 is rounded to its bits."""
+    if dtype.name != "bfloat16":
+        return np.ascontiguousarray(values, dtype.numpy)
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def from_raw(raw: np.ndarray, dtype: DType) -> np.ndarray:
+    if dtype.name != "bfloat16":
+        return raw
+    return (raw.astype(np.uint32) << 16).view(np.float32)
+
+
+def aligned(raw: np.ndarray) -> np.ndarray:
+    """Copy to memory aligned as a device allocation."""
+    room = np.empty(raw.nbytes + 512, np.uint8)
+    start = -room.ctypes.data % 256
+    copy = room[start : start + raw.nbytes].view(raw.dtype)
+    copy[:] = raw.ravel()
+    return copy
+
+
+def call_text(tile_kernel: TileKernel, shared: int) -> str:
+    """Host function that runs all blocks of a kernel; arguments in the order of the signature."""
+    kernel = tile_kernel.kernel
+    name = kernel.name
+    slots, count = len(kernel.slots), sum(len(p.workspaces) for p in tile_kernel.parts)
+    args = [f"({type_name(s.dtype)}*)p[{n}]" for n, s in enumerate(kernel.slots)]
+    args += [f"(unsigned char*)p[{slots + n}]" for n in range(count)]
+    args += [f"*({type_name(d)}*)p[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
+    return (
+        f'extern "C" void run_{name}(void** p, int blocks, int threads, int is_reversed) {{\n'
+        f"  body = [=] {{ {name}({', '.join(args)}); }};\n"
+        f"  run_grid(blocks, threads, {shared}, is_reversed);\n}}\n"
+    )
+
+
+@cache
+def shim_folder() -> Path:
+    """Temporary folder with the shim and its precompiled header."""
+    folder = Path(tempfile.mkdtemp(prefix="cuda_shim_"))
+    header = folder / "cuda_shim.h"
+    shutil.copy(HERE / "cuda_shim.h", header)
+    command = [*HOST_COMPILER, "-x", "c++-header", str(header), "-o", f"{header}.gch"]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def compile_host(tile_kernels: list[TileKernel]) -> ctypes.CDLL:
+    """Compile several kernels as one host library."""
+    text = ""
+    for tile_kernel in tile_kernels:
+        source, shared = source_of(tile_kernel)
+        text += source + call_text(tile_kernel, shared)
+    stem = hashlib.sha256(text.encode()).hexdigest()[:12]
+    path, library = shim_folder() / f"{stem}.cpp", shim_folder() / f"{stem}.so"
+    path.write_text(text)
+    command = [*HOST_COMPILER, "-shared", f"-I{shim_folder()}", str(path), "-o", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(library))
+
+
+def run_host(library, tile_kernel: TileKernel, inputs: dict, scalars=(), is_reversed=False):
+    """Run one compiled kernel; give the contents of every slot that is written."""
+    kernel = tile_kernel.kernel
+    buffers = []
+    for number, slot in enumerate(kernel.slots):
+        if number in inputs:
+            buffers.append(aligned(to_raw(inputs[number], slot.dtype)))
+        else:
+            raw = np.full(slot.size * slot.dtype.itemsize, 0xFF, np.uint8)
+            buffers.append(aligned(raw.view(slot.dtype.storage)))
+    spaces = [w for part in tile_kernel.parts for w in part.workspaces]
+    buffers += [aligned(np.full(n, 0 if z else 0xFF, np.uint8)) for n, z in spaces]
+    buffers += [np.array([s], d.numpy) for s, d in zip(scalars, kernel.scalars, strict=True)]
+    pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
+    blocks = sum(int(np.prod([a.size for a in p.grid])) for p in tile_kernel.parts)
+    function = getattr(library, f"run_{kernel.name}")
+    function(pointers, blocks, tile_kernel.threads, int(is_reversed))
+    for (_, is_zeroed), buffer in zip(spaces, buffers[len(kernel.slots) :], strict=False):
+        assert not is_zeroed or not buffer.any(), "a counter was not left zero"
+    return {
+        n: from_raw(buffers[n], s.dtype) for n, s in enumerate(kernel.slots) if s.role != "in"
+    }
+
+
+def compile_cuda(source: str, arch: str) -> tuple[bytes, str]:
+    """Compile with NVRTC; give the cubin and the compiler's log."""
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS[:2])]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    nvrtc.nvrtcGetProgramLog(program, log)
+    text = log.decode(errors="replace")
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, f"{text}\n{source}"
+    cubin = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    return cubin, text

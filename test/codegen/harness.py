@@ -1,0 +1,104 @@
+"""Compile and run generated kernels for tests: a small llvmlite harness with tasks in a loop."""
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from picograd.codegen.code import Code
+from picograd.codegen.pipeline import generate
+from picograd.schedule.loop import Kernel
+from picograd.target import Target
+
+TARGET = Target("llvm", "host", 64, threads=2)
+ENGINES: list[Any] = []
+
+
+@cache
+def machine() -> Any:
+    """Make the target machine of this computer."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=2, reloc="default"
+    )
+
+
+def optimise(source: str) -> Any:
+    """Parse, verify and optimise a module."""
+    module = llvm.parse_assembly(source)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine(), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def load(code: Code) -> Any:
+    """Compile code and return its entry as a ctypes function."""
+    module = optimise(code.source)
+    target = llvm.Target.from_default_triple()
+    engine = llvm.create_mcjit_compiler(
+        module,
+        target.create_target_machine(
+            cpu=llvm.get_host_cpu_name(),
+            features=llvm.get_host_cpu_features().flatten(),
+            opt=2,
+            reloc="default",
+        ),
+    )
+    engine.finalize_object()
+    ENGINES.append(engine)
+    pointer = ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int64)
+    return kind(engine.get_function_address(code.entry))
+
+
+class Launch:
+    """A compiled kernel bound to NumPy arrays."""
+
+    def __init__(self, kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = ()) -> None:
+        self.code = generate(kernel, TARGET)
+        self.function = load(self.code)
+        self.arrays = [np.ascontiguousarray(a) for a in arrays]
+        work = [np.zeros(w.bytes + 64, np.uint8) for w in self.code.workspaces]
+        self.keep = [*self.arrays, *work]
+        addresses = [a.ctypes.data for a in self.keep]
+        self.pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        cells = np.zeros(max(1, len(scalars)), np.int64)
+        for n, (value, dtype) in enumerate(zip(scalars, kernel.scalars, strict=True)):
+            (cells.view(np.float64) if dtype.is_float else cells)[n] = value
+        self.cells = cells
+        self.scratch = np.zeros(self.code.scratch_bytes + 128, np.uint8)
+        self.scratch_at = -(-self.scratch.ctypes.data // 64) * 64
+        self.work = work
+
+    def __call__(self, begin: int = 0, end: int | None = None) -> None:
+        end = self.code.tasks if end is None else end
+        self.function(
+            ctypes.addressof(self.pointers), self.cells.ctypes.data, self.scratch_at, begin, end
+        )
+
+
+def run(kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = ()) -> list[Any]:
+    """Run a kernel twice, tasks one by one, last first the second time; return its arrays."""
+    launch = Launch(kernel, [np.copy(a) for a in arrays], scalars)
+    before = [a.copy() for a in launch.arrays]
+    for task in range(launch.code.tasks):
+        launch(task, task + 1)
+    first = [a.copy() for a in launch.arrays]
+    for array, old in zip(launch.arrays, before, strict=True):
+        array[...] = old
+    for task in reversed(range(launch.code.tasks)):
+        launch(task, task + 1)
+    for a, b in zip(first, launch.arrays, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for work, info in zip(launch.work, launch.code.workspaces, strict=True):
+        assert not info.is_zeroed or not work.any()
+    return first

@@ -1,0 +1,141 @@
+"""The CPU contract template: whole kernels, compiled and compared with NumPy in float64."""
+
+import numpy as np
+import pytest
+from contractions import Case, conv, conv_weight_gradient, matmul, widen
+from run_cpu import TARGET, Loaded
+
+from picograd.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8
+from picograd.target import Target
+
+AVX2 = Target("llvm", "haswell", 32, threads=2, registers=16)
+NEON = Target("llvm", "generic", 16, threads=3, registers=32)
+TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 5e-6, "float64": 1e-13}
+
+
+def check(case: Case, target: Target = TARGET, shuffle: bool = False) -> Loaded:
+    """Run a case and compare; `shuffle`: tasks one by one from the last, the runtime's freedom."""
+    loaded = Loaded(case.kernel, case.inputs, target)
+    if shuffle:
+        for task in reversed(range(loaded.tasks)):
+            loaded.run(task, task + 1)
+        raw = loaded.output[:-64].copy()
+        assert np.array_equal(raw, loaded.result(), equal_nan=True)  # the order changes no bit
+    raw = loaded.result()
+    dtype = case.kernel.slots[-1].dtype
+    got = widen(raw, dtype).reshape(case.expected.shape)
+    if not dtype.is_float:
+        assert np.array_equal(got, case.expected)
+        return loaded
+    scale = np.abs(case.expected).max() if case.expected.size else 1.0
+    assert np.allclose(got, case.expected, atol=TOLERANCE[dtype.name] * max(scale, 1e-3), rtol=0)
+    return loaded
+
+
+SIZES = [
+    (1, 1, 1, 1),
+    (1, 2, 2, 2),
+    (1, 7, 5, 3),
+    (1, 1, 100, 37),
+    (1, 100, 1, 37),
+    (1, 13, 17, 19),
+    (1, 12, 32, 64),
+    (1, 61, 67, 71),
+    (3, 16, 10, 12),
+    (2, 33, 47, 129),
+    (1, 5, 200, 641),
+    (1, 37, 53, 1021),
+    (1, 250, 270, 700),
+    (1, 9, 9, 20000),
+    (1, 385, 600, 1300),
+]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("order_a", [(0, 1, 2), (0, 2, 1)], ids=["mk", "km"])
+@pytest.mark.parametrize("order_b", [(0, 1, 2), (0, 2, 1)], ids=["kn", "nk"])
+def test_matmul(
+    sizes: tuple[int, int, int, int], order_a: tuple[int, ...], order_b: tuple[int, ...]
+) -> None:
+    check(matmul(sizes, float32, order_a, order_b), shuffle=True)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 1, 0)], ids=str)
+def test_output_order(order: tuple[int, ...]) -> None:
+    check(matmul((3, 20, 30, 40), float32, order_c=order))
+    check(matmul((2, 150, 130, 700), float32, order_a=(1, 2, 0), order_b=(2, 0, 1), order_c=order))
+
+
+@pytest.mark.parametrize("target", [AVX2, NEON], ids=["avx2", "neon"])
+@pytest.mark.parametrize("sizes", [(1, 61, 67, 71), (2, 33, 47, 700), (1, 1, 9, 5)], ids=str)
+def test_other_vector_widths(target: Target, sizes: tuple[int, int, int, int]) -> None:
+    check(matmul(sizes), target)
+    check(matmul(sizes, order_b=(0, 2, 1), with_bias=True), target)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 33, 65), (1, 40, 48, 70), (2, 9, 21, 1290)], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [float64, float16, bfloat16, int32, int64, int8, uint8], ids=lambda d: d.name
+)
+def test_dtypes(dtype: object, sizes: tuple[int, int, int, int]) -> None:
+    case = matmul(sizes, dtype)  # type: ignore[arg-type]
+    if dtype in (int8, uint8):
+        wrapped = case.expected.astype(dtype.numpy).astype(np.int64)  # type: ignore[attr-defined]
+        case = Case(case.kernel, case.inputs, wrapped)
+    check(case)
+
+
+@pytest.mark.parametrize("dtype", [float32, float16, bfloat16, float64], ids=lambda d: d.name)
+@pytest.mark.parametrize("sizes", [(1, 1, 33, 65), (2, 50, 70, 90), (1, 30, 40, 5000)], ids=str)
+def test_epilogue(dtype: object, sizes: tuple[int, int, int, int]) -> None:
+    check(matmul(sizes, dtype, with_bias=True), shuffle=True)  # type: ignore[arg-type]
+    check(matmul(sizes, dtype, order_b=(0, 2, 1), order_c=(0, 2, 1), with_bias=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sizes", [(1, 4, 5, 0), (1, 1, 1, 0)], ids=str)
+def test_empty_sum_is_zero(sizes: tuple[int, int, int, int]) -> None:
+    check(matmul(sizes))
+    check(matmul(sizes, order_b=(0, 2, 1), with_bias=True))
+
+
+@pytest.mark.parametrize("sizes", [(1, 0, 5, 3), (1, 4, 0, 3), (0, 2, 2, 2), (1, 0, 1, 0)], ids=str)
+def test_empty_output(sizes: tuple[int, int, int, int]) -> None:
+    check(matmul(sizes))
+
+
+@pytest.mark.parametrize("channels_last", [True, False], ids=["nhwc", "nchw"])
+@pytest.mark.parametrize(
+    "stride, padding, dilation", [(1, 0, 1), (1, 1, 1), (2, 1, 1), (2, 2, 2), (1, 3, 1)]
+)
+def test_conv(stride: int, padding: int, dilation: int, channels_last: bool) -> None:
+    for shape, channels in (((2, 9, 11, 3), 5), ((3, 8, 7, 16), 32), ((1, 28, 28, 1), 8)):
+        check(conv(shape, channels, 3, stride, padding, dilation, channels_last), shuffle=True)
+
+
+def test_conv_groups_and_long_depth() -> None:
+    check(conv((2, 7, 7, 4), 6, 3, padding=1, groups=3))
+    check(conv((2, 5, 5, 200), 48, 3, padding=1))
+    check(conv((2, 6, 6, 64), 20, 1))
+    check(conv((1, 40, 40, 4), 4, 5, padding=2, channels_last=False))
+
+
+@pytest.mark.parametrize(
+    "shape, channels",
+    [((2, 5, 6, 3), 4), ((4, 7, 7, 32), 16), ((9, 14, 14, 16), 33), ((16, 28, 28, 1), 32)],
+)
+def test_conv_weight_gradient(shape: tuple[int, int, int, int], channels: int) -> None:
+    check(conv_weight_gradient(shape, channels, 3), shuffle=True)
+
+
+def test_partial_sums_are_shared_and_combined() -> None:
+    loaded = check(matmul((1, 16, 16, 65536)), shuffle=True)
+    assert loaded.tasks >= TARGET.threads
+
+
+def test_nan_and_infinity_reach_only_their_row() -> None:
+    case = matmul((1, 5, 7, 21))
+    case.inputs[0][0, 2, 3] = np.inf
+    case.inputs[0][0, 4, 1] = np.nan
+    got = Loaded(case.kernel, case.inputs).result().reshape(5, 7)
+    assert np.isfinite(got[[0, 1, 3]]).all()
+    assert np.isinf(got[2]).all() and np.isnan(got[4]).all()

@@ -1,0 +1,193 @@
+"""The CUDA contraction template: numbers on the host shim, resources and opcodes by NVRTC."""
+
+import dataclasses
+import glob
+import re
+import subprocess
+import sysconfig
+
+import numpy as np
+import pytest
+from contractions import conv, conv_weight_gradient
+from cuda_tools import (
+    compile_cuda,
+    compile_host,
+    from_raw,
+    matmul_kernel,
+    run_host,
+    source_of,
+    to_raw,
+)
+
+from picograd.codegen.templates import contract_cuda
+from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
+from picograd.schedule.loop import Compute, Expr, rewrite
+from picograd.target import cuda_target
+
+H200 = cuda_target("sm_90a")
+A100 = cuda_target("sm_80", 108, 163 * 1024)
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-6, "float64": 1e-14}
+
+ORDERS = [
+    dict(m=72, n=80, k=40, dtype=dtype, a=a, b=b, out=out)
+    for dtype in (float32, bfloat16)
+    for a in ("mk", "km")
+    for b in ("kn", "nk")
+    for out in ("mn", "nm")
+]
+ODD = [
+    dict(m=33, n=45, k=67, dtype=dtype)
+    for dtype in (float32, bfloat16, float16, float64, int32, int64, int8, bool_)
+]
+OTHERS = [
+    dict(m=33, n=46, k=67, dtype=float32, batch=3, epilogue="bias_relu"),
+    dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
+    dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
+    dict(m=64, n=64, k=2048, dtype=bfloat16),
+    dict(m=130, n=136, k=72, dtype=bfloat16, out_dtype=float32),
+    dict(m=1, n=1, k=1, dtype=float32),
+    dict(m=1, n=200, k=5, dtype=bfloat16),
+]
+
+
+def numbers(shape, dtype, generator):
+    if dtype is bool_:
+        return generator.random(shape) < 0.2
+    if dtype.is_integer:
+        return generator.integers(-1, 2, shape)
+    return generator.standard_normal(shape)
+
+
+def expected_of(case, arrays):
+    a, b = (x.astype(np.float64) for x in arrays[:2])
+    if case.get("a", "mk") == "km":
+        a = a.transpose(0, 2, 1)
+    if case.get("b", "kn") == "nk":
+        b = b.transpose(0, 2, 1)
+    result = a @ b
+    if case.get("epilogue"):
+        result = np.maximum(result + arrays[2], 0)
+    if case["dtype"] is bool_:
+        result = (result > 0).astype(np.float64)
+    return result.transpose(0, 2, 1) if case.get("out", "mn") == "nm" else result
+
+
+def test_matrix_products():
+    cases = ORDERS + ODD + OTHERS
+    built = [contract_cuda.build(matmul_kernel(**case), H200) for case in cases]
+    library = compile_host(built)
+    generator = np.random.default_rng(0)
+    for case, tile_kernel in zip(cases, built, strict=True):
+        dtype, batch = case["dtype"], case.get("batch", 1)
+        shapes = [(batch, *(case[x] for x in case.get(*o))) for o in (("a", "mk"), ("b", "kn"))]
+        shapes += [(case["n"],)] if case.get("epilogue") else []
+        arrays = [numbers(shape, dtype, generator) for shape in shapes]
+        arrays = [from_raw(to_raw(x, dtype), dtype).reshape(x.shape) for x in arrays]
+        expected = expected_of(case, arrays)
+        inputs = dict(zip((0, 1, 3), arrays, strict=False))
+        one = run_host(library, tile_kernel, inputs)[2].reshape(expected.shape)
+        two = run_host(library, tile_kernel, inputs, is_reversed=True)[2].reshape(expected.shape)
+        np.testing.assert_array_equal(one, two)
+        error = np.abs(one.astype(np.float64) - expected).max() / max(np.abs(expected).max(), 1)
+        assert error <= TOLERANCE.get(dtype.name, 0), (tile_kernel.kernel.name, error)
+
+
+def in_dtype(kernel, name, dtype):
+    """Rewrite a float32 kernel to read and write a 16-bit dtype."""
+
+    def replace(expr):
+        if expr.op != "load":
+            return None
+        return Expr("cast", (Expr("load", (), expr.arg, dtype),), None, float32)
+
+    part = kernel.parts[0]
+    hero = part.computes[0]
+    body = rewrite(hero.body, {}, replace)
+    sum_ = dataclasses.replace(hero, body=body, store=None)
+    value = Expr("cast", (Expr("ref", (), 0, float32),), None, dtype)
+    end = Compute(hero.axes, (), None, value, dtype, hero.store)
+    slots = tuple(dataclasses.replace(slot, dtype=dtype) for slot in kernel.slots)
+    parts = (dataclasses.replace(part, computes=(sum_, end)),)
+    return dataclasses.replace(kernel, name=name, slots=slots, parts=parts)
+
+
+CONVOLUTIONS = [
+    lambda: conv((2, 9, 8, 16), 24, 3, padding=1),
+    lambda: conv((2, 9, 8, 3), 5, 3, stride=2, padding=1),
+    lambda: conv((1, 8, 8, 4), 6, 3, dilation=2, channels_last=False),
+    lambda: conv((2, 6, 6, 8), 8, 1, groups=2),
+    lambda: conv_weight_gradient((2, 8, 8, 16), 8, 3),
+]
+
+
+def test_convolutions():
+    cases = [make() for make in CONVOLUTIONS]
+    built, dtypes = [], []
+    for number, case in enumerate(cases):
+        for dtype in (float32, bfloat16):
+            name = f"conv_{number}_{dtype.name}"
+            kernel = case.kernel
+            if dtype is float32:
+                kernel = dataclasses.replace(kernel, name=name)
+            else:
+                kernel = in_dtype(kernel, name, dtype)
+            built.append(contract_cuda.build(kernel, H200))
+            dtypes.append(dtype)
+    library = compile_host(built)
+    for number, (tile_kernel, dtype) in enumerate(zip(built, dtypes, strict=True)):
+        case = cases[number // 2]
+        got = run_host(library, tile_kernel, dict(enumerate(case.inputs)))[2]
+        expected = case.expected
+        error = np.abs(got.reshape(expected.shape) - expected).max() / np.abs(expected).max()
+        assert error <= (1.2e-2 if dtype is bfloat16 else 2e-6), (tile_kernel.kernel.name, error)
+
+
+def disassemble(cubin, folder):
+    """SASS text, or skip where the disassembler is not installed."""
+    site = sysconfig.get_paths()["purelib"]
+    tools = glob.glob(f"{site}/nvidia/**/nvdisasm", recursive=True)
+    if not tools:
+        pytest.skip("needs the nvidia-cuda-nvdisasm package")
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    done = subprocess.run([tools[0], "-c", str(path)], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+LARGE = [
+    dict(m=4096, n=4096, k=4096, dtype=bfloat16),
+    dict(m=1024, n=1024, k=1024, dtype=float16, b="nk"),
+    dict(m=768, n=768, k=8192, dtype=bfloat16, a="km"),
+    dict(m=4095, n=4093, k=4097, dtype=bfloat16),
+    dict(m=2048, n=2048, k=2048, dtype=float32),
+    dict(m=1001, n=999, k=997, dtype=float32, b="nk", epilogue="bias_relu"),
+    dict(m=512, n=512, k=512, dtype=float64),
+]
+
+
+@pytest.mark.parametrize("target", [H200, A100], ids=lambda t: t.arch)
+@pytest.mark.parametrize("number", range(len(LARGE)))
+def test_nothing_spills(number, target):
+    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[number]), target)
+    _, log = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+
+
+@pytest.mark.parametrize("target", [H200, A100], ids=lambda t: t.arch)
+def test_tensor_core_opcodes(target, tmp_path):
+    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[0]), target)
+    cubin, _ = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
+    sass = disassemble(cubin, tmp_path)
+    for opcode in ("HMMA.16816.F32.BF16", "LDSM.16.M88.4", "LDSM.16.MT88.4", "LDGSTS"):
+        assert opcode in sass, opcode
+    for opcode in ("LDL", "STL", "F2F."):
+        assert opcode not in sass, opcode
+
+
+def test_large_problems_use_large_tiles_and_long_ones_split():
+    large = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16), H200)
+    assert large.parts[0].steps[0].schedule.block == (128, 256, 64)
+    assert large.threads == 256
+    long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)
+    assert long.parts[0].grid[-1].size > 16
+    assert [is_zeroed for _, is_zeroed in long.parts[0].workspaces] == [False, True]

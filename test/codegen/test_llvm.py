@@ -1,0 +1,63 @@
+"""Compiled LLVM kernels equal the Loop-IR interpreter."""
+
+from typing import Any
+
+import pytest
+from cases import BINARY, INTEGER, STRUCTURED, UNARY, Case, binary, unary
+from compare import check_arrays
+from harness import run
+
+from picograd import dtype as dtypes
+from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates import reduce, rows, scatter
+from picograd.schedule.verify import verify
+
+FLOATS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16]
+INTEGERS = [dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int8]
+
+
+def compare(case: Case) -> None:
+    verify(case.kernel)
+    check_arrays(case, run(case.kernel, case.arrays, case.scalars))
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_structured_kernel(name: str) -> None:
+    compare(STRUCTURED[name]())
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_unary(name: str, dtype: Any) -> None:
+    compare(unary(name, dtype))
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=lambda d: d.name)
+def test_binary(name: str, dtype: Any) -> None:
+    compare(binary(name, dtype))
+
+
+@pytest.mark.parametrize("name", INTEGER)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.name)
+def test_integer(name: str, dtype: Any) -> None:
+    compare(binary(name, dtype))
+
+
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut kernels into many tasks and pieces although they are small."""
+    monkeypatch.setattr(map_template, "SMALL_POINTS", 50)
+    monkeypatch.setattr(map_template, "TASK_POINTS", 70)
+    monkeypatch.setattr(reduce, "TASK_POINTS", 90)
+    monkeypatch.setattr(reduce, "COLUMNS", 24)
+    monkeypatch.setattr(rows, "ROW_PIECE", 13)
+    monkeypatch.setattr(rows, "COLUMN_PIECE", 7)
+    monkeypatch.setattr(scatter, "CPU_POINTS", 100)
+    monkeypatch.setattr(scatter, "MINIMUM_COLUMNS", 3)
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.usefixtures("small_tasks")
+def test_many_tasks(name: str) -> None:
+    compare(STRUCTURED[name]())

@@ -1,0 +1,49 @@
+"""The map, reduce and scatter templates for CUDA, run on the host through the shim."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from cases import STRUCTURED, Case, column_sum, cross_entropy, layer_norm, softmax, total
+from compare import check_arrays, inputs
+from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
+
+from picograd.codegen.pipeline import tile
+
+LARGE = {
+    "softmax_wide": lambda: softmax(6, 2052),
+    "softmax_aligned": lambda: softmax(20, 512),
+    "layer_norm_aligned": lambda: layer_norm(17, 256),
+    "column_split": lambda: column_sum(500, 132),
+    "total_split": lambda: total(40001),
+    "cross_entropy_wide": lambda: cross_entropy(19, 1500),
+}
+CASES = {**STRUCTURED, **LARGE}
+
+
+@cache
+def library() -> tuple[dict[str, Case], dict[str, Any], Any]:
+    """Compile every case into one library."""
+    cases = {name: make() for name, make in CASES.items()}
+    tiles = {}
+    for name, case in cases.items():
+        object.__setattr__(case.kernel, "name", name)
+        tiles[name] = tile(case.kernel, H200)
+    return cases, tiles, compile_host(list(tiles.values()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_runs_right(name: str) -> None:
+    cases, tiles, compiled = library()
+    case = cases[name]
+    for is_reversed in (False, True):
+        given = {n: a for n, a in enumerate(inputs(case)) if case.kernel.slots[n].role != "out"}
+        found = run_host(compiled, tiles[name], given, case.scalars, is_reversed)
+        check_arrays(case, [found.get(n, a) for n, a in enumerate(inputs(case))])
+
+
+@pytest.mark.parametrize("name", ["softmax_aligned", "column_split", "adam", "total_split"])
+def test_compiles_without_spills(name: str) -> None:
+    cases, tiles, _ = library()
+    cubin, log = compile_cuda(source_of(tiles[name])[0], "sm_90a")
+    assert cubin and "0 bytes spill stores" in log
