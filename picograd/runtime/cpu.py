@@ -1,0 +1,290 @@
+"""The CPU: kernels in LLVM IR, run by native threads on memory that is reused, not faulted anew.
+
+A launch is finished when the call that made it returns.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.code import Code
+from picograd.dtype import DType, to_dtype
+from picograd.errors import DeviceError, check
+from picograd.helpers import round_up
+from picograd.runtime.device import (
+    Bytes,
+    Device,
+    Executable,
+    Tape,
+    TapeLaunch,
+    check_size,
+    empty_tape,
+)
+from picograd.runtime.llvm import Compiler, Host, compiler_version, host
+from picograd.runtime.memory import Allocation, Pool, Workspaces
+from picograd.runtime.native import RECORD_WORDS
+from picograd.runtime.workers import Remember, Runner
+from picograd.target import Target
+
+ALIGNMENT = 64  # a cache line and the widest vector
+HUGE = 2 << 20  # bytes of a huge page
+MADV_HUGEPAGE = 14  # linux/mman.h
+RANGES_A_THREAD = 8  # ranges a thread takes, at most, of a launch: balance against atomics
+
+
+def cpu_target(machine: Host, threads: int) -> Target:
+    """Describe this machine to code generation."""
+    has = set(machine.features.split(","))
+    vector_bytes = 64 if "+avx512f" in has else 32 if "+avx2" in has else 16
+    registers = 32 if vector_bytes == 64 or platform.machine() in ("aarch64", "arm64") else 16
+    features = ",".join(sorted(name for name in has if name.startswith("+")))
+    return Target("llvm", machine.cpu, vector_bytes, threads, registers, features=features)
+
+
+def usable_memory() -> int:
+    """Bytes of memory this process may use: the machine's, or the container's limit."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            limit = file.read().strip()
+    except OSError:
+        return machine
+    return min(machine, int(limit)) if limit.isdecimal() else machine
+
+
+class System:
+    """Aligned memory from the C library, up to `capacity` bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self.left = capacity
+        self.sizes: dict[int, int] = {}
+        library = ctypes.CDLL(None)
+        self.take, self.drop = library.aligned_alloc, library.free
+        self.take.restype, self.take.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+        self.drop.restype, self.drop.argtypes = None, [ctypes.c_void_p]
+        self.advise = library.madvise if platform.system() == "Linux" else None
+
+    def reserve(self, size: int) -> int | None:
+        """Take memory; None if there is not enough. Past capacity the kernel would kill us."""
+        if size > self.left:
+            return None
+        alignment = HUGE if size >= HUGE else ALIGNMENT
+        address = self.take(alignment, round_up(size, alignment))
+        if address is None:
+            return None
+        if size >= HUGE and self.advise:  # one fault per 2 MiB instead of 512
+            self.advise(ctypes.c_void_p(address), ctypes.c_size_t(size), MADV_HUGEPAGE)
+        self.left -= size
+        self.sizes[address] = size
+        return int(address)
+
+    def give_back(self, address: int) -> None:
+        """Free memory taken before."""
+        self.left += self.sizes.pop(address)
+        self.drop(address)
+
+
+def compile_always(code: Code, make: Callable[[], bytes]) -> bytes:
+    """Compile the native runner anew: what a device without a disk cache does."""
+    return make()
+
+
+class HostView:
+    """Memory of a buffer under NumPy's array interface; arrays made from it keep it alive."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.owner = buffer
+        self.__array_interface__ = {
+            "shape": (buffer.nbytes,),
+            "typestr": "|u1",
+            "data": (buffer.address, False),
+            "version": 3,
+        }
+
+
+class CpuDevice(Device):
+    """The host processor; see the module docstring."""
+
+    def __init__(
+        self, threads: int = 1, remember: Remember = compile_always, capacity: int | None = None
+    ) -> None:
+        """Open with that many threads; `remember(code, make)` may cache the runner's object."""
+        if platform.system() == "Windows":
+            raise DeviceError("cpu", "Windows is not supported", "use WSL")
+        machine = host()
+        self.name, self.compiler = "cpu", compiler_version()
+        self.target = cpu_target(machine, threads)
+        self.machine = Compiler(machine)
+        self.runner = Runner(self.machine, threads, remember)
+        system = System(capacity or usable_memory())
+        self.pool = Pool(self.name, system.reserve, system.give_back)
+        self.workspaces = Workspaces(self.pool, fill_zero)
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Reserve memory aligned to 64 bytes."""
+        return self.pool.allocate(nbytes)
+
+    def adopt(self, array: "np.ndarray[Any, Any]", dtype: DType | None = None) -> Buffer:
+        """Make a buffer of a NumPy array's own memory; copies only a strided or misaligned one.
+
+        Changes of the array show in the buffer. Kernels may count on alignment to one element.
+        """
+        kept = np.require(array, requirements=("C", "A"))
+        address = kept.__array_interface__["data"][0]
+        return Buffer(self.name, dtype or to_dtype(kept.dtype), kept.size, address, kept)
+
+    def view(self, buffer: Buffer) -> Bytes:
+        """Show a buffer's memory as a uint8 array without copying it."""
+        if buffer.nbytes == 0:
+            return np.empty(0, np.uint8)
+        return np.asarray(HostView(buffer))
+
+    def copy_in(self, buffer: Buffer, array: Bytes) -> None:
+        """Write the bytes of an array into a buffer."""
+        check_size(buffer, array.nbytes)
+        packed = np.ascontiguousarray(array)
+        ctypes.memmove(buffer.address, packed.ctypes.data, buffer.nbytes)
+
+    def copy_out(self, buffer: Buffer) -> Bytes:
+        """Read a buffer as a new uint8 array."""
+        return self.view(buffer).copy()
+
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Copy between two buffers of equal size."""
+        check_size(destination, source.nbytes)
+        ctypes.memmove(destination.address, source.address, source.nbytes)
+
+    def compile(self, code: Code) -> bytes:
+        """Translate LLVM IR to an object file."""
+        return self.machine.compile(code)
+
+    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+        """Compile one after the other: LLVM gains nothing from company."""
+        for position, code in enumerate(codes):
+            yield position, self.compile(code)
+
+    def assembly(self, code: Code) -> str:
+        """Translate LLVM IR to assembly text (DEBUG=4)."""
+        return self.machine.assembly(code)
+
+    def load(self, code: Code, binary: bytes) -> Executable:
+        """Load an object file; DeviceError if it is damaged."""
+        try:
+            library = self.machine.load(binary, (code.entry,))
+        except RuntimeError as error:
+            problem = f"the object of kernel {code.name} cannot be loaded: {error}"
+            raise DeviceError("load", problem, "empty the cache folder") from None
+        self.runner.reserve_scratch(code.scratch_bytes)
+        workspaces = self.workspaces.bind(code.workspaces)
+        return Executable(code, library[code.entry], library, workspaces)
+
+    def make_tape(
+        self,
+        launches: Sequence[TapeLaunch],
+        slot_count: int = 0,
+        scalar_dtypes: Sequence[DType] = (),
+    ) -> Tape:
+        """Build the native records of the launches."""
+        tape = empty_tape(launches, slot_count, scalar_dtypes)
+        tape.state = Records(tape, self.target.threads)
+        return tape
+
+    def run_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> None:
+        """Run a tape in one native call."""
+        self.enter(tape, addresses, scalars, False)
+
+    def time_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> list[float]:
+        """Run a tape; seconds each launch took."""
+        self.enter(tape, addresses, scalars, True)
+        words, size = tape.state.words, RECORD_WORDS
+        return [(words[i + 10] - words[i + 9]) / 1e9 for i in range(0, len(words) - size, size)]
+
+    def enter(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float], timed: bool
+    ) -> None:
+        """Fill the tables of a tape and run it."""
+        state, runner = tape.state, self.runner
+        if state.is_parallel and runner.state is runner.serial:
+            runner.start()
+        with runner.lock:
+            state.pack_addresses(state.addresses, 0, *addresses)
+            state.pack_scalars(state.scalars, 0, *scalars)
+            runner.enter(runner.state.address, *state.call, timed)
+
+    def synchronize(self) -> None:
+        """Return at once: launches are finished when they return."""
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes in use, reserved, at the peak; allocations so far."""
+        return self.pool.stats()
+
+    def empty_cache(self) -> None:
+        """Give memory nobody uses back to the system."""
+        self.pool.empty()
+
+
+def fill_zero(address: int, size: int) -> None:
+    """Zero host memory."""
+    ctypes.memset(address, 0, size)
+
+
+class Records:
+    """The native form of a tape: its records and tables, as described in native.py."""
+
+    def __init__(self, tape: Tape, threads: int) -> None:
+        count = len(tape.launches)
+        self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
+        self.keep: list[Any] = []
+        self.is_parallel = False
+        self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
+        self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
+        self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
+        self.pack_scalars = struct.Struct("=" + "".join(map(cell, tape.scalar_dtypes))).pack_into
+        for number, launch in enumerate(tape.launches):
+            fields = self.record(launch, threads)
+            start = number * RECORD_WORDS
+            for offset, value in enumerate(fields, start):
+                self.words[offset] = value
+        self.call = (
+            ctypes.addressof(self.words),
+            count,
+            ctypes.addressof(self.addresses),
+            ctypes.addressof(self.scalars),
+        )
+
+    def record(self, launch: TapeLaunch, threads: int) -> list[int]:
+        """List the words of one record."""
+        executable = launch.executable
+        code = executable.code
+        check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
+        self.is_parallel |= code.tasks > 1
+        blocks = [block.address for block in executable.workspaces]
+        pointers = self.array([0] * len(launch.slots) + blocks)
+        cells = self.array([0] * len(launch.scalars))
+        chunk = max(1, code.tasks // (threads * RANGES_A_THREAD))
+        slots = [self.array(launch.slots), len(launch.slots)]
+        numbers = [self.array(launch.scalars), len(launch.scalars)]
+        return [executable.function, pointers, cells, code.tasks, chunk, *slots, *numbers]
+
+    def array(self, values: Sequence[int]) -> int:
+        """Store values in memory that lives as long as the tape; its address."""
+        memory = (ctypes.c_int64 * max(len(values), 1))(*values)
+        self.keep.append(memory)
+        return ctypes.addressof(memory)
+
+
+def cell(dtype: DType) -> str:
+    """Find the struct format of a scalar's 8-byte cell: a double or an i64."""
+    if dtype.is_float:
+        return "d"
+    return "Q" if dtype.kind == "uint" else "q"

@@ -1,0 +1,292 @@
+"""NVIDIA GPUs: kernels in CUDA C, compiled by NVRTC, launched in order on one stream of our own.
+
+A tape's kernel parameters point straight into its address and scalar tables: to run it on other
+buffers only the tables change. The driver copies parameters at launch, so that is safe at any time.
+"""
+
+import ctypes
+import hashlib
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.code import Code
+from picograd.dtype import DType
+from picograd.errors import DeviceError, check
+from picograd.runtime.device import (
+    Bytes,
+    Device,
+    Executable,
+    Tape,
+    TapeLaunch,
+    check_size,
+    empty_tape,
+)
+from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
+from picograd.runtime.memory import Allocation, Pool, Workspaces
+from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
+from picograd.runtime.staging import Staging
+from picograd.target import Target, cuda_target
+
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
+# Values of CUdevice_attribute and CUfunction_attribute (cuda.h)
+CAPABILITY_MAJOR, CAPABILITY_MINOR, MULTIPROCESSORS, SHARED_OPTIN = 75, 76, 16, 97
+STATIC_SHARED, LOCAL_BYTES, REGISTERS, MAX_DYNAMIC_SHARED = 1, 3, 4, 8
+FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
+BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
+FORMATS = {
+    "bool": "?7x",
+    "uint8": "B7x",
+    "uint16": "H6x",
+    "uint32": "I4x",
+    "uint64": "Q",
+    "int8": "b7x",
+    "int16": "h6x",
+    "int32": "i4x",
+    "int64": "q",
+    "float16": "e6x",
+    "float32": "f4x",
+    "float64": "d",
+}
+
+
+class CudaDevice(Device):
+    """One GPU; see the module docstring."""
+
+    def __init__(self, driver: Driver, ordinal: int) -> None:
+        """Open GPU `ordinal` of an initialised driver."""
+        self.driver, self.name = driver, f"cuda:{ordinal}"
+        count = driver.call("cuDeviceGetCount")
+        if not 0 <= ordinal < count:
+            problem = f"there is no {self.name}: this machine has {count} GPU(s)"
+            known = ", ".join(f"cuda:{number}" for number in range(count))
+            raise DeviceError("cuda", problem, f"use {known or 'the CPU'}")
+        self.number = driver.call("cuDeviceGet", ordinal)
+        self.context = driver.call("cuDevicePrimaryCtxRetain", self.number)
+        self.activate()
+        self.target = self.describe()
+        self.compiler = nvrtc_version()
+        self.stream = driver.call("cuStreamCreate", NON_BLOCKING)
+        self.staging = Staging(driver, self.stream)
+        self.pool = Pool(self.name, self.reserve, self.give_back)
+        self.workspaces = Workspaces(self.pool, self.fill_zero)
+        self.modules: dict[bytes, Any] = {}  # loaded for good: unloading waits for the GPU
+        self.lock = threading.RLock()
+
+    def activate(self) -> None:
+        """Make this GPU's context current in the calling thread, whatever other libraries did."""
+        self.driver.call("cuCtxSetCurrent", self.context)
+
+    def describe(self) -> Target:
+        """Find what code generation wants to know."""
+        major = self.attribute(CAPABILITY_MAJOR)
+        suffix = "a" if major >= 9 else ""  # unlocks wgmma, TMA multicast and the like
+        arch = f"sm_{major}{self.attribute(CAPABILITY_MINOR)}{suffix}"
+        shared = self.attribute(SHARED_OPTIN)
+        return cuda_target(arch, self.attribute(MULTIPROCESSORS), shared)
+
+    def attribute(self, number: int) -> int:
+        """Read a device attribute."""
+        name = self.driver.module.CUdevice_attribute(number)
+        return int(self.driver.call("cuDeviceGetAttribute", name, self.number))
+
+    def reserve(self, size: int) -> int | None:
+        """Take device memory; None if there is not enough."""
+        status, address = self.driver.module.cuMemAlloc(size)
+        if int(status) == NO_MEMORY:
+            return None
+        if int(status):
+            raise self.driver.error("cuMemAlloc", status)
+        return int(address)
+
+    def give_back(self, address: int) -> None:
+        """Free device memory; waits for the GPU."""
+        self.driver.call("cuMemFree", address)
+
+    def fill_zero(self, address: int, size: int) -> None:
+        """Zero device memory, in stream order."""
+        self.driver.call("cuMemsetD8Async", address, 0, size, self.stream)
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Reserve device memory; blocks are reused in stream order."""
+        with self.lock:
+            self.activate()
+            return self.pool.allocate(nbytes)
+
+    def copy_in(self, buffer: Buffer, array: Bytes) -> None:
+        """Write the bytes of an array, after all work given before."""
+        check_size(buffer, array.nbytes)
+        packed = np.ascontiguousarray(array)
+        with self.lock:
+            self.activate()
+            self.staging.write(buffer.address, packed.ctypes.data, buffer.nbytes)
+
+    def copy_out(self, buffer: Buffer) -> Bytes:
+        """Read a buffer as a new uint8 array, after all work given before."""
+        result: Bytes = np.empty(buffer.nbytes, np.uint8)
+        with self.lock:
+            self.activate()
+            self.staging.read(result.ctypes.data, buffer.address, buffer.nbytes)
+        return result
+
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Copy between two buffers of this GPU, in stream order."""
+        check_size(destination, source.nbytes)
+        if source.nbytes:
+            pair = (destination.address, source.address)
+            with self.lock:
+                self.activate()
+                self.driver.call("cuMemcpyDtoDAsync", *pair, source.nbytes, self.stream)
+
+    def compile(self, code: Code) -> bytes:
+        """Translate CUDA C to a cubin for this GPU's architecture."""
+        return compile_cuda(code, self.target.arch)
+
+    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+        """Compile in batches; the kernels of a batch share one cubin."""
+        yield from compile_batches(codes, self.target.arch)
+
+    def load(self, code: Code, binary: bytes) -> Executable:
+        """Load a cubin, once however many kernels share it."""
+        key = hashlib.sha256(binary).digest()
+        with self.lock:
+            self.activate()
+            if key not in self.modules:
+                self.modules[key] = self.driver.call("cuModuleLoadData", binary)
+            entry = code.entry.encode()
+            function = self.driver.call("cuModuleGetFunction", self.modules[key], entry)
+            if code.shared_bytes > FREE_SHARED:
+                name = self.driver.module.CUfunction_attribute(MAX_DYNAMIC_SHARED)
+                self.driver.call("cuFuncSetAttribute", function, name, code.shared_bytes)
+            workspaces = self.workspaces.bind(code.workspaces)
+        return Executable(code, function, self.modules[key], workspaces)
+
+    def resources(self, executable: Executable) -> dict[str, int]:
+        """Count registers a thread, bytes of local memory (spills) and of static shared memory."""
+        wanted = {"registers": REGISTERS, "local": LOCAL_BYTES, "shared": STATIC_SHARED}
+        kind, function = self.driver.module.CUfunction_attribute, executable.function
+        return {
+            name: int(self.driver.call("cuFuncGetAttribute", kind(number), function))
+            for name, number in wanted.items()
+        }
+
+    def make_tape(
+        self,
+        launches: Sequence[TapeLaunch],
+        slot_count: int = 0,
+        scalar_dtypes: Sequence[DType] = (),
+    ) -> Tape:
+        """Build the parameter arrays of the launches."""
+        tape = empty_tape(launches, slot_count, scalar_dtypes)
+        tape.state = Parameters(tape)
+        return tape
+
+    def run_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> None:
+        """Launch everything; returns before it is done."""
+        with self.lock:
+            self.activate()
+            tape.state.fill(addresses, scalars)
+            launch, stream = self.driver.module.cuLaunchKernel, self.stream
+            for function, grid, block, shared, params in tape.state.calls:
+                (status,) = launch(function, grid, 1, 1, block, 1, 1, shared, stream, params, 0)
+                if status:
+                    raise self.driver.error("cuLaunchKernel", status)
+
+    def time_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> list[float]:
+        """Launch everything with an event after each launch; seconds between the events."""
+        state, call = tape.state, self.driver.call
+        with self.lock:
+            self.activate()
+            state.fill(addresses, scalars)
+            while len(state.events) <= len(state.calls):
+                state.events.append(call("cuEventCreate", 0))
+            call("cuEventRecord", state.events[0], self.stream)
+            pairs = zip(state.calls, state.events[1:], strict=True)
+            for (function, grid, block, shared, params), event in pairs:
+                shape = (grid, 1, 1, block, 1, 1)
+                call("cuLaunchKernel", function, *shape, shared, self.stream, params, 0)
+                call("cuEventRecord", event, self.stream)
+            call("cuStreamSynchronize", self.stream)
+            ends = zip(state.events, state.events[1:], strict=False)
+            return [call("cuEventElapsedTime", a, b) / 1e3 for a, b in ends]
+
+    def synchronize(self) -> None:
+        """Wait for the stream."""
+        self.activate()
+        self.driver.call("cuStreamSynchronize", self.stream)
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes in use, reserved, at the peak; allocations so far."""
+        return self.pool.stats()
+
+    def empty_cache(self) -> None:
+        """Give memory nobody uses back to the driver."""
+        with self.lock:
+            self.activate()
+            self.pool.empty()
+
+
+class Parameters:
+    """A tape as the driver takes it: one `void*` array a launch, pointing into two tables."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
+        self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
+        self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
+        formats = "".join(cell(dtype) for dtype in tape.scalar_dtypes)
+        self.pack_scalars = struct.Struct("=" + formats).pack_into
+        self.keep: list[Any] = []
+        self.events: list[Any] = []
+        # A launch of no blocks is an error to the driver.
+        self.calls = [self.call(step) for step in tape.launches if step.executable.code.tasks]
+
+    def fill(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
+        """Write the tables for one run."""
+        self.pack_addresses(self.addresses, 0, *addresses)
+        self.pack_scalars(self.scalars, 0, *scalars)
+
+    def call(self, launch: TapeLaunch) -> tuple[Any, int, int, int, int]:
+        """Prepare (function, blocks, threads, shared bytes, address of the parameter array)."""
+        executable = launch.executable
+        code = executable.code
+        check(code.tasks < 1 << 31, f"kernel {code.name} has {code.tasks} blocks")
+        blocks = [block.address for block in executable.workspaces]
+        own = (ctypes.c_uint64 * max(len(blocks), 1))(*blocks)
+        tables = (
+            (ctypes.addressof(self.addresses), launch.slots),
+            (ctypes.addressof(own), range(len(blocks))),
+            (ctypes.addressof(self.scalars), launch.scalars),
+        )
+        places = [table + 8 * number for table, numbers in tables for number in numbers]
+        array = (ctypes.c_uint64 * max(len(places), 1))(*places)
+        self.keep += [own, array]
+        params = ctypes.addressof(array)
+        return executable.function, code.tasks, code.threads, code.shared_bytes, params
+
+
+def cell(dtype: DType) -> str:
+    """Find the struct format of a scalar: its C type, padded to an 8-byte cell."""
+    check(dtype.name in FORMATS, f"a kernel cannot take a {dtype.name} scalar")
+    return FORMATS[dtype.name]
+
+
+def compile_batches(codes: Sequence[Code], arch: str) -> Iterator[tuple[int, bytes]]:
+    """Compile kernels in batches; where a batch fails, one by one to find the kernel at fault."""
+    for positions in batches(codes, BATCH):
+        members = [codes[position] for position in positions]
+        together = compile_together(members, arch) if len(members) > 1 else None
+        for position, code in zip(positions, members, strict=True):
+            yield position, together or compile_cuda(code, arch)
+
+
+def open_cuda(ordinal: int = 0) -> CudaDevice:
+    """Open a GPU; DeviceError naming what is missing: package, driver, compiler or device."""
+    return CudaDevice(open_driver(), ordinal)

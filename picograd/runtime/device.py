@@ -1,0 +1,189 @@
+"""Device: what the engine may ask of a machine that runs kernels.
+
+    memory   allocate, copy_in, copy_out, copy, memory_stats, empty_cache
+    kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
+    runs     launch (one kernel), make_tape + run_tape (a whole plan in one call)
+
+A device runs its work in the order it was given. `run_tape` may return before the work is done;
+`synchronize` and `copy_out` wait for it. Every method may be called from any thread.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.code import Code
+from picograd.dtype import DType
+from picograd.errors import CompileError, check
+from picograd.runtime.memory import Allocation
+
+Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
+
+
+@dataclass(slots=True)
+class Executable:
+    """A loaded kernel; `function` and `library` mean something to the device that made it."""
+
+    code: Code
+    function: Any
+    library: Any = None  # keeps the machine code loaded
+    workspaces: tuple[Allocation, ...] = ()
+    single: "Tape | None" = None  # the tape `launch` runs it through
+
+
+@dataclass(frozen=True, slots=True)
+class TapeLaunch:
+    """One step of a tape: which entries of the tape's address and scalar tables the kernel gets."""
+
+    executable: Executable
+    slots: tuple[int, ...]
+    scalars: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Tape:
+    """Launches in order, with everything prebuilt; `state` belongs to the device."""
+
+    launches: tuple[TapeLaunch, ...]
+    slot_count: int
+    scalar_dtypes: tuple[DType, ...]
+    state: Any = None
+    keep: list[Any] = field(default_factory=list)
+
+
+class Device(ABC):
+    """One machine that runs kernels; see the module docstring."""
+
+    name: str  # normalised: "cpu", "cuda:0", "null"
+    target: Any  # picograd.target.Target: what kernels are generated for
+    compiler: str  # compiler and options: part of the key of every cached binary
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Allocation:
+        """Reserve memory, content undefined; freed when the Allocation is dropped."""
+
+    @abstractmethod
+    def copy_in(self, buffer: Buffer, array: Bytes) -> None:
+        """Write the bytes of a C-contiguous NumPy array into a buffer of the same size."""
+
+    @abstractmethod
+    def copy_out(self, buffer: Buffer) -> Bytes:
+        """Read a buffer as a new uint8 array, after all work given before."""
+
+    @abstractmethod
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Copy between two buffers of this device and of equal size."""
+
+    @abstractmethod
+    def compile(self, code: Code) -> bytes:
+        """Translate source to machine code that `load` takes, in this process or another.
+
+        Raises CompileError, with the source lines around the first error.
+        """
+
+    @abstractmethod
+    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+        """Compile several kernels, together where that is faster; yields (position, binary)."""
+
+    @abstractmethod
+    def load(self, code: Code, binary: bytes) -> Executable:
+        """Make machine code runnable, and find memory for its workspaces."""
+
+    @abstractmethod
+    def make_tape(
+        self,
+        launches: Sequence[TapeLaunch],
+        slot_count: int = 0,
+        scalar_dtypes: Sequence[DType] = (),
+    ) -> Tape:
+        """Prepare launches that run in order, as often as wanted, on tables given at each run.
+
+        `slot_count` and `scalar_dtypes` describe tables that are longer than the launches need.
+        """
+
+    @abstractmethod
+    def run_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> None:
+        """Run a tape. The lengths of the tables are `slot_count` and those of `scalar_dtypes`."""
+
+    @abstractmethod
+    def time_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> list[float]:
+        """Run a tape and wait for it; seconds each launch took by the clock of the device."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work given so far is done."""
+
+    @abstractmethod
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes `in_use`, `reserved`, at the `peak`, and the number of `allocations`."""
+
+    @abstractmethod
+    def empty_cache(self) -> None:
+        """Give memory nobody uses back to the system."""
+
+    def new_buffer(self, dtype: DType, count: int, origin: str = "") -> Buffer:
+        """Allocate a buffer; `origin` is the user's line, for out-of-memory reports."""
+        block = self.allocate(count * dtype.itemsize)
+        buffer = Buffer(self.name, dtype, count, block.address, block)
+        buffer.origin = origin
+        return buffer
+
+    def launch(
+        self,
+        executable: Executable,
+        addresses: Sequence[int],
+        scalars: Sequence[int | float] = (),
+    ) -> None:
+        """Run one kernel on buffers given by address."""
+        tape = executable.single
+        if tape is None:
+            numbers = tuple(range(len(addresses)))
+            step = TapeLaunch(executable, numbers, tuple(range(len(scalars))))
+            tape = executable.single = self.make_tape((step,))
+        self.run_tape(tape, addresses, scalars)
+
+
+def empty_tape(
+    launches: Sequence[TapeLaunch], slot_count: int, scalar_dtypes: Sequence[DType]
+) -> Tape:
+    """Make a tape without state, with tables as large as its launches need, or larger."""
+    dtypes = dict(enumerate(scalar_dtypes))
+    for launch in launches:
+        name, wanted = launch.executable.code.name, launch.executable.code.scalars
+        check(len(wanted) == len(launch.scalars), f"{name} takes {len(wanted)} scalars")
+        slot_count = max([slot_count, *(slot + 1 for slot in launch.slots)])
+        for number, dtype in zip(launch.scalars, wanted, strict=True):
+            same = dtypes.setdefault(number, dtype)
+            check(same is dtype, f"scalar {number} is {same.name} here and {dtype.name} there")
+    check(max(dtypes, default=-1) + 1 == len(dtypes), f"scalars {sorted(dtypes)}: one is missing")
+    in_order = tuple(dtypes[number] for number in range(len(dtypes)))
+    return Tape(tuple(launches), slot_count, in_order)
+
+
+def check_size(buffer: Buffer, nbytes: int) -> None:
+    """Check that a copy fits its buffer exactly."""
+    check(buffer.nbytes == nbytes, f"copy of {nbytes} bytes to or from {buffer}")
+
+
+def compile_error(code: Code, log: str, line: int | None) -> CompileError:
+    """Make the error for a kernel that does not compile: the log, and the lines around the error.
+
+    `line` counts from 1; None when the compiler did not say.
+    """
+    lines = code.source.splitlines()
+    at = min(max(line or 1, 1), max(len(lines), 1))
+    first = max(at - 4, 0)
+    shown = [
+        f"{'>' if number == at and line else ' '}{number:5} {text}"
+        for number, text in enumerate(lines[first : at + 3], first + 1)
+    ]
+    problem = f"kernel {code.name} does not compile\n{log.strip()}\n" + "\n".join(shown) + "\n"
+    return CompileError("compile", problem, "report this kernel with DEBUG=3 output")

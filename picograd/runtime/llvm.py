@@ -1,0 +1,106 @@
+"""LLVM through llvmlite: IR text -> optimised object file -> loaded code.
+
+Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. They
+are loaded by ORC, where every object is a library of its own and symbol names need not differ.
+"""
+
+import re
+import threading
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from picograd.code import Code
+from picograd.runtime.device import compile_error
+
+LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
+LIBRARY_NUMBERS = count()
+LOCK = threading.Lock()
+ERROR_LINE = re.compile(r":(\d+):\d+: error")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The processor kernels are compiled for."""
+
+    cpu: str
+    features: str
+
+
+def host() -> Host:
+    """Describe this machine's processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return Host(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def compiler_version() -> str:
+    """Name the compiler and its options: part of the key of cached objects."""
+    return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} O{LEVEL}"
+
+
+def target_machine(machine: Host) -> Any:
+    """Make a new TargetMachine. The linker owns the one it gets: never share it."""
+    # The large code model ("jitdefault") lets generated code call libc from anywhere in memory;
+    # reloc="pic" has produced wrong code from the second module on.
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=machine.cpu,
+        features=machine.features,
+        opt=LEVEL,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+def optimize(source: str, machine: Any) -> Any:
+    """Parse, verify and optimise IR; RuntimeError if it is not valid."""
+    module = llvm.parse_assembly(source)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+class Compiler:
+    """Compiles for one processor and loads objects into this process."""
+
+    def __init__(self, machine: Host) -> None:
+        self.host = machine
+        self.machine = target_machine(machine)
+        self.linker = llvm.create_lljit_compiler(target_machine(machine))
+
+    def compile(self, code: Code) -> bytes:
+        """Translate IR to an object file; CompileError if it is not valid."""
+        with LOCK:
+            try:
+                module = optimize(code.source, self.machine)
+            except RuntimeError as error:
+                found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
+                line = int(found.group(1)) if found else None
+                raise compile_error(code, str(error), line) from None
+            return bytes(self.machine.emit_object(module))
+
+    def assembly(self, code: Code) -> str:
+        """Translate IR to assembly text of the host, for people."""
+        with LOCK:
+            return str(self.machine.emit_assembly(optimize(code.source, self.machine)))
+
+    def load(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
+        """Load an object; the result maps symbols to addresses and unloads it when dropped.
+
+        RuntimeError if the object is damaged or lacks a symbol.
+        """
+        with LOCK:
+            library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
+            for symbol in symbols:
+                library = library.export_symbol(symbol)
+            return library.link(self.linker, f"picograd{next(LIBRARY_NUMBERS)}")

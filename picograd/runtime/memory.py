@@ -1,0 +1,146 @@
+"""Caching memory pool: blocks by size class, freed in stream order, reported when memory runs out.
+
+Every device runs its work in one order, so a freed block may be handed out again at once: whoever
+writes it next does so after every launch that still reads it.
+"""
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable
+
+from picograd.buffer import Buffer
+from picograd.code import Workspace
+from picograd.errors import OutOfMemoryError
+from picograd.helpers import round_up
+
+SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
+STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
+
+
+def size_class(nbytes: int) -> int:
+    """Round a request up to the size of the blocks that serve it."""
+    if nbytes <= SMALLEST:
+        return SMALLEST
+    return round_up(nbytes, max((1 << (nbytes - 1).bit_length()) // 16, SMALLEST))
+
+
+class Allocation:
+    """One block of device memory; dropping the last reference gives it back to its pool."""
+
+    __slots__ = ("__weakref__", "address", "pool", "size")
+
+    def __init__(self, address: int, size: int, pool: "Pool") -> None:
+        self.address, self.size, self.pool = address, size, pool
+
+    def __del__(self) -> None:
+        self.pool.release(self.address, self.size)
+
+
+class Pool:
+    """Blocks of one device. `reserve(size)` returns an address, or None if there is no memory."""
+
+    def __init__(
+        self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]
+    ) -> None:
+        self.device, self.reserve, self.give_back = device, reserve, give_back
+        self.free: defaultdict[int, list[int]] = defaultdict(list)
+        self.in_use = self.reserved = self.peak = self.allocations = 0
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Hand out a block of at least `nbytes`; its content is undefined."""
+        size = size_class(nbytes)
+        blocks = self.free[size]
+        try:
+            address = blocks.pop()
+        except IndexError:
+            address = self.grow(nbytes, size)
+        self.allocations += 1
+        self.in_use += size
+        if self.in_use > self.peak:
+            self.peak = self.in_use
+        return Allocation(address, size, self)
+
+    def grow(self, nbytes: int, size: int) -> int:
+        """Reserve a new block; when that fails, once more after giving free blocks back."""
+        address = self.reserve(size)
+        if address is None:
+            gc.collect()  # buffers may be waiting in reference cycles
+            self.empty()
+            address = self.reserve(size)
+        if address is None:
+            raise out_of_memory(self, nbytes)
+        self.reserved += size
+        return address
+
+    def release(self, address: int, size: int) -> None:
+        """Take a block back; called by the finalizer of its Allocation."""
+        self.in_use -= size
+        self.free[size].append(address)
+
+    def empty(self) -> None:
+        """Give every free block back to the system."""
+        for size, blocks in list(self.free.items()):
+            while blocks:
+                self.give_back(blocks.pop())
+                self.reserved -= size
+
+    def stats(self) -> dict[str, int]:
+        """Bytes in use, reserved and at the peak of use, and the number of allocations so far."""
+        return {
+            "in_use": self.in_use,
+            "reserved": self.reserved,
+            "peak": self.peak,
+            "allocations": self.allocations,
+        }
+
+
+def format_bytes(count: int) -> str:
+    """Print a number of bytes for people."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def out_of_memory(pool: Pool, nbytes: int) -> OutOfMemoryError:
+    """Make the error that names the largest live buffers and the lines that made them."""
+    # Walking all objects is slow, but happens only here: the usual path pays nothing for it.
+    found = [item for item in gc.get_objects() if isinstance(item, Buffer)]
+    live = [buffer for buffer in found if buffer.device == pool.device]
+    live.sort(key=lambda buffer: -buffer.nbytes)
+    lines = [
+        f"\n  {format_bytes(b.nbytes)} {b.dtype.name}[{b.count}] {b.origin or 'unknown line'}"
+        for b in live[:5]
+    ]
+    problem = (
+        f"no memory for {format_bytes(nbytes)} on {pool.device}: {format_bytes(pool.in_use)} in "
+        f"use, {format_bytes(pool.reserved)} reserved; largest buffers:{''.join(lines) or ' none'}"
+    )
+    return OutOfMemoryError("allocate", problem, "use smaller tensors or drop references to them")
+
+
+class Workspaces:
+    """Scratch memory that kernels of one device use between launches or share.
+
+    Work runs in one order, so all kernels share the memory of a workspace that need not be zero.
+    A zeroed one belongs to its kernel: each launch leaves it zero for the next.
+    """
+
+    def __init__(self, pool: Pool, fill_zero: Callable[[int, int], None]) -> None:
+        self.pool, self.fill_zero = pool, fill_zero
+        self.shared: dict[int, Allocation] = {}
+
+    def bind(self, wanted: tuple[Workspace, ...]) -> tuple[Allocation, ...]:
+        """Find memory for the workspaces of one kernel."""
+        return tuple(self.find(number, workspace) for number, workspace in enumerate(wanted))
+
+    def find(self, number: int, workspace: Workspace) -> Allocation:
+        """Find memory for workspace `number` of a kernel."""
+        if workspace.is_zeroed:
+            block = self.pool.allocate(workspace.bytes)
+            self.fill_zero(block.address, block.size)
+            return block
+        shared = self.shared.get(number)
+        if shared is None or shared.size < workspace.bytes:
+            shared = self.shared[number] = self.pool.allocate(workspace.bytes)
+        return shared

@@ -1,0 +1,115 @@
+"""The null device: everything but the running. It plans, compiles on request and counts.
+
+For tests of what would run on a machine that is not there, and for measuring host time alone.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.code import Code
+from picograd.dtype import DType
+from picograd.runtime.cuda import compile_batches
+from picograd.runtime.device import (
+    Bytes,
+    Device,
+    Executable,
+    Tape,
+    TapeLaunch,
+    check_size,
+    empty_tape,
+)
+from picograd.runtime.memory import Allocation, Pool
+from picograd.runtime.nvrtc import nvrtc_version
+from picograd.target import Target, cuda_target
+
+FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory
+
+
+class NullDevice(Device):
+    """Stands for a machine with `target`; `copy_out` gives zeros."""
+
+    def __init__(self, target: Target | None = None, is_compiling: bool = False) -> None:
+        """Open; with `is_compiling`, CUDA kernels really go through NVRTC."""
+        self.name = "null"
+        self.target = target or cuda_target("sm_90a")
+        self.is_compiling = is_compiling and self.target.language == "cuda"
+        self.compiler = nvrtc_version() if self.is_compiling else "none"
+        self.next_address = FIRST_ADDRESS
+        self.pool = Pool(self.name, self.reserve, lambda address: None)
+        self.launches = self.copied_bytes = self.compiled = 0
+
+    def reserve(self, size: int) -> int:
+        """Hand out addresses nobody may touch."""
+        address, self.next_address = self.next_address, self.next_address + size
+        return address
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Count an allocation."""
+        return self.pool.allocate(nbytes)
+
+    def copy_in(self, buffer: Buffer, array: Bytes) -> None:
+        """Count a copy."""
+        check_size(buffer, array.nbytes)
+        self.copied_bytes += buffer.nbytes
+
+    def copy_out(self, buffer: Buffer) -> Bytes:
+        """Count a copy; zeros."""
+        self.copied_bytes += buffer.nbytes
+        return np.zeros(buffer.nbytes, np.uint8)
+
+    def copy(self, destination: Buffer, source: Buffer) -> None:
+        """Count a copy."""
+        check_size(destination, source.nbytes)
+        self.copied_bytes += source.nbytes
+
+    def compile(self, code: Code) -> bytes:
+        """Count a compilation, and do it if asked to at opening."""
+        return next(binary for _, binary in self.compile_many([code]))
+
+    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+        """Count compilations, and do them if asked to at opening."""
+        self.compiled += len(codes)
+        if self.is_compiling:
+            yield from compile_batches(codes, self.target.arch)
+        else:
+            yield from ((position, b"null") for position in range(len(codes)))
+
+    def load(self, code: Code, binary: bytes) -> Executable:
+        """Make an executable that does nothing."""
+        blocks = tuple(self.allocate(workspace.bytes) for workspace in code.workspaces)
+        return Executable(code, None, None, blocks)
+
+    def make_tape(
+        self,
+        launches: Sequence[TapeLaunch],
+        slot_count: int = 0,
+        scalar_dtypes: Sequence[DType] = (),
+    ) -> Tape:
+        """Check the launches."""
+        return empty_tape(launches, slot_count, scalar_dtypes)
+
+    def run_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> None:
+        """Count the launches."""
+        self.launches += len(tape.launches)
+
+    def time_tape(
+        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+    ) -> list[float]:
+        """Count the launches; each took no time."""
+        self.run_tape(tape, addresses, scalars)
+        return [0.0] * len(tape.launches)
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes in use, reserved, at the peak; allocations so far."""
+        return self.pool.stats()
+
+    def empty_cache(self) -> None:
+        """Forget free blocks."""
+        self.pool.empty()

@@ -1,0 +1,141 @@
+"""Workers: the native launch runner of `native.py` with the threads that serve it.
+
+A worker is a Python thread that spends its life inside one native call, without the GIL. Threads
+start with the first launch that can use them, and again in a child process after a fork.
+"""
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from picograd.code import Code
+from picograd.runtime.llvm import Compiler
+from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
+
+# An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
+SPINS = 2000
+SYMBOLS = ("picograd_run", "picograd_worker", "picograd_stop")
+RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
+Remember = Callable[[Code, Callable[[], bytes]], bytes]
+RUN_TYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2,
+                            ctypes.c_int64)  # fmt: skip
+WORKER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+STOP_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def aligned(nbytes: int) -> tuple[Any, int]:
+    """Allocate zeroed host memory aligned to a cache line: its owner and its address."""
+    memory = (ctypes.c_char * (nbytes + 64))()
+    return memory, -(-ctypes.addressof(memory) // 64) * 64
+
+
+class Threads:
+    """The running threads of one context; stopped when dropped and at interpreter exit."""
+
+    def __init__(self, library: Any, count: int) -> None:
+        self.memory, self.address = aligned(CONTEXT_BYTES)
+        self.write("spins", SPINS)
+        self.write("workers", count)
+        enter = WORKER_TYPE(library["picograd_worker"])
+        keep = (self.memory, library)
+        self.threads = [
+            threading.Thread(target=serve, args=(enter, self.address, number, keep), daemon=True)
+            for number in range(1, count + 1)
+        ]
+        for thread in self.threads:
+            thread.start()
+        stop = STOP_TYPE(library["picograd_stop"])
+        self.finalizer = weakref.finalize(
+            self, stop_threads, stop, self.address, self.threads, keep
+        )
+
+    def write(self, field: str, value: int) -> None:
+        """Set one 8-byte field of the context; only while no launch is running."""
+        ctypes.c_int64.from_address(self.address + CONTEXT[field]).value = value
+
+
+def serve(enter: Callable[[int, int], None], context: int, number: int, keep: object) -> None:
+    """Work until stopped; `keep` holds the memory and the code this runs on."""
+    enter(context, number)
+    del keep
+
+
+def stop_threads(
+    stop: Callable[[int], None], context: int, threads: list[threading.Thread], keep: object
+) -> None:
+    """Stop the workers of a context and wait for them; `keep` as in `serve`."""
+    if threads:
+        stop(context)
+    for thread in threads:
+        thread.join(timeout=1.0)
+    del keep
+
+
+class Runner:
+    """Runs records on `threads` threads, the caller's included.
+
+    `enter(state.address, records, count, address table, scalar table, is timed)` runs records in
+    order and returns when all are done; call it with `lock` held.
+    """
+
+    def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
+        self.count = threads
+        binary = remember(RUNNER, lambda: compiler.compile(RUNNER))
+        try:
+            self.library = compiler.load(binary, SYMBOLS)
+        except RuntimeError:  # a damaged object from a cache
+            self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
+        self.enter = RUN_TYPE(self.library["picograd_run"])
+        self.scratch: Any = None
+        self.scratch_address = self.stride = 0
+        self.lock = threading.Lock()
+        self.serial = self.state = Threads(self.library, 0)
+        RUNNERS.add(self)
+
+    def reserve_scratch(self, nbytes: int) -> None:
+        """Make sure that every thread has `nbytes` of scratch memory of its own."""
+        with self.lock:
+            if nbytes > self.stride:
+                self.stride = -(-nbytes // 4096) * 4096
+                self.scratch, self.scratch_address = aligned(self.stride * self.count)
+                self.publish_scratch()
+
+    def publish_scratch(self) -> None:
+        """Tell both contexts where the scratch memory is."""
+        for state in {self.serial, self.state}:
+            state.write("scratch", self.scratch_address)
+            state.write("stride", self.stride)
+
+    def start(self) -> None:
+        """Start the threads, if more than one is wanted and they do not run yet."""
+        with self.lock:
+            if self.count > 1 and self.state is self.serial:
+                self.state = Threads(self.library, self.count - 1)
+                self.publish_scratch()
+
+    def restart(self) -> None:
+        """Forget threads that a fork left behind; the next parallel tape starts new ones."""
+        for state in {self.serial, self.state}:
+            state.finalizer.detach()
+        had_threads = self.state is not self.serial
+        self.lock = threading.Lock()
+        self.serial = self.state = Threads(self.library, 0)
+        self.publish_scratch()
+        if had_threads:
+            self.start()
+
+
+RUNNERS: "weakref.WeakSet[Runner]" = weakref.WeakSet()
+
+
+def restart_all() -> None:
+    """Mend every runner in the child process after a fork."""
+    for runner in list(RUNNERS):
+        runner.restart()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=restart_all)

@@ -1,0 +1,150 @@
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from picograd.dtype import float32, int64
+from picograd.errors import DeviceError, OutOfMemoryError
+from picograd.runtime.cpu import CpuDevice
+from picograd.runtime.device import TapeLaunch
+
+
+@pytest.fixture(scope="module", params=[1, 2, 5])
+def device(request):
+    return CpuDevice(request.param)
+
+
+def run_scale(device, code, count, factor):
+    x = np.arange(count, dtype=np.float32)
+    source, target = device.new_buffer(float32, count), device.new_buffer(float32, count)
+    device.copy_in(source, x)
+    executable = device.load(code, device.compile(code))
+    device.launch(executable, (source.address, target.address), (factor,))
+    result = device.copy_out(target).view(np.float32)
+    np.testing.assert_array_equal(result, x * np.float32(factor) + 1)
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 2, 3, 64, 10_007])
+def test_launch_runs_every_task_once(device, scale, tasks):
+    run_scale(device, scale(tasks), tasks, 2.5)
+
+
+def test_zeroed_workspace_and_scratch(device, count):
+    code = count(100)
+    executable = device.load(code, device.compile(code))
+    total = device.new_buffer(int64, 1)
+    device.copy_in(total, np.zeros(1, np.int64))
+    for _ in range(500):
+        device.launch(executable, (total.address,))
+    assert device.copy_out(total).view(np.int64)[0] == 500 * 100
+
+
+def test_tape_gathers_slots_and_scalars(device, scale):
+    code = scale(1000)
+    executable = device.load(code, device.compile(code))
+    buffers = [device.new_buffer(float32, 1000) for _ in range(3)]
+    launches = (TapeLaunch(executable, (0, 1), (1,)), TapeLaunch(executable, (1, 2), (0,)))
+    tape = device.make_tape(launches, 4, (float32, float32))
+    x = np.random.default_rng(0).standard_normal(1000, np.float32)
+    device.copy_in(buffers[0], x)
+    addresses = [buffer.address for buffer in buffers]
+    for first, second in ((2.0, 3.0), (0.5, 4.0)):
+        device.run_tape(tape, [*addresses, 0], (first, second))
+        want = (x * np.float32(second) + 1) * np.float32(first) + 1
+        got = device.copy_out(buffers[2]).view(np.float32)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    seconds = device.time_tape(tape, [*addresses, 0], (2.0, 3.0))
+    assert len(seconds) == 2 and all(0 < s < 1 for s in seconds)
+
+
+def test_empty_tape(device):
+    tape = device.make_tape(())
+    device.run_tape(tape, ())
+    assert device.time_tape(tape, ()) == []
+
+
+def test_many_tiny_launches_from_several_python_threads(device, count):
+    code = count(7, scratch=64)
+    executable = device.load(code, device.compile(code))
+    totals = [device.new_buffer(int64, 1) for _ in range(3)]
+
+    def work(total):
+        device.copy_in(total, np.zeros(1, np.int64))
+        tape = device.make_tape([TapeLaunch(executable, (0,))] * 100)
+        for _ in range(30):
+            device.run_tape(tape, (total.address,))
+
+    threads = [threading.Thread(target=work, args=(total,)) for total in totals]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "deadlock"
+    assert [int(device.copy_out(t).view(np.int64)[0]) for t in totals] == [21_000] * 3
+
+
+def test_memory_is_aligned_and_reused(device):
+    before = device.memory_stats()["in_use"]
+    first = device.new_buffer(float32, 1_000_000)
+    address = first.address
+    assert address % 64 == 0
+    del first
+    second = device.new_buffer(float32, 1_000_000)
+    assert second.address == address
+    del second
+    assert device.memory_stats()["in_use"] == before
+    device.empty_cache()
+    assert device.memory_stats()["reserved"] == before
+
+
+def test_adopt_shares_memory_and_keeps_it_alive(device):
+    x = np.arange(10, dtype=np.float32)
+    buffer = device.adopt(x)
+    assert buffer.address == x.ctypes.data and (buffer.dtype, buffer.count) == (float32, 10)
+    x[3] = 33
+    del x
+    gc.collect()
+    assert device.view(buffer).view(np.float32)[3] == 33
+    strided = np.arange(10, dtype=np.float32)[::2]
+    np.testing.assert_array_equal(device.copy_out(device.adopt(strided)).view(np.float32), strided)
+
+
+def test_view_keeps_the_buffer_alive(device):
+    buffer = device.new_buffer(float32, 1000)
+    device.copy_in(buffer, np.full(1000, 7, np.float32))
+    array = device.view(buffer).view(np.float32)
+    address = buffer.address
+    del buffer
+    assert device.new_buffer(float32, 1000).address != address
+    assert (array == 7).all()
+
+
+def test_copy_and_empty_buffers(device):
+    a, b = device.new_buffer(float32, 5), device.new_buffer(float32, 5)
+    device.copy_in(a, np.arange(5, dtype=np.float32))
+    device.copy(b, a)
+    np.testing.assert_array_equal(device.copy_out(b).view(np.float32), np.arange(5))
+    empty = device.new_buffer(float32, 0)
+    device.copy_in(empty, np.empty(0, np.float32))
+    assert device.copy_out(empty).size == 0
+
+
+def test_damaged_object_is_refused(device, scale):
+    with pytest.raises(DeviceError, match="object of kernel scale cannot be loaded"):
+        device.load(scale(1), b"not an object file")
+    run_scale(device, scale(3), 3, 2.0)
+
+
+def test_out_of_memory():
+    device = CpuDevice(1, capacity=1 << 20)
+    kept = device.new_buffer(float32, 1000, "user.py:7")
+    with pytest.raises(OutOfMemoryError, match=r"3.9 KiB float32\[1000\] user.py:7"):
+        device.allocate(1 << 30)
+    assert kept.nbytes == 4000
+
+
+def test_target_describes_the_host(device):
+    target = device.target
+    assert target.language == "llvm" and target.vector_bytes in (16, 32, 64)
+    assert target.arch and "-" not in target.features

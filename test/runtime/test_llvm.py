@@ -1,0 +1,49 @@
+import pytest
+
+from picograd.code import Code
+from picograd.errors import CompileError
+from picograd.runtime.llvm import Compiler, compiler_version, host
+from picograd.runtime.native import runner_source
+from picograd.runtime.workers import RUNNER, SYMBOLS
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    return Compiler(host())
+
+
+def test_syntax_error_shows_numbered_lines(compiler):
+    source = "define void @f() {\n  %x = ad i32 1, 2\n  ret void\n}\n"
+    with pytest.raises(CompileError) as caught:
+        compiler.compile(Code("bad", "llvm", "f", source, 1))
+    text = str(caught.value)
+    assert "kernel bad does not compile" in text and "expected instruction opcode" in text
+    assert ">    2   %x = ad i32 1, 2" in text and "     3   ret void" in text
+    assert compiler.compile(Code("good", "llvm", "f", "define void @f() {\n  ret void\n}\n", 1))
+
+
+def test_invalid_ir_is_refused(compiler):
+    source = "define void @f(ptr %p) {\n  store atomic i32 0, ptr %p acquire, align 4\n  ret void\n}"
+    with pytest.raises(CompileError, match="kernel bad does not compile"):
+        compiler.compile(Code("bad", "llvm", "f", source, 1))
+
+
+def test_kernels_with_one_name_do_not_mix(compiler):
+    addresses = set()
+    for value in (1, 2):
+        source = f"define i32 @f() {{\n  ret i32 {value}\n}}\n"
+        library = compiler.load(compiler.compile(Code("f", "llvm", "f", source, 1)), ("f",))
+        addresses.add(library["f"])
+    assert len(addresses) == 2
+
+
+def test_assembly_is_text(compiler):
+    assert "f:" in compiler.assembly(Code("f", "llvm", "f", "define void @f() {\n  ret void\n}", 1))
+
+
+def test_objects_are_reproducible(compiler):
+    assert compiler.compile(RUNNER) == compiler.compile(RUNNER)
+    assert set(compiler.load(compiler.compile(RUNNER), SYMBOLS)._ResourceTracker__addresses) == set(
+        SYMBOLS
+    )
+    assert "LLVM" in compiler_version() and "@picograd_run" in runner_source()

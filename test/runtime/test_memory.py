@@ -1,0 +1,98 @@
+import gc
+
+import pytest
+
+from picograd.buffer import Buffer
+from picograd.code import Workspace
+from picograd.dtype import float32
+from picograd.errors import OutOfMemoryError
+from picograd.runtime.memory import Pool, Workspaces, format_bytes, size_class
+
+
+class Source:
+    """Addresses without memory, up to a capacity."""
+
+    def __init__(self, capacity=1 << 40):
+        self.left, self.next, self.sizes = capacity, 4096, {}
+
+    def reserve(self, size):
+        if size > self.left:
+            return None
+        self.left -= size
+        address, self.next = self.next, self.next + size
+        self.sizes[address] = size
+        return address
+
+    def give_back(self, address):
+        self.left += self.sizes.pop(address)
+
+
+def make_pool(capacity=1 << 40):
+    source = Source(capacity)
+    return Pool("test", source.reserve, source.give_back), source
+
+
+def test_size_classes_waste_little():
+    previous = 0
+    for nbytes in [0, 1, 511, 512, 513, 5000, 65536, 65537, 1 << 20, (1 << 20) + 1, 10**9]:
+        size = size_class(nbytes)
+        assert size >= max(nbytes, previous) and size % 512 == 0
+        assert size <= max(nbytes * 1.126, nbytes + 512)
+        previous = size
+    assert size_class(size_class(10**7)) == size_class(10**7)
+
+
+def test_dropped_blocks_are_reused():
+    pool, source = make_pool()
+    first = pool.allocate(1000)
+    address = first.address
+    assert pool.stats() == {"in_use": 1024, "reserved": 1024, "peak": 1024, "allocations": 1}
+    del first
+    second = pool.allocate(900)
+    assert second.address == address and pool.reserved == 1024
+    third = pool.allocate(1000)
+    assert third.address != address and pool.peak == 2048
+    del second, third
+    assert pool.in_use == 0 and pool.reserved == 2048
+    pool.empty()
+    assert pool.reserved == 0 and not source.sizes
+
+
+def test_free_blocks_of_other_sizes_are_given_back_when_memory_is_short():
+    pool, _ = make_pool(capacity=10_240)
+    del_me = pool.allocate(8192)
+    del del_me
+    assert pool.allocate(9000).size >= 9000
+
+
+def test_out_of_memory_names_buffers_and_lines():
+    pool, _ = make_pool(capacity=1 << 20)
+    kept = []
+    for count, line in ((1000, "train.py:1"), (100_000, "train.py:2")):
+        block = pool.allocate(count * 4)
+        buffer = Buffer("test", float32, count, block.address, block)
+        buffer.origin = line
+        kept.append(buffer)
+    gc.collect()
+    with pytest.raises(OutOfMemoryError) as caught:
+        pool.allocate(2 << 20)
+    text = str(caught.value)
+    assert "no memory for 2.0 MiB on test" in text and "Fix: use smaller tensors" in text
+    assert text.index("390.6 KiB float32[100000] train.py:2") < text.index("train.py:1")
+
+
+def test_workspaces():
+    pool, _ = make_pool()
+    zeroed = []
+    workspaces = Workspaces(pool, lambda address, size: zeroed.append(address))
+    (small,) = workspaces.bind((Workspace(1000),))
+    (same,) = workspaces.bind((Workspace(500),))
+    (large,) = workspaces.bind((Workspace(5000),))
+    assert small is same and large is not small and not zeroed
+    (own,), (other,) = (workspaces.bind((Workspace(8, is_zeroed=True),)) for _ in range(2))
+    assert own is not other and zeroed == [own.address, other.address]
+
+
+def test_format_bytes():
+    assert [format_bytes(n) for n in (5, 2048, 3 << 20, 5 << 29)] == [
+        "5 B", "2.0 KiB", "3.0 MiB", "2.5 GiB"]  # fmt: skip

@@ -1,0 +1,71 @@
+import pytest
+
+from picograd.code import Code
+from picograd.errors import CompileError, DeviceError
+from picograd.runtime import nvrtc
+
+pytest.importorskip("cuda.bindings.nvrtc")
+SOURCE = """#ifndef SHARED_HELPER
+#define SHARED_HELPER
+struct half { unsigned short bits; };
+#endif
+extern "C" __global__ void NAME(float* y, const float* x, float a) {
+  y[blockIdx.x] = a * x[blockIdx.x];
+}
+"""
+
+
+def cuda_code(name, source=SOURCE):
+    return Code(name, "cuda", name, source.replace("NAME", name), 1)
+
+
+def test_cubin_without_a_gpu():
+    cubin = nvrtc.compile_cuda(cuda_code("one"), "sm_90a")
+    assert cubin[:4] == b"\x7fELF" and b"one" in cubin
+    assert cubin == nvrtc.compile_cuda(cuda_code("one"), "sm_90a")
+    assert nvrtc.nvrtc_version().startswith("nvrtc 1")
+
+
+def test_one_byte_objects_of_python_stay_whole():
+    nvrtc.compile_cuda(cuda_code("one"), "sm_80")  # an empty log: one byte
+    assert b" "[0] == 32 and bytes(1)[0] == 0
+
+
+def test_error_shows_numbered_lines():
+    source = "int x;\n__global__ void f() {\n  y = 3;\n}\n"
+    with pytest.raises(CompileError) as caught:
+        nvrtc.compile_cuda(cuda_code("bad", source), "sm_90a")
+    text = str(caught.value)
+    assert 'identifier "y" is undefined' in text and ">    3   y = 3;" in text
+
+
+def test_kernels_share_a_program():
+    codes = [cuda_code(f"kernel{n}") for n in range(3)]
+    cubin = nvrtc.compile_together(codes, "sm_90a")
+    assert cubin is not None and all(code.entry.encode() in cubin for code in codes)
+    assert nvrtc.compile_together([*codes, cuda_code("bad", "nonsense")], "sm_90a") is None
+
+
+def test_batches_hold_different_entries():
+    codes = [cuda_code(name) for name in "abcab"]
+    assert nvrtc.batches(codes, 2) == [[0, 1], [2, 3], [4]]
+    assert nvrtc.batches(codes, 9) == [[0, 1, 2], [3, 4]]
+    assert nvrtc.batches([], 4) == []
+
+
+def test_missing_packages_are_named(monkeypatch):
+    nvrtc.load_nvrtc.cache_clear()
+
+    def missing(name):
+        raise ImportError(name)
+
+    def no_library(name):
+        raise RuntimeError("DynamicLibNotFoundError")
+
+    monkeypatch.setattr(nvrtc.importlib, "import_module", missing)
+    with pytest.raises(DeviceError, match="package cuda-bindings is missing.*pip install"):
+        nvrtc.load_nvrtc()
+    monkeypatch.setattr(nvrtc.importlib, "import_module", no_library)
+    with pytest.raises(DeviceError, match="nvidia-cuda-nvrtc.*is missing.*pip install"):
+        nvrtc.load_nvrtc()
+    nvrtc.load_nvrtc.cache_clear()
