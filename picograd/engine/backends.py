@@ -1,0 +1,92 @@
+"""Device names -> devices: the one place that knows every backend. Devices open at first use.
+
+    cpu                       the host's processor, on `config.threads` threads
+    cuda, cuda:0, cuda:1 ...  NVIDIA GPUs; "cuda" is "cuda:0"
+    null                      a GPU that is not there: plans and compiles, runs nothing
+
+Changing `config.threads` opens another "cpu"; buffers of the one before remain valid.
+"""
+
+import threading
+from collections.abc import Callable
+from functools import cache
+
+from picograd.config import config
+from picograd.engine.cache import remember
+from picograd.errors import DeviceError
+from picograd.runtime.cpu import CpuDevice
+from picograd.runtime.cuda import open_cuda
+from picograd.runtime.device import Device
+from picograd.runtime.driver import has_driver
+from picograd.runtime.llvm import compiler_version, host
+from picograd.runtime.null import NullDevice
+
+
+def open_cpu(ordinal: int) -> Device:
+    """Open the host's processor."""
+    return CpuDevice(config.threads, remember((host(), compiler_version())))
+
+
+def open_null(ordinal: int) -> Device:
+    """Open the machine that is not there."""
+    return NullDevice()
+
+
+OPENERS: dict[str, Callable[[int], Device]] = {
+    "cpu": open_cpu,
+    "cuda": open_cuda,
+    "null": open_null,
+}
+OPEN: dict[str, Device] = {}
+LOCK = threading.RLock()
+
+
+def normalize_device(name: str) -> str:
+    """Write a device name in its one form ("cuda" -> "cuda:0"); DeviceError if unknown."""
+    kind, colon, number = str(name).strip().lower().partition(":")
+    is_known = kind in OPENERS and (number.isdecimal() if colon else True)
+    if not is_known or (kind != "cuda" and int(number or 0) != 0):
+        problem = f"there is no device {name!r}"
+        raise DeviceError("device", problem, f"use {', '.join(OPENERS)} or cuda:1, cuda:2, ...")
+    return f"cuda:{int(number or 0)}" if kind == "cuda" else kind
+
+
+def get_device(name: str = "") -> Device:
+    """Find a device by name, opening it at first use; without a name, the default device."""
+    device = OPEN.get(name)
+    if device is not None:
+        if name != "cpu" or device.target.threads == config.threads:
+            return device
+    with LOCK:
+        known = normalize_device(name) if name else default_device()
+        device = OPEN.get(known)
+        is_stale = known == "cpu" and device and device.target.threads != config.threads
+        if device is None or is_stale:
+            kind, _, number = known.partition(":")
+            device = OPEN[known] = OPENERS[kind](int(number or 0))
+        return device
+
+
+def default_device() -> str:
+    """Name the default device: PICOGRAD_DEVICE, else CUDA if usable, else the CPU."""
+    wanted = config.device
+    if wanted:
+        return normalize_device(wanted)
+    return best_device()
+
+
+@cache
+def best_device() -> str:
+    """Name the fastest device that works here."""
+    return "cuda:0" if is_usable("cuda:0") else "cpu"
+
+
+def is_usable(name: str) -> bool:
+    """Tell whether a device can be opened; remembers it open if so."""
+    if name.startswith("cuda") and not has_driver():
+        return False  # without importing the bindings, which takes longer than all the rest
+    try:
+        get_device(name)
+    except DeviceError:
+        return False
+    return True

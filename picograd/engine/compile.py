@@ -1,0 +1,71 @@
+"""From kernels to loaded executables: generate, look up on disk, compile, load. Each kernel once.
+
+Kernels are told apart by `canonical_key` before any code is generated, so that a network of a
+hundred equal layers pays for one.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tqdm import tqdm
+
+from picograd.code import Code
+from picograd.codegen.pipeline import generate
+from picograd.config import config
+from picograd.engine import cache
+from picograd.engine.debug import log, print_kernel
+from picograd.runtime.device import Device, Executable
+from picograd.schedule.canonical import canonical_key
+from picograd.schedule.loop import Kernel
+
+LOADED: dict[tuple[Any, ...], Executable] = {}
+PROGRESS_AFTER = 1.0  # seconds of compiling before a progress bar appears
+
+
+def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
+    """Find or make the executable of every kernel, compiling what is new in one batch."""
+    settings = (device.name, config.key())
+    keys = [(settings, canonical_key(kernel)) for kernel in kernels]
+    new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in LOADED}
+    if new:
+        codes = {key: generate_code(kernel, device) for key, kernel in new.items()}
+        for key, executable in zip(codes, build(list(codes.values()), device), strict=True):
+            LOADED[key] = executable
+    return [LOADED[key] for key in keys]
+
+
+def generate_code(kernel: Kernel, device: Device) -> Code:
+    """Run code generation for one kernel; DEBUG=3 prints every stage."""
+    start = time.perf_counter()
+    trace = print_kernel if config.debug >= 3 else None
+    code = generate(kernel, device.target, trace)
+    log(2, f"generate {code.name}: {(time.perf_counter() - start) * 1e3:.1f} ms")
+    return code
+
+
+def build(codes: Sequence[Code], device: Device) -> list[Executable]:
+    """Compile what the disk cache lacks, and load everything."""
+    binaries = {number: cache.lookup(code, device) for number, code in enumerate(codes)}
+    missing = [number for number, binary in binaries.items() if binary is None]
+    start = time.perf_counter()
+    with tqdm(
+        total=len(missing),
+        desc="compiling kernels",
+        delay=PROGRESS_AFTER,
+        disable=None,  # no bar where the error stream is not a terminal
+        leave=False,
+        file=sys.stderr,
+    ) as bar:
+        for position in missing:
+            binary = device.compile(codes[position])
+            binaries[position] = binary
+            cache.store(codes[position], device, binary)
+            bar.update()
+    if missing:
+        seconds = time.perf_counter() - start
+        log(2, f"compile {len(missing)} kernels for {device.target.arch}: {seconds * 1e3:.1f} ms")
+    if len(missing) < len(codes):
+        log(2, f"cache hit: {len(codes) - len(missing)} kernels")
+    return [device.load(code, binaries[number]) for number, code in enumerate(codes)]

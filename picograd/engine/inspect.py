@@ -1,0 +1,86 @@
+"""Looking at a plan without running it: kernels, what they read and write, their source.
+
+Works for any target on any machine: the CUDA source of a kernel needs no GPU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from picograd.codegen.pipeline import generate
+from picograd.engine.backends import get_device
+from picograd.errors import ValueRangeError
+from picograd.graph.node import Node
+from picograd.runtime.llvm import host_target
+from picograd.schedule.loop import Kernel
+from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, format_plan
+from picograd.schedule.schedule import schedule
+from picograd.target import Target, cuda_target
+
+
+@dataclass(frozen=True, slots=True)
+class KernelView:
+    """One kernel of a plan. `reads` and `writes` are the plan slots it touches."""
+
+    kernel: Kernel
+    reads: tuple[PlanSlot, ...]
+    writes: tuple[PlanSlot, ...]
+
+    @property
+    def name(self) -> str:
+        """Readable name of the kernel."""
+        return self.kernel.name
+
+    @property
+    def hero(self) -> str:
+        """The template that writes it: map, reduce.row, contract, ..."""
+        return self.kernel.hero
+
+    def source(self, language: str = "cuda", arch: str = "sm_90a") -> str:
+        """Generate the kernel's text as "cuda" (for `arch`) or "llvm" (for this machine)."""
+        return generate(self.kernel, target_named(language, arch)).source
+
+    def __repr__(self) -> str:
+        return repr(self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """What `picograd.plan` returns; printing it shows slots, launches and fusion reasons."""
+
+    plan: Plan
+    kernels: tuple[KernelView, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes that running the plan allocates."""
+        return self.plan.peak_bytes
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the kernels were cut where they are."""
+        return self.plan.reasons
+
+    def __repr__(self) -> str:
+        return format_plan(self.plan)
+
+
+def target_named(language: str, arch: str) -> Target:
+    """Find the target for a source language."""
+    if language == "cuda":
+        return cuda_target(arch)
+    if language == "llvm":
+        return host_target()
+    raise ValueRangeError("source", f"unknown language {language!r}", 'use "cuda" or "llvm"')
+
+
+def inspect(nodes: Sequence[Node]) -> PlanView:
+    """Schedule nodes without running anything."""
+    plan = schedule(list(nodes), get_device(nodes[0].device).target)
+    views = []
+    for step in plan.steps:
+        if isinstance(step, KernelLaunch):
+            pairs = list(zip(step.kernel.slots, step.slots, strict=True))
+            reads = tuple(plan.slots[n] for slot, n in pairs if slot.role != "out")
+            writes = tuple(plan.slots[n] for slot, n in pairs if slot.role != "in")
+            views.append(KernelView(step.kernel, reads, writes))
+    return PlanView(plan, tuple(views))

@@ -1,0 +1,92 @@
+"""The structural key of a graph: two graphs with one key run the same plan on other buffers.
+
+One walk numbers the nodes under the roots (inputs first), stopping at leaves and at nodes that are
+already realized. The key holds operations, arguments, shapes, dtypes and the numbers of inputs;
+buffers and runtime scalars enter as numbers, in order of first appearance, so that which leaves
+are the *same* buffer is part of the key while which buffer it is, is not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.buffer import Buffer, RuntimeScalar
+from picograd.graph.node import Node
+
+
+@dataclass(slots=True)
+class GraphKey:
+    """What one walk over a graph finds; leaves and scalars in the order the key numbers them."""
+
+    key: tuple[Any, ...]
+    order: list[Node]
+    leaves: list[Node]
+    buffers: list[Buffer]
+    scalars: list[RuntimeScalar]
+
+
+def leaf_buffer(node: Node) -> Buffer | None:
+    """Find the buffer of a leaf or realized node; None for a node still to compute."""
+    if node.realized is not None:
+        return node.realized
+    if node.op == "buffer":
+        buffer: Buffer | None = node.arg.buffer
+        return buffer
+    return None
+
+
+def walk_pending(roots: Sequence[Node]) -> list[Node]:
+    """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.realized is not None or not node.inputs:
+            order.append(node)
+            continue
+        stack.append((node, True))
+        stack += [(child, False) for child in reversed(node.inputs) if id(child) not in seen]
+    return order
+
+
+def graph_key(roots: Sequence[Node]) -> GraphKey:
+    """Walk the graph once; see the module docstring."""
+    order = walk_pending(roots)
+    found = GraphKey((), order, [], [], [])
+    numbers: dict[int, int] = {}
+    buffer_numbers: dict[int, int] = {}
+    scalar_numbers: dict[int, int] = {}
+    rows: list[Any] = []
+    for position, node in enumerate(order):
+        numbers[id(node)] = position
+        buffer = leaf_buffer(node)
+        if buffer is not None:
+            number = buffer_numbers.setdefault(id(buffer), len(found.buffers))
+            if number == len(found.buffers):
+                found.buffers.append(buffer)
+            found.leaves.append(node)
+            rows.append((number, node.shape, node.dtype.name, node.device))
+        elif node.op == "scalar":
+            number = scalar_numbers.setdefault(id(node.arg), len(found.scalars))
+            if number == len(found.scalars):
+                found.scalars.append(node.arg)
+            rows.append(("scalar", number, node.dtype.name, node.device))
+        else:
+            inputs = tuple([numbers[id(child)] for child in node.inputs])
+            rows.append((node.op, inputs, hashable(node), node.shape, node.dtype.name, node.device))
+    found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
+    return found
+
+
+def hashable(node: Node) -> Any:
+    """The argument of a node as a key: constants keep apart 1, 1.0, True, -0.0 and nan."""
+    if node.op == "const":
+        return type(node.arg).__name__, repr(node.arg)
+    return node.arg

@@ -1,0 +1,118 @@
+"""The one driver, read this first: from graph nodes to computed buffers.
+
+    graph_key   which plan?                        engine/plan_key.py
+    schedule    graph -> Plan (kernels)            schedule/schedule.py
+    compile     kernels -> executables             engine/compile.py, codegen/pipeline.py
+    run         buffers in, launches, buffers out  engine/executable.py
+
+A plan is built once per structural key and set of settings; after that a graph of the same
+structure costs one walk, one dictionary look-up and one launch tape.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Buffer, Storage
+from picograd.config import config
+from picograd.dtype import DType
+from picograd.engine.backends import default_device, get_device
+from picograd.engine.debug import log, print_plan, user_line
+from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
+from picograd.engine.tracing import is_tracing
+from picograd.graph.node import Node
+from picograd.schedule.plan import Plan
+from picograd.schedule.schedule import schedule
+
+PLANS: dict[Any, CompiledPlan] = {}
+PLAN_LIMIT = 4096  # plans kept; the oldest go first
+
+
+def realize(nodes: Sequence[Node]) -> None:
+    """Compute nodes: afterwards `node.realized` is a row-major buffer.
+
+    While `jit` traces this does nothing: the trace realizes everything in one plan at its end.
+    """
+    if is_tracing():
+        return
+    roots = pending_roots(nodes)
+    if roots:
+        realize_roots(roots)
+
+
+def pending_roots(nodes: Sequence[Node]) -> list[Node]:
+    """List the nodes that still have to be computed, each once."""
+    distinct = {id(node): node for node in nodes}
+    return [node for node in distinct.values() if leaf_buffer(node) is None]
+
+
+def realize_roots(roots: Sequence[Node]) -> tuple[CompiledPlan, GraphKey]:
+    """Compute pending nodes through one plan, new or cached; returns the plan and what it read."""
+    found = graph_key(roots)
+    compiled = find_plan(found, roots)
+    results = compiled.run(found.buffers, scalar_values(found.scalars), user_line())
+    settle(roots, results)
+    return compiled, found
+
+
+def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
+    """Look a plan up by structural key, or make it."""
+    key = (found.key, config.epoch)
+    compiled = PLANS.get(key)
+    if compiled is None:
+        compiled = compile_plan(make_plan(roots), found)
+        if len(PLANS) >= PLAN_LIMIT:
+            del PLANS[next(iter(PLANS))]
+        PLANS[key] = compiled
+    return compiled
+
+
+def make_plan(roots: Sequence[Node]) -> Plan:
+    """Schedule a graph for the device of its first root."""
+    start = time.perf_counter()
+    target = get_device(roots[0].device).target
+    plan = schedule(list(roots), target)
+    log(2, f"schedule {len(plan.kernels)} kernels: {(time.perf_counter() - start) * 1e3:.1f} ms")
+    print_plan(plan)
+    return plan
+
+
+def settle(roots: Sequence[Node], results: Sequence[Buffer]) -> None:
+    """Hang the computed buffers on their nodes; an assignment gives its storage a new version."""
+    for root, buffer in zip(roots, results, strict=True):
+        root.realized = buffer
+        if root.op == "assign":
+            storage = root.inputs[0].arg
+            if isinstance(storage, Storage):
+                storage.buffer = buffer
+                storage.version += 1
+
+
+def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> Node:
+    """Make a leaf holding a copy of a NumPy array of `dtype`'s storage type."""
+    contiguous = np.ascontiguousarray(array, dtype=dtype.storage)
+    buffer = get_device(device).new_buffer(dtype, contiguous.size, user_line())
+    get_device(device).copy_in(buffer, contiguous)
+    return leaf(buffer, array.shape)
+
+
+def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
+    """Make a leaf node over a buffer."""
+    return Node("buffer", (), Storage(buffer), shape, buffer.dtype, buffer.device)
+
+
+def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Copy a row-major buffer to a new NumPy array; bfloat16 widens to float32."""
+    raw = get_device(buffer.device).copy_out(buffer)
+    values = raw.view(buffer.dtype.storage)[: buffer.count].reshape(shape)
+    if buffer.dtype.name == "bfloat16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
+
+
+def synchronize(device: str | None = None) -> None:
+    """Wait until a device has done all work given so far."""
+    get_device(device or default_device()).synchronize()
