@@ -1,0 +1,165 @@
+"""Gradients of tensors: what is recorded (no_grad), which tensors are leaves, and the walk.
+
+A leaf is a tensor the user made; its node is where gradients stop. `LEAVES` maps the nodes a leaf
+has had to the tensor, both held weakly. A tensor that asked for gradients *tracks*, and so does
+what is computed from it. If nothing in a graph asked, `backward` serves every floating leaf.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
+from typing import Any
+
+from picograd.errors import GradientError, ShapeError
+from picograd.graph.gradient import gradient as node_gradient
+from picograd.graph.node import Node
+
+LEAVES: "weakref.WeakKeyDictionary[Node, weakref.ref[Any]]" = weakref.WeakKeyDictionary()
+
+
+class Mode(threading.local):
+    """Whether operations on tensors that ask for gradients are recorded; one per thread."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+
+
+MODE = Mode()
+
+
+class GradMode(ContextDecorator):
+    """This class switches recording on or off inside a block or a function."""
+
+    wanted = True
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        self.previous: list[bool] = []
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        """Serve `@no_grad` as well as `@no_grad()`."""
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.previous = []
+        return made(function)
+
+    def __enter__(self) -> None:
+        self.previous.append(MODE.enabled)
+        MODE.enabled = self.wanted
+
+    def __exit__(self, *error: Any) -> None:
+        MODE.enabled = self.previous.pop()
+
+
+class no_grad(GradMode):  # noqa: N801 - PyTorch's name, used as a function
+    """This class stops the recording of gradients: `with no_grad():` or `@no_grad()`."""
+
+    wanted = False
+
+
+class enable_grad(GradMode):  # noqa: N801
+    """This class resumes the recording of gradients inside `no_grad`."""
+
+    wanted = True
+
+
+class set_grad_enabled(GradMode):  # noqa: N801
+    """This class switches recording by a flag, inside a block."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        """Make the block; unlike `no_grad` it takes a flag."""
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool) -> None:
+        self.previous, self.wanted = [], bool(mode)
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether operations are recorded for gradients."""
+    return MODE.enabled
+
+
+def register_leaf(node: Node, tensor: Any) -> None:
+    """Remember that gradients of this node belong to the tensor."""
+    LEAVES[node] = weakref.ref(tensor)
+
+
+def leaf_of(node: Node) -> Any:
+    """Find the live leaf tensor of a node, or None."""
+    found = LEAVES.get(node)
+    return None if found is None else found()
+
+
+def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
+    """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
+    found: list[Node] = []
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or not node.dtype.is_float:
+            continue
+        seen.add(id(node))
+        if node in LEAVES:
+            found.append(node)
+        elif node.op != "detach":
+            stack += node.inputs
+    return found
+
+
+def targets_of(root: Node) -> list[Node]:
+    """List the leaf nodes `backward` serves: those that asked, or else all of them."""
+    leaves = leaf_nodes([root])
+    if not leaves:
+        text = "no tensor in the graph can take a gradient"
+        fix = "make a floating tensor with requires_grad=True and compute outside no_grad"
+        raise GradientError("backward", text, fix)
+    live = [node for node in leaves if leaf_of(node) is not None]
+    asked = [node for node in live if leaf_of(node).requires_grad]
+    return asked or live
+
+
+def start_gradient(op: str, output: Node, given: Node | None) -> Node:
+    """Choose what the walk starts from: the given gradient, or ones."""
+    if not output.dtype.is_float:
+        text = f"a {output.dtype.name} tensor has no gradient"
+        raise GradientError(op, text, "compute the output in floats")
+    if given is None:
+        return output.const_like(1.0)
+    if given.shape != output.shape:
+        text = f"gradient {given.shape} does not fit the output {output.shape}"
+        raise ShapeError(op, text, "give them the same shape")
+    return given.cast(output.dtype)
+
+
+def backward(root: Node, given: Node | None) -> list[tuple[Any, Node]]:
+    """Find the gradient node of every leaf tensor that `backward` serves."""
+    start = start_gradient("backward", root, given)
+    targets = targets_of(root)
+    gradients = node_gradient([(root, start)], targets)
+    pairs = [(leaf_of(node), found) for node, found in zip(targets, gradients)]
+    return [(leaf, found) for leaf, found in pairs if found is not None]
+
+
+def gradients_of(
+    outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]
+) -> list[Node | None]:
+    """Find the gradient of each input tensor; a leaf may have had several nodes."""
+    former: dict[int, list[Node]] = {id(tensor): [tensor.node] for tensor in inputs}
+    for node in leaf_nodes([output for output, _ in outputs]):
+        nodes = former.get(id(leaf_of(node)))
+        if nodes is not None and all(each is not node for each in nodes):
+            nodes.append(node)
+    targets = [node for nodes in former.values() for node in nodes]
+    found = dict(zip(map(id, targets), node_gradient(outputs, targets)))
+    return [total([found[id(node)] for node in former[id(tensor)]]) for tensor in inputs]
+
+
+def total(parts: Sequence[Node | None]) -> Node | None:
+    """Add the gradients that exist."""
+    result: Node | None = None
+    for part in parts:
+        if part is not None:
+            result = part if result is None else result + part
+    return result

@@ -1,0 +1,215 @@
+"""Making tensors: host data into leaf nodes, and constants, ranges and identity as nodes."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import RuntimeScalar
+from picograd.dtype import ALIASES, BY_NAME, DType, default_float, float32, int64, to_dtype
+from picograd.engine.backends import default_device, normalize_device
+from picograd.engine.realize import node_from_numpy
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.node import Node
+from picograd.tensor.operands import Scalar, Shape, as_shape, constant, optional_dtype, read_scalar
+
+SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
+
+
+def device_named(device: Any) -> str:
+    """Normalise a device argument; None is the default device."""
+    return default_device() if device is None else normalize_device(str(device))
+
+
+def from_data(data: Any, dtype: DType | None, device: str) -> Node:
+    """Turn Python numbers, nested lists, arrays and array-like objects into a leaf node."""
+    if isinstance(data, RuntimeScalar):
+        return Node("scalar", (), data, (), dtype or scalar_kind(data.value), device)
+    array = as_array(data)
+    wanted = dtype or dtype_of(data, array)
+    return from_array(array, wanted, device)
+
+
+def scalar_kind(value: Any) -> DType:
+    """Find the dtype of a runtime scalar."""
+    return float32 if isinstance(value, float) else int64
+
+
+def from_array(array: "np.ndarray[Any, Any]", dtype: DType, device: str) -> Node:
+    """Make a leaf of an array; values are converted on the host."""
+    if array.dtype.kind not in SUPPORTED:
+        text = f"arrays of dtype {array.dtype} have no picograd dtype"
+        raise DTypeError("Tensor", text, "convert it with .astype(numpy.float32)")
+    host = np.asarray(array, dtype.numpy)
+    return node_from_numpy(host, dtype, device)
+
+
+def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
+    """Find the dtype of new data: arrays keep theirs, Python numbers take the default."""
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+        return to_dtype(array.dtype)
+    if array.dtype.kind == "f":
+        return default_float if not holds_arrays(data) else to_dtype(array.dtype)
+    return to_dtype(array.dtype)
+
+
+def holds_arrays(data: Any) -> bool:
+    """Tell whether a nested list is made of arrays, whose dtype counts."""
+    while isinstance(data, (list, tuple)) and len(data):
+        data = data[0]
+    return hasattr(data, "dtype")
+
+
+def as_array(data: Any) -> "np.ndarray[Any, Any]":
+    """Turn data into a NumPy array, without a copy where the object can share its memory."""
+    if isinstance(data, np.ndarray):
+        return data
+    if isinstance(data, (bool, int, float)):
+        return number_array(data)
+    if isinstance(data, (list, tuple, range)):
+        return list_array(data)
+    if hasattr(data, "__array__"):
+        return np.asarray(data)
+    if hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data)
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return np.frombuffer(data, np.uint8)
+    if hasattr(data, "__iter__"):
+        return list_array(list(data))
+    text = f"cannot make a tensor of {type(data).__name__}"
+    raise DTypeError("Tensor", text, "pass numbers, nested lists or an array")
+
+
+def number_array(value: Scalar) -> "np.ndarray[Any, Any]":
+    """Make a zero-dim array of a Python number."""
+    if isinstance(value, bool):
+        return np.asarray(value)
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise DTypeError("Tensor", f"{value} does not fit int64", "pass a float")
+        return np.asarray(value, np.int64)
+    return np.asarray(value, np.float64)
+
+
+def list_array(data: Any) -> "np.ndarray[Any, Any]":
+    """Make an array of nested lists; ragged lists are an error that says where."""
+    if not len(data):
+        return np.zeros(0, np.float32)
+    leaf = data
+    while isinstance(leaf, (list, tuple, range)) and len(leaf):
+        leaf = leaf[0]
+    try:
+        array = np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
+    except (ValueError, OverflowError) as error:
+        check_rectangle(data, "data")
+        raise ValueRangeError("Tensor", str(error), "pass numbers of one kind") from None
+    if array.dtype.kind in SUPPORTED:
+        return array.astype(np.float32) if array.size == 0 and leaf is not array else array
+    check_rectangle(data, "data")
+    text = f"cannot make a tensor of elements like {leaf!r}"
+    raise DTypeError("Tensor", text, "pass numbers, nested lists or arrays")
+
+
+def has_tensors(data: Any) -> bool:
+    """Tell whether a list holds objects that know how to become arrays."""
+    return any(hasattr(each, "__array__") for each in data)
+
+
+def as_host(data: Any) -> Any:
+    """Convert an element of a list that knows how to become an array."""
+    return np.asarray(data) if hasattr(data, "__array__") else data
+
+
+def check_rectangle(data: Any, where: str) -> None:
+    """Raise ShapeError naming the first place where nested lists differ in length."""
+    if not isinstance(data, (list, tuple)) or not data:
+        return
+    sizes = [len(each) if isinstance(each, (list, tuple)) else None for each in data]
+    for position, size in enumerate(sizes):
+        if size != sizes[0]:
+            here = "a number" if size is None else f"{size} elements"
+            first = "a number" if sizes[0] is None else f"{sizes[0]} elements"
+            text = f"ragged list: {where}[{position}] has {here} but {where}[0] has {first}"
+            raise ShapeError("Tensor", text, "make all rows the same length")
+    for position, each in enumerate(data):
+        check_rectangle(each, f"{where}[{position}]")
+
+
+def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
+    """Make a constant; without a dtype it is that of the Python value."""
+    number = read_scalar("full", value)
+    wanted = optional_dtype(dtype) or to_dtype(type(number))
+    return constant("full", number, as_shape(sizes, "full"), wanted, device_named(device))
+
+
+def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
+    """Make zeros or ones, float32 unless told otherwise."""
+    wanted = optional_dtype(dtype) or default_float
+    return constant(op, value, as_shape(sizes, op), wanted, device_named(device))
+
+
+def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
+    """Count from `start` up to but not including `stop`; ints give int64."""
+    numbers = [read_scalar("arange", value) for value in (start, stop, step)]
+    if step == 0:
+        raise ValueRangeError("arange", "step is 0", "pass a positive or negative step")
+    default = default_float if any(isinstance(x, float) for x in numbers) else int64
+    size = math.ceil((stop - start) / step)
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        size = -(-(stop - start) // step)
+    if size < 0:
+        text = f"stop {stop} is not reached from {start} by steps of {step}"
+        raise ValueRangeError("arange", text, "change the sign of step")
+    wanted = optional_dtype(dtype) or default
+    return progression((size,), start, step, wanted, device_named(device))
+
+
+def progression(shape: Shape, start: Scalar, step: Scalar, dtype: DType, device: str) -> Node:
+    """Make start + step x position along axis 0; floats count in float64, as PyTorch."""
+    whole = not dtype.is_float
+    node = Node("iota", (), 0, shape, int64, device)
+    if not whole:
+        node = node.cast(to_dtype("float64") if needs_double(start, step) else dtype)
+    number = int if whole else float
+    node = node * number(step) + number(start)
+    return node.cast(dtype)
+
+
+def needs_double(start: Scalar, step: Scalar) -> bool:
+    """Tell whether float32 would round the numbers of a progression before they are used."""
+    return any(float(np.float32(value)) != value for value in (start, step))
+
+
+def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -> Node:
+    """Space `count` numbers evenly from `start` to `stop`, both included."""
+    size = operator.index(count)
+    if size < 0:
+        raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
+    first = float(read_scalar("linspace", start))
+    step = (float(read_scalar("linspace", stop)) - first) / max(size - 1, 1)
+    wanted = optional_dtype(dtype) or default_float
+    return progression((size,), first, step, wanted, device_named(device))
+
+
+def eye(rows: int, columns: int | None, dtype: Any, device: Any) -> Node:
+    """Make an identity matrix."""
+    shape = as_shape((rows, rows if columns is None else columns), "eye")
+    place = device_named(device)
+    row, column = (Node("iota", (), axis, shape, int64, place) for axis in (0, 1))
+    return row.binary("equal", column).cast(optional_dtype(dtype) or default_float)
+
+
+def one_hot(index: Node, count: int) -> Node:
+    """Mark the position each index names along a new last axis, in int64."""
+    shape = (*index.shape, count)
+    wide = index.cast(int64).reshape((*index.shape, 1)).expand(shape)
+    positions = Node("iota", (), len(shape) - 1, shape, int64, index.device)
+    return wide.binary("equal", positions).cast(int64)
+
+
+def is_dtype(value: Any) -> bool:
+    """Tell whether an argument of `to` is a dtype rather than a device."""
+    if isinstance(value, str):
+        return value in BY_NAME or value in ALIASES
+    return isinstance(value, (type, np.dtype))

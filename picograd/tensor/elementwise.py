@@ -1,0 +1,328 @@
+"""Elementwise functions on nodes: arithmetic, comparisons, and activations made of them."""
+
+import math
+
+from picograd.dtype import DType, bool_, float32, int64
+from picograd.errors import DTypeError, ValueRangeError
+from picograd.graph import build
+from picograd.graph import build_composite as composite
+from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
+from picograd.tensor.operands import (
+    Operand,
+    Scalar,
+    broadcast_to,
+    check_device,
+    constant,
+    floating,
+    pair,
+    read_scalar,
+)
+
+LOG_2, LOG_10 = math.log(2), math.log(10)
+
+
+def arithmetic(op: str, a: Operand, b: Operand) -> Node:
+    """Compute add, mul, floordiv, mod, pow, maximum or minimum with promotion."""
+    first, second = pair(op, a, b)
+    if first.dtype is bool_:
+        return arithmetic_bool(op, first, second)
+    return build.binary(op, first, second)
+
+
+BOOL_ARITHMETIC = {
+    "add": "logical_or",
+    "mul": "logical_and",
+    "maximum": "logical_or",
+    "minimum": "logical_and",
+}
+
+
+def arithmetic_bool(op: str, a: Node, b: Node) -> Node:
+    """Compute with two bool operands: `+` is or, `*` is and; the rest has no meaning."""
+    logical = BOOL_ARITHMETIC.get(op)
+    if logical is None:
+        raise DTypeError(op, "is not defined for two bool tensors", "call .int() first")
+    return build.elementwise(logical, a, b)
+
+
+def subtract(a: Operand, b: Operand) -> Node:
+    """Compute a - b."""
+    return arithmetic("sub", a, b)
+
+
+def division(op: str, a: Operand, b: Operand) -> Node:
+    """Compute true division; integers divide in float32."""
+    first, second = pair(op, a, b, floating=True)
+    return build.binary(op, first, second)
+
+
+def divide(a: Operand, b: Operand) -> Node:
+    """Compute a / b."""
+    return division("div", a, b)
+
+
+def power(op: str, a: Operand, b: Operand) -> Node:
+    """Compute a ** b; squares, cubes, roots and reciprocals take short cuts."""
+    if isinstance(a, Node) and not isinstance(b, Node):
+        exponent = read_scalar("pow", b)
+        if a.dtype.is_integer and isinstance(exponent, int) and exponent < 0:
+            text = "integers to negative integer powers are not allowed"
+            raise DTypeError("pow", text, "call .float() first")
+        short = short_power(a, exponent)
+        if short is not None:
+            return short
+    return arithmetic(op, a, b)
+
+
+def short_power(a: Node, exponent: Scalar) -> Node | None:
+    """Spell a power by multiplication or a root where that is exact."""
+    is_whole_base = not a.dtype.is_float
+    if isinstance(exponent, bool) or (is_whole_base and isinstance(exponent, float)):
+        return None
+    if exponent == 2 and a.dtype is not bool_:
+        return build.elementwise("mul", a, a)
+    if exponent == 3 and a.dtype is not bool_:
+        return build.elementwise("mul", build.elementwise("mul", a, a), a)
+    if exponent == 0.5:
+        return build.elementwise("sqrt", a)
+    if exponent == -0.5:
+        return build.elementwise("rsqrt", a)
+    if exponent == -1:
+        return build.elementwise("reciprocal", a)
+    return None
+
+
+def compare(op: str, a: Operand, b: Operand) -> Node:
+    """Compute less, less_equal, equal or not_equal: a bool node."""
+    if type(b) is int and isinstance(a, Node):
+        a, b = compare_range(a, b)
+    elif type(a) is int and isinstance(b, Node):
+        b, a = compare_range(b, a)
+    first, second = pair(op, a, b)
+    return build.binary(op, first, second)
+
+
+def compare_swapped(op: str, a: Operand, b: Operand) -> Node:
+    """Compute b < a or b <= a: `greater` and its like."""
+    return compare(op, b, a)
+
+
+def compare_range(a: Node, number: int) -> tuple[Node, Operand]:
+    """Compare a narrow integer with a number outside its range in int64."""
+    if a.dtype.is_integer and a.dtype.bits < 64 and not -128 <= number < 128:
+        return build.cast(a, int64), number
+    return a, number
+
+
+def bitwise(op: str, a: Operand, b: Operand) -> Node:
+    """Compute bitwise and, or, xor and shifts of integers (and, or, xor of bools)."""
+    first, second = pair(op, a, b)
+    if first.dtype.is_float:
+        raise DTypeError(op, f"needs integers or bool, got {first.dtype.name}", "cast first")
+    return build.elementwise(op, first, second)
+
+
+def logical(op: str, a: Operand, b: Operand) -> Node:
+    """Compute logical and, or of truth values (non-zero is true)."""
+    first, second = pair(op, a, b)
+    return build.elementwise(op, truth(first), truth(second))
+
+
+def logical_xor(op: str, a: Operand, b: Operand) -> Node:
+    """Compute exclusive or of truth values."""
+    first, second = pair(op, a, b)
+    return build.elementwise("not_equal", truth(first), truth(second))
+
+
+def truth(node: Node) -> Node:
+    """Turn numbers into bools: non-zero is true."""
+    return build.cast(node, bool_)
+
+
+def logical_not(node: Node) -> Node:
+    """Negate truth values."""
+    return build.elementwise("logical_not", truth(node))
+
+
+def bitwise_not(node: Node) -> Node:
+    """Invert bits; bools are negated."""
+    return logical_not(node) if node.dtype is bool_ else build.elementwise("bitwise_not", node)
+
+
+def negate(node: Node) -> Node:
+    """Compute -x."""
+    if node.dtype is bool_:
+        raise DTypeError("neg", "is not defined for bool tensors", "use ~x or x.logical_not()")
+    return build.elementwise("neg", node)
+
+
+def unary(op: str, node: Node) -> Node:
+    """Compute a float function: integers become float32 first."""
+    return build.elementwise(op, floating(op, node))
+
+
+def rounding(op: str, node: Node) -> Node:
+    """Compute floor, ceil, round or trunc; integers stay."""
+    return build.elementwise(op, node) if node.dtype.is_float else node
+
+
+def absolute(node: Node) -> Node:
+    """Compute |x|; unsigned integers stay."""
+    return node if node.dtype.kind in ("uint", "bool") else build.elementwise("abs", node)
+
+
+def sign(node: Node) -> Node:
+    """Compute -1, 0 or 1."""
+    return node if node.dtype is bool_ else build.elementwise("sign", node)
+
+
+def is_nan(node: Node) -> Node:
+    """Tell which elements are NaN."""
+    if node.dtype.is_float:
+        return build.elementwise("isnan", node)
+    return build.const(False, node.shape, bool_, node.device)
+
+
+def is_infinite(node: Node) -> Node:
+    """Tell which elements are infinite."""
+    if node.dtype.is_float:
+        return compare("equal", build.elementwise("abs", node), math.inf)
+    return build.const(False, node.shape, bool_, node.device)
+
+
+def is_finite(node: Node) -> Node:
+    """Tell which elements are neither infinite nor NaN."""
+    if node.dtype.is_float:
+        return compare("less", build.elementwise("abs", node), math.inf)
+    return build.const(True, node.shape, bool_, node.device)
+
+
+def where(condition: Node, a: Operand, b: Operand, dtype: DType | None = None) -> Node:
+    """Choose from `a` where the condition holds, else from `b`; all three broadcast."""
+    if condition.dtype is not bool_:
+        text = f"condition must be bool, got {condition.dtype.name}"
+        raise DTypeError("where", text, "compare it, or call .bool()")
+    first, second = choices(condition, a, b)
+    check_device("where", condition, first)
+    shape = broadcast_shapes(condition.shape, first.shape, op="where")
+    nodes = [broadcast_to(node, shape) for node in (condition, first, second)]
+    return build.elementwise("where", *nodes)
+
+
+def choices(condition: Node, a: Operand, b: Operand) -> tuple[Node, Node]:
+    """Pair the two branches of `where`; two Python numbers take their default dtype."""
+    if isinstance(a, Node) or isinstance(b, Node):
+        return pair("where", a, b)
+    dtype = scalar_pair_dtype(read_scalar("where", a), read_scalar("where", b))
+    first = constant("where", a, (), dtype, condition.device)
+    return first, constant("where", b, (), dtype, condition.device)
+
+
+def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
+    """Find the default dtype of two Python numbers."""
+    if isinstance(a, float) or isinstance(b, float):
+        return float32
+    return bool_ if isinstance(a, bool) and isinstance(b, bool) else int64
+
+
+def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
+    """Limit values to [low, high]; a limit of None is absent. On a limit the gradient passes."""
+    if low is None and high is None:
+        raise ValueRangeError("clamp", "min and max are both None", "pass at least one")
+    result = node if low is None else where(compare("less", node, low), low, node)
+    return result if high is None else where(compare("less", high, result), high, result)
+
+
+def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
+    """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
+    below, above = compare("less_equal", node, low), compare("less_equal", high, node)
+    return where(below, low, where(above, high, node))
+
+
+def exp2(node: Node) -> Node:
+    """Compute 2 ** x."""
+    return unary("exp", arithmetic("mul", floating("exp2", node), LOG_2))
+
+
+def scaled_log(node: Node, scale: float) -> Node:
+    """Compute a logarithm to another base: log(x) / log(base)."""
+    return divide(unary("log", node), scale)
+
+
+def log1p(node: Node) -> Node:
+    """Compute log(1 + x), exact near 0: log(u) x / (u - 1) with u = 1 + x (Kahan, HP-15C)."""
+    x = floating("log1p", node)
+    u = arithmetic("add", x, 1.0)
+    excess = arithmetic("sub", u, 1.0)
+    is_plain = logical(
+        "logical_or", compare("equal", excess, 0.0), logical_not(is_finite(u))
+    )
+    safe = where(is_plain, 1.0, excess)
+    scaled = arithmetic("mul", unary("log", u), divide(x, safe))
+    value = where(is_plain, where(is_finite(u), x, unary("log", u)), scaled)
+    return substitute_gradient(value, unary("log", u))
+
+
+def expm1(node: Node) -> Node:
+    """Compute exp(x) - 1, exact near 0: tanh(x/2) (exp(x) + 1), which has no cancellation."""
+    x = floating("expm1", node)
+    is_near = compare("less", absolute(x), 1.0)
+    small = where(is_near, x, 0.0)
+    half = unary("tanh", arithmetic("mul", small, 0.5))
+    near = arithmetic("mul", half, arithmetic("add", unary("exp", small), 1.0))
+    return where(is_near, near, arithmetic("sub", unary("exp", x), 1.0))
+
+
+def substitute_gradient(value: Node, smooth: Node) -> Node:
+    """Give `value` the gradient of `smooth`, which equals it up to rounding."""
+    fixed = build.detach(smooth)
+    return build.elementwise("add", build.detach(value), zero_valued(smooth, fixed))
+
+
+def zero_valued(smooth: Node, fixed: Node) -> Node:
+    """Compute smooth - fixed, selected to 0 where both are infinite or NaN."""
+    difference = build.elementwise("sub", smooth, fixed)
+    return where(is_finite(fixed), difference, 0.0)
+
+
+def lerp(start: Node, end: Operand, weight: Operand) -> Node:
+    """Interpolate: start + weight (end - start)."""
+    return arithmetic("add", start, arithmetic("mul", weight, arithmetic("sub", end, start)))
+
+
+def leaky_relu(node: Node, slope: float) -> Node:
+    """Compute x where positive, else slope x."""
+    return where(compare("less", 0, node), node, arithmetic("mul", node, slope))
+
+
+def elu(node: Node, alpha: float) -> Node:
+    """Compute x where positive, else alpha (exp(x) - 1)."""
+    below = where(compare("less", 0, node), 0.0, node)
+    return where(compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha))
+
+
+def softplus(node: Node, beta: float, threshold: float) -> Node:
+    """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch."""
+    scaled = arithmetic("mul", node, beta)
+    is_linear = compare("less", threshold, scaled)
+    bounded = where(is_linear, 0.0, scaled)
+    positive = arithmetic("maximum", bounded, 0.0)
+    tail = log1p(unary("exp", negate(absolute(bounded))))
+    smooth = divide(arithmetic("add", positive, tail), beta)
+    return where(is_linear, node, smooth)
+
+
+def log_sigmoid(node: Node) -> Node:
+    """Compute log(sigmoid(x)) without overflow."""
+    return negate(softplus(negate(node), 1.0, math.inf))
+
+
+def relu(node: Node) -> Node:
+    """Compute max(x, 0)."""
+    return composite.relu(node) if node.dtype.is_float else arithmetic("maximum", node, 0)
+
+
+def sigmoid(node: Node) -> Node:
+    """Compute 1 / (1 + exp(-x))."""
+    return composite.sigmoid(floating("sigmoid", node))

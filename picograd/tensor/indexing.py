@@ -1,0 +1,354 @@
+"""Indexing on nodes: x[...] = basic slicing (views), then gather; writing is the way back.
+
+An index expression is read into a `Selection`: a range per axis (steps may be negative), axes to
+drop (ints), axes to add (None), and integer index tensors for some of the axes that are left.
+"""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.dtype import bool_, int64
+from picograd.errors import AxisError, DTypeError, ShapeError
+from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
+from picograd.tensor import elementwise, movement
+from picograd.tensor.operands import (
+    Operand,
+    Shape,
+    as_axis,
+    broadcast_to,
+    check_device,
+    check_index,
+    constant,
+    need_integer,
+    read_scalar,
+)
+
+
+@dataclass(slots=True)
+class Selection:
+    """What an index expression selects.
+
+    `ranges` has (start, stop, step) with step >= 1 per source axis; `flips` lists the axes read
+    backwards. `shape` is the shape after ints and None have been applied; `indices` pairs an axis
+    of that shape with the index node that replaces it.
+    """
+
+    ranges: list[tuple[int, int, int]] = field(default_factory=list)
+    flips: list[int] = field(default_factory=list)
+    shape: list[int] = field(default_factory=list)
+    indices: list[tuple[int, Node]] = field(default_factory=list)
+
+    @property
+    def axes(self) -> Shape:
+        """Axes of the viewed tensor that index nodes replace."""
+        return tuple(axis for axis, _ in self.indices)
+
+
+def parse(shape: Shape, items: Sequence[Any]) -> Selection:
+    """Read an index expression of ints, slices, None, Ellipsis and integer nodes."""
+    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    if used > len(shape):
+        text = f"{used} indices for {len(shape)} axes of {shape}"
+        raise AxisError("getitem", text, "use at most one index per axis")
+    if sum(1 for item in items if item is Ellipsis) > 1:
+        raise AxisError("getitem", "more than one ellipsis", "use ... once")
+    selection, axis = Selection(), 0
+    listed = list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
+    for item in listed:
+        if item is None:
+            selection.shape.append(1)
+        elif item is Ellipsis:
+            for size in shape[axis : axis + len(shape) - used]:
+                add_slice(selection, slice(None), size)
+            axis += len(shape) - used
+        else:
+            add_item(selection, item, shape[axis])
+            axis += 1
+    return selection
+
+
+def add_item(selection: Selection, item: Any, size: int) -> None:
+    """Apply one index to the next source axis."""
+    axis = len(selection.ranges)
+    if isinstance(item, slice):
+        add_slice(selection, item, size)
+    elif isinstance(item, Node):
+        need_integer("getitem", item)
+        selection.indices.append((len(selection.shape), item))
+        add_slice(selection, slice(None), size)
+    else:
+        try:
+            position = check_index("getitem", operator.index(item), size, axis)
+        except TypeError:
+            text = f"cannot index with {type(item).__name__}"
+            fix = "use ints, slices, None, ..., or integer and bool tensors"
+            raise DTypeError("getitem", text, fix) from None
+        selection.ranges.append((position, position + 1, 1))
+
+
+def add_slice(selection: Selection, item: slice, size: int) -> None:
+    """Apply a slice to the next source axis; a negative step is a flip of a positive one."""
+    try:
+        start, stop, step = item.indices(size)
+    except (TypeError, ValueError) as error:
+        fix = "use ints and a step that is not 0"
+        raise DTypeError("getitem", f"bad slice: {error}", fix) from None
+    count = len(range(start, stop, step))
+    if step < 0:
+        selection.flips.append(len(selection.ranges))
+        start, stop, step = start + (count - 1) * step, start + 1, -step
+    stop = start + (count - 1) * step + 1 if count else start
+    selection.ranges.append((start, stop, step) if count else (0, 0, 1))
+    selection.shape.append(count)
+
+
+def view(node: Node, selection: Selection) -> Node:
+    """Apply the part of a selection that needs no index tensors."""
+    cut = node.slice(tuple(selection.ranges))
+    if selection.flips:
+        cut = cut.flip(tuple(selection.flips))
+    return cut.reshape(tuple(selection.shape))
+
+
+def bounded(op: str, index: Node, size: int, is_checked: bool) -> Node:
+    """Wrap negative indices; unless checked on the host, clamp to the axis."""
+    index = index if index.dtype.bits >= 32 and index.dtype.kind == "int" else index.cast(int64)
+    if not is_checked and size == 0 and index.size:
+        raise AxisError(op, "the axis is empty", "nothing can be selected from it")
+    wrapped = index.binary("less", 0).where(index + size, index)
+    if is_checked:
+        return wrapped
+    return wrapped.binary("maximum", 0).binary("minimum", max(size - 1, 0))
+
+
+def take(node: Node, selection: Selection) -> Node:
+    """Read x[selection]; the caller has bounded the index nodes."""
+    viewed = view(node, selection)
+    if not selection.indices:
+        return viewed
+    indices = common_indices(viewed, selection)
+    gathered = viewed.gather(indices, selection.axes)
+    return place_index(gathered, selection, len(indices[0].shape))
+
+
+def common_indices(viewed: Node, selection: Selection) -> list[Node]:
+    """Broadcast the index nodes together, in one integer dtype."""
+    nodes = [node for _, node in selection.indices]
+    for node in nodes:
+        check_device("getitem", viewed, node)
+    shape = broadcast_shapes(*(node.shape for node in nodes), op="getitem")
+    if any(node.dtype is not nodes[0].dtype for node in nodes):
+        nodes = [node.cast(int64) for node in nodes]
+    return [broadcast_to(node, shape, "getitem") for node in nodes]
+
+
+def index_place(selection: Selection) -> int:
+    """Find where the index axes go: at the first indexed axis if those are adjacent, else first."""
+    axes = selection.axes
+    return axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
+
+
+def place_index(node: Node, selection: Selection, width: int) -> Node:
+    """Move the leading index axes to their place: I + rest -> rest[:k] + I + rest[k:]."""
+    place = index_place(selection)
+    if not place:
+        return node
+    rest = [width + n for n in range(len(node.shape) - width)]
+    return node.permute((*rest[:place], *range(width), *rest[place:]))
+
+
+def lead_index(node: Node, selection: Selection, width: int) -> Node:
+    """Undo `place_index`."""
+    place = index_place(selection)
+    if not place:
+        return node
+    rest = [n for n in range(len(node.shape)) if not place <= n < place + width]
+    return node.permute((*range(place, place + width), *rest))
+
+
+def put(node: Node, selection: Selection, value: Operand) -> Node:
+    """Compute the tensor after x[selection] = value."""
+    if not selection.indices:
+        return put_view(node, selection, value_node(node, value))
+    viewed = view(node, selection)
+    indices = common_indices(viewed, selection)
+    width = len(indices[0].shape)
+    rest = [size for axis, size in enumerate(viewed.shape) if axis not in selection.axes]
+    place = index_place(selection)
+    shape = (*rest[:place], *indices[0].shape, *rest[place:])
+    values = fit_value(value_node(node, value), shape)
+    leading = lead_index(values, selection, width)
+    written = viewed.scatter(leading, indices, selection.axes, None)
+    if is_whole(node, selection):
+        return written.reshape(node.shape)
+    return put_view(node, selection, written)
+
+
+def value_node(node: Node, value: Operand) -> Node:
+    """Turn the assigned value into a node of the target's dtype."""
+    if not isinstance(value, Node):
+        number = read_scalar("setitem", value)
+        return constant("setitem", number, (), node.dtype, node.device)
+    if value.device != node.device and not value.shape and value.device == "cpu":
+        value = Node("copy", (value,), node.device, (), value.dtype, node.device)
+    check_device("setitem", node, value)
+    return value.cast(node.dtype)
+
+
+def fit_value(value: Node, shape: Shape) -> Node:
+    """Broadcast the assigned value to the selected shape."""
+    sizes = value.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    value = value.reshape(sizes)
+    fits = len(sizes) <= len(shape)
+    if not fits or any(a not in (1, b) for a, b in zip(sizes[::-1], shape[::-1])):
+        text = f"value of shape {value.shape} does not fit the selected {shape}"
+        raise ShapeError("setitem", text, "assign a value that broadcasts to it")
+    return broadcast_to(value, shape, "setitem")
+
+
+def is_whole(node: Node, selection: Selection) -> bool:
+    """Tell whether the ranges select every element in order."""
+    whole = [(0, size, 1) for size in node.shape]
+    return selection.ranges == whole and not selection.flips
+
+
+def put_view(node: Node, selection: Selection, value: Node) -> Node:
+    """Write through a view: spread the value to its places, and choose it there.
+
+    x[1:6:2] = [a b c] -> where([0 1 0 1 0 1 0], [0 a 0 b 0 c 0], x)
+    """
+    values = fit_value(value, tuple(selection.shape))
+    lengths = tuple(len(range(*each)) for each in selection.ranges)
+    values = values.reshape(lengths)
+    if selection.flips:
+        values = values.flip(tuple(selection.flips))
+    if is_whole(node, selection):
+        return values
+    inside: Node | None = None
+    for axis, (start, stop, step) in enumerate(selection.ranges):
+        values = spread(values, axis, start, step, node.shape[axis])
+        mask = inside_range(node, axis, start, stop, step)
+        if mask is not None:
+            inside = mask if inside is None else inside.binary("logical_and", mask)
+    return values if inside is None else inside.where(values, node)
+
+
+def spread(values: Node, axis: int, start: int, step: int, size: int) -> Node:
+    """Put the elements of an axis `step` apart from `start` on an axis of `size`, zeros between."""
+    count = values.shape[axis]
+    none = ((0, 0),) * len(values.shape)
+    if step > 1 and count > 1:
+        before, after = values.shape[:axis], values.shape[axis + 1 :]
+        pads = (*none[: axis + 1], (0, step - 1), *none[axis + 1 :])
+        wide = values.reshape((*before, count, 1, *after)).pad(pads, 0)
+        values = wide.reshape((*before, count * step, *after))
+        values = movement.cut(values, axis, 0, (count - 1) * step + 1)
+    high = size - start - values.shape[axis]
+    return values.pad((*none[:axis], (start, high), *none[axis + 1 :]), movement.zero_of(values))
+
+
+def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Node | None:
+    """Mark the positions of a range along an axis; None when it is the whole axis."""
+    size = node.shape[axis]
+    if (start, stop, step) == (0, size, 1):
+        return None
+    position = node.iota(axis)
+    tests = []
+    if start > 0:
+        tests.append(position.const_like(start - 1).binary("less", position))
+    if stop < size:
+        tests.append(position.binary("less", stop))
+    if step > 1:
+        tests.append((position + (step - start % step)).binary("mod", step).binary("equal", 0))
+    if not tests:
+        return None
+    mask = tests[0]
+    for test in tests[1:]:
+        mask = mask.binary("logical_and", test)
+    return mask
+
+
+def mask_fits(node: Node, mask: Node, items: int) -> bool:
+    """Tell whether x[mask] = value can be written as `where`: one mask, of leading axes."""
+    return items == 1 and mask.shape == node.shape[: len(mask.shape)]
+
+
+def put_mask(node: Node, mask: Node, value: Node) -> Node:
+    """Write a value that broadcasts over the trailing axes where a mask holds."""
+    trailing = len(node.shape) - len(mask.shape)
+    wide = mask.reshape((*mask.shape, *(1,) * trailing))
+    values = fit_value(value, node.shape)
+    return broadcast_to(wide, node.shape, "setitem").where(values, node)
+
+
+def check_mask(node_shape: Shape, mask: Node, axis: int) -> None:
+    """Raise AxisError when a bool mask does not match the axes it selects from."""
+    covered = node_shape[axis : axis + len(mask.shape)]
+    if mask.dtype is bool_ and covered != mask.shape:
+        text = f"mask of shape {mask.shape} does not match axes of shape {covered}"
+        raise AxisError("getitem", text, "use a mask of the same sizes")
+
+
+def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[Node], int]:
+    """Prepare an index along one axis: all axes are indexed, the others by their position."""
+    need_integer(op, index)
+    check_device(op, node, index)
+    if not node.shape or len(index.shape) != len(node.shape):
+        if node.shape != index.shape:
+            text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
+            raise ShapeError(op, text, "give them the same number of axes")
+    position = as_axis(axis, len(node.shape), op)
+    indices = [index.iota(at, index.dtype) for at in range(len(index.shape))]
+    indices[position] = index
+    return node, indices, position
+
+
+def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
+    """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
+    if not node.shape:
+        return node
+    node, indices, position = along_axis(op, node, axis, index)
+    for at, (size, limit) in enumerate(zip(index.shape, node.shape)):
+        if at != position and size > limit:
+            text = f"index {index.shape} is larger than {node.shape} on axis {at}"
+            raise ShapeError(op, text, "only the gathered axis may be larger")
+    return node.gather(indices, tuple(range(len(node.shape))))
+
+
+def index_select(node: Node, axis: Any, index: Node) -> Node:
+    """Take whole slices along an axis, in the order of a 1-d index."""
+    need_integer("index_select", index)
+    check_device("index_select", node, index)
+    position = as_axis(axis, len(node.shape), "index_select")
+    if len(index.shape) > 1:
+        raise ShapeError("index_select", f"index {index.shape} is not 1-d", "flatten it")
+    flat = index.reshape((index.size,))
+    return movement.move_axis(node.gather([flat], (position,)), 0, position)
+
+
+def scatter(op: str, node: Node, axis: Any, index: Node, source: Node, monoid: str | None) -> Node:
+    """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
+    node, indices, _ = along_axis(op, node, axis, index)
+    if len(source.shape) != len(index.shape):
+        text = f"index {index.shape} and source {source.shape} differ in number of axes"
+        raise ShapeError(op, text, "give them the same shape")
+    if any(a > b for a, b in zip(index.shape, source.shape)):
+        text = f"index {index.shape} is larger than source {source.shape}"
+        raise ShapeError(op, text, "give one source element per index")
+    if source.dtype is not node.dtype:
+        text = f"source is {source.dtype.name} but the tensor is {node.dtype.name}"
+        raise DTypeError(op, text, "cast the source")
+    used = source.slice(tuple((0, size, 1) for size in index.shape))
+    return node.scatter(used, indices, tuple(range(len(node.shape))), monoid)
+
+
+def masked_fill(node: Node, mask: Node, value: Operand) -> Node:
+    """Replace elements where the mask holds; the mask broadcasts, the dtype stays."""
+    if mask.dtype is not bool_:
+        raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
+    return elementwise.where(mask, value_node(node, value), node)

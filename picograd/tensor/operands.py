@@ -1,0 +1,233 @@
+"""What every op does to its operands first: promote, broadcast, check devices, read axes.
+
+Functions here and in the files by kind (elementwise, reduce, movement, ...) work on graph nodes;
+`tensor.py` wraps them into methods. Promotion equals PyTorch's: a Python scalar or a zero-dim
+tensor decides the dtype only when its category (bool < int < float) is the higher one.
+"""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
+from picograd.errors import AxisError, DeviceError, DTypeError, ShapeError
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
+
+Scalar = bool | int | float
+Operand = Node | Scalar
+Shape = tuple[int, ...]
+Axes = int | Iterable[int] | None
+
+
+class Unset:
+    """The default of arguments that have a second spelling, such as `axis` and `dim`."""
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+UNSET: Any = Unset()
+
+
+def either(op: str, first: str, a: Any, second: str, b: Any, default: Any = None) -> Any:
+    """Choose between two spellings of one argument."""
+    if a is not UNSET and b is not UNSET:
+        raise DTypeError(op, f"both {first} and {second} were given", "pass one of them")
+    chosen = b if a is UNSET else a
+    return default if chosen is UNSET else chosen
+
+
+def as_axis(axis: Any, rank: int, op: str) -> int:
+    """Read one axis; negative counts from the end."""
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        raise DTypeError(op, f"axis must be an int, not {axis!r}", "pass one axis") from None
+    return normalise_axis(position, rank, op)
+
+
+def as_axes(axes: Any, rank: int, op: str) -> Shape:
+    """Read one axis, several or None (all)."""
+    if axes is None or isinstance(axes, int):
+        return normalise_axes(axes, rank, op)
+    try:
+        listed = tuple(operator.index(axis) for axis in axes)
+    except TypeError:
+        text = f"axis must be an int or a tuple of ints, not {axes!r}"
+        raise DTypeError(op, text, "pass axis=0 or axis=(0, 1)") from None
+    return normalise_axes(listed, rank, op)
+
+
+def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
+    """Read `f(2, 3)` and `f((2, 3))` alike."""
+    if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
+        sizes = sizes[0]
+    try:
+        return tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
+
+
+def as_shape(sizes: Sequence[Any], op: str) -> Shape:
+    """Read a shape: like `as_sizes`, and no size may be negative."""
+    shape = as_sizes(sizes, op)
+    if any(size < 0 for size in shape):
+        raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
+    return shape
+
+
+def check_device(op: str, a: Node, b: Node) -> None:
+    """Raise DeviceError when two operands live apart."""
+    if a.device != b.device:
+        text = f"operands are on different devices: {a.device} and {b.device}"
+        raise DeviceError(op, text, f'move one with .to("{a.device}")')
+
+
+def result_dtype(a: Node, b: Node) -> DType:
+    """Find the dtype of `a op b`, with PyTorch's rule for zero-dim tensors."""
+    if a.dtype is b.dtype:
+        return a.dtype
+    if bool(a.shape) == bool(b.shape):
+        return promote(a.dtype, b.dtype)
+    wide, zero_dim = (a, b) if a.shape else (b, a)
+    if category(zero_dim.dtype) > category(wide.dtype):
+        return promote(wide.dtype, zero_dim.dtype)
+    return wide.dtype
+
+
+def read_scalar(op: str, value: Any) -> Scalar:
+    """Check that an operand is a Python or NumPy number."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        number: Scalar = value.item()
+        return number
+    text = f"operand must be a Tensor or a number, not {type(value).__name__}"
+    raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+
+
+def broadcast_to(node: Node, shape: Shape, op: str = "expand") -> Node:
+    """Repeat axes of size 1, and add axes on the left."""
+    if node.shape == shape:
+        return node
+    padded = (1,) * (len(shape) - len(node.shape)) + node.shape
+    return build.expand(build.reshape(node, padded), shape)
+
+
+def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node, Node]:
+    """Make two operands equal in dtype and shape; `floating` turns integers into float32."""
+    if not isinstance(b, Node):
+        return pair_scalar(op, a, b, floating)
+    if not isinstance(a, Node):
+        second, first = pair_scalar(op, b, a, floating)
+        return first, second
+    if a.device != b.device:
+        a, b = meet(op, a, b)
+    dtype = result_dtype(a, b)
+    if floating and not dtype.is_float:
+        dtype = default_float
+    if a.dtype is not dtype:
+        a = build.cast(a, dtype)
+    if b.dtype is not dtype:
+        b = build.cast(b, dtype)
+    if a.shape != b.shape:
+        shape = broadcast_shapes(a.shape, b.shape, op=op)
+        a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    return a, b
+
+
+def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:
+    """Bring a zero-dim CPU operand to the other's device, as PyTorch; other mixes are errors."""
+    if not b.shape and b.device == "cpu":
+        return a, build.copy(b, a.device)
+    if not a.shape and a.device == "cpu":
+        return build.copy(a, b.device), b
+    check_device(op, a, b)
+    return a, b
+
+
+def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, Node]:
+    """Make a constant of `value` beside a node."""
+    number = read_scalar(op, value)
+    dtype = scalar_dtype(number, node.dtype)
+    if floating and not dtype.is_float:
+        dtype = default_float
+    if node.dtype is not dtype:
+        node = build.cast(node, dtype)
+    return node, constant(op, number, node.shape, dtype, node.device)
+
+
+def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) -> Node:
+    """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
+    if dtype.is_float:
+        return build.const(float(value), shape, dtype, device)
+    if dtype.kind == "bool":
+        return build.const(bool(value), shape, dtype, device)
+    if isinstance(value, float) and not value.is_integer():
+        value = int(value) if np.isfinite(value) else 0
+    info = np.iinfo(dtype.numpy)
+    number = int(value)
+    if not info.min <= number <= info.max:
+        number = wrap_integer(op, number, dtype)
+    return build.const(number, shape, dtype, device)
+
+
+def wrap_integer(op: str, number: int, dtype: DType) -> int:
+    """Wrap -1 and the like into unsigned range, as C does; anything wider is an error."""
+    if dtype.kind == "uint" and -(1 << (dtype.bits - 1)) <= number < 0:
+        return number % (1 << dtype.bits)
+    raise DTypeError(op, f"{number} does not fit {dtype.name}", "use a wider dtype")
+
+
+def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:
+    """Cast several nodes to their common dtype and check that they share a device."""
+    if not nodes:
+        raise ShapeError(op, "there are no tensors", "pass at least one")
+    dtype = nodes[0].dtype
+    for node in nodes[1:]:
+        check_device(op, nodes[0], node)
+        dtype = promote(dtype, node.dtype)
+    return [build.cast(node, dtype) for node in nodes]
+
+
+def floating(op: str, node: Node) -> Node:
+    """Cast bool and integers to float32, as PyTorch's float functions do."""
+    return node if node.dtype.is_float else build.cast(node, default_float)
+
+
+def need_float(op: str, node: Node) -> None:
+    """Raise DTypeError for an op that takes floats only."""
+    if not node.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {node.dtype.name}", "call .float() first")
+
+
+def need_integer(op: str, node: Node, what: str = "index") -> None:
+    """Raise DTypeError when an index is not an integer tensor."""
+    if not node.dtype.is_integer:
+        text = f"{what} must have an integer dtype, got {node.dtype.name}"
+        raise DTypeError(op, text, "call .long() first")
+
+
+def need_rank(op: str, node: Node, least: int) -> None:
+    """Raise ShapeError when there are too few axes."""
+    if len(node.shape) < least:
+        text = f"needs at least {least} axes, got shape {node.shape}"
+        raise ShapeError(op, text, "add axes with .unsqueeze(0)")
+
+
+def optional_dtype(dtype: Any) -> DType | None:
+    """Read a dtype argument that may be None."""
+    return None if dtype is None else to_dtype(dtype)
+
+
+def check_index(op: str, index: int, size: int, axis: int) -> int:
+    """Wrap a negative index and raise AxisError (an IndexError) outside the axis."""
+    if not -size <= index < size:
+        text = f"index {index} is out of range for axis {axis} of size {size}"
+        fix = f"use an index from {-size} to {size - 1}" if size else "the axis is empty"
+        raise AxisError(op, text, fix)
+    return index % size

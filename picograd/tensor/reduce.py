@@ -1,0 +1,152 @@
+"""Reductions on nodes: sums, extremes, statistics, and what is made of them."""
+
+import math
+from typing import Any
+
+from picograd.dtype import DType, bool_, int64
+from picograd.errors import AxisError, DTypeError
+from picograd.graph import build_composite as composite
+from picograd.graph.node import Node
+from picograd.helpers import product
+from picograd.tensor import elementwise
+from picograd.tensor.operands import as_axes, as_axis, floating, need_float
+
+
+def reduce(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
+    """Reduce over one axis, several, or all of them (None)."""
+    axes = as_axes(axis, len(node.shape), op)
+    return node.reduce(monoid, axes, keepdim)
+
+
+def count(node: Node, axis: Any, op: str) -> int:
+    """Count the elements one result is made of."""
+    return product(node.shape[each] for each in as_axes(axis, len(node.shape), op))
+
+
+def total(op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None) -> Node:
+    """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
+    if dtype is None and not node.dtype.is_float:
+        dtype = int64
+    if dtype is not None:
+        node = node.cast(dtype)
+    return reduce(op, op, node, axis, keepdim)
+
+
+def mean(node: Node, axis: Any, keepdim: bool) -> Node:
+    """Average; 16-bit floats accumulate in float32 and round once."""
+    need_float("mean", node)
+    return composite.mean(node, as_axes(axis, len(node.shape), "mean"), keepdim)
+
+
+def extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
+    """Compute `max` or `min` over axes; NaN propagates, the gradient is shared by ties."""
+    need_elements(op, node, axis)
+    if node.dtype is bool_:
+        whole = reduce(op, op, node.cast(int64), axis, keepdim)
+        return whole.cast(bool_)
+    return reduce(op, op, node, axis, keepdim)
+
+
+def need_elements(op: str, node: Node, axis: Any) -> None:
+    """Raise AxisError when an extreme of no elements is asked for."""
+    if count(node, axis, op) == 0:
+        text = f"has no value over an empty axis of {node.shape}"
+        raise AxisError(op, text, "check .numel() first")
+
+
+def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
+    """Find the position of the first largest or smallest element; all axes flatten first."""
+    need_elements(op, node, axis)
+    if node.dtype is bool_:
+        node = node.cast(int64)
+    find = composite.argmax if op == "argmax" else composite.argmin
+    if axis is None:
+        found = find(node.reshape((node.size,)), 0)
+        return found.reshape((1,) * len(node.shape)) if keepdim else found
+    return find(node, as_axis(axis, len(node.shape), op), keepdim)
+
+
+def variance(op: str, node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
+    """Average squared distance from the mean, divided by count - correction."""
+    need_float(op, node)
+    axes = as_axes(axis, len(node.shape), op)
+    return composite.var(node, axes, correction, keepdim)
+
+
+def truth_test(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
+    """Compute `any` (sum of truths > 0) or `all` (number of falsehoods = 0)."""
+    flags = elementwise.truth(node)
+    if monoid == "all":
+        flags = elementwise.logical_not(flags)
+    found = reduce(op, "sum", flags.cast(int64), axis, keepdim)
+    test = "equal" if monoid == "all" else "not_equal"
+    return elementwise.compare(test, found, 0)
+
+
+def softmax(op: str, node: Node, axis: Any) -> Node:
+    """Compute `softmax` or `log_softmax` along one axis."""
+    x = floating(op, node)
+    position = as_axis(axis, len(x.shape), op)
+    make = composite.softmax if op == "softmax" else composite.log_softmax
+    return make(x, position)
+
+
+def logsumexp(node: Node, axis: Any, keepdim: bool) -> Node:
+    """Compute log(sum(exp(x))) over axes, shifted by the largest value."""
+    x = floating("logsumexp", node)
+    axes = as_axes(axis, len(x.shape), "logsumexp")
+    return composite.logsumexp(x, axes, keepdim) if axes else x
+
+
+def norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
+    """Compute the vector norm of the given order; infinite orders are extremes."""
+    need_float("norm", node)
+    size = elementwise.absolute(node)
+    if order == math.inf:
+        return extreme("max", size, axis, keepdim)
+    if order == -math.inf:
+        return extreme("min", size, axis, keepdim)
+    if order == 0:
+        present = elementwise.compare("not_equal", node, 0).cast(node.dtype)
+        return reduce("norm", "sum", present, axis, keepdim)
+    if order == 1:
+        return reduce("norm", "sum", size, axis, keepdim)
+    if order == 2 or order == "fro":
+        return root(reduce("norm", "sum", elementwise.power("pow", node, 2), axis, keepdim))
+    if not isinstance(order, (int, float)):
+        raise DTypeError("norm", f"unknown order {order!r}", "pass a number")
+    powers = reduce("norm", "sum", elementwise.power("pow", size, float(order)), axis, keepdim)
+    return elementwise.power("pow", powers, 1 / order)
+
+
+def root(squares: Node) -> Node:
+    """Square root whose gradient at 0 is 0, as PyTorch's norm."""
+    is_zero = elementwise.compare("equal", squares, 0.0)
+    safe = elementwise.where(is_zero, 1.0, squares)
+    return elementwise.where(is_zero, squares, elementwise.unary("sqrt", safe))
+
+
+def cumulative_sum(node: Node, axis: Any, dtype: DType | None) -> Node:
+    """Running sum along an axis: log2(n) shifted additions.
+
+    [a b c d] -> [a ab bc cd] -> [a ab abc abcd]
+    """
+    position = as_axis(axis, len(node.shape), "cumsum")
+    if dtype is None and not node.dtype.is_float:
+        dtype = int64
+    result = node if dtype is None else node.cast(dtype)
+    size = result.shape[position] if result.shape else 0
+    step = 1
+    while step < size:
+        result = elementwise.arithmetic("add", result, shift(result, position, step))
+        step *= 2
+    return result
+
+
+def shift(node: Node, axis: int, step: int) -> Node:
+    """Move elements `step` places up an axis, filling with zeros."""
+    ranges = [(0, size, 1) for size in node.shape]
+    ranges[axis] = (0, node.shape[axis] - step, 1)
+    pads = [(0, 0)] * len(node.shape)
+    pads[axis] = (step, 0)
+    return node.slice(tuple(ranges)).pad(tuple(pads), 0)

@@ -1,0 +1,219 @@
+"""Reading and writing by index tensors: masks, range checks, and gather and scatter by axis.
+
+Index values are checked where that is cheap: when they came from the host, or are computed already
+and few (`CHECKED`), an index out of range raises AxisError. Otherwise it is clamped to the axis.
+A bool mask used for reading is computed first, since the shape of the result depends on it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import bool_, int64
+from picograd.engine import pending
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_to_numpy, node_from_numpy
+from picograd.engine.tracing import check_not_tracing, is_tracing
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
+from picograd.helpers import product
+from picograd.tensor import indexing, movement
+from picograd.tensor.operands import Operand, as_axis, broadcast_to, check_device, need_integer
+
+CHECKED = 4096  # indices up to this many are checked on the host when their values are there
+
+Array = Any
+MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod",
+           "amax": "max", "amin": "min"}  # fmt: skip
+
+
+def known_values(node: Node) -> Array | None:
+    """Give the values of an index if they are computed, few and on the CPU."""
+    buffer = leaf_buffer(node)
+    if buffer is None or node.size > CHECKED or node.device != "cpu" or is_tracing():
+        return None
+    return buffer_to_numpy(buffer, node.shape)
+
+
+def computed_values(node: Node) -> Array:
+    """Compute a node and give its values."""
+    check_not_tracing("indexing with a bool mask")
+    if leaf_buffer(node) is None:
+        pending.compute([node])
+    buffer = leaf_buffer(node)
+    if buffer is None:
+        raise ValueRangeError("getitem", "the mask was not computed", "call .realize() on it")
+    return buffer_to_numpy(buffer, node.shape)
+
+
+def checked(op: str, index: Node, size: int, axis: int) -> Node:
+    """Wrap negative indices and check or clamp the range."""
+    values = known_values(index)
+    if values is not None:
+        check_values(op, values, size, axis)
+    return indexing.bounded(op, index, size, values is not None)
+
+
+def check_values(op: str, values: Array, size: int, axis: int) -> None:
+    """Raise AxisError when a host index is out of range."""
+    if values.size and not (-size <= values.min() and values.max() < size):
+        worst = values.max() if values.max() >= size else values.min()
+        text = f"index {int(worst)} is out of range for axis {axis} of size {size}"
+        fix = f"use indices from {-size} to {size - 1}" if size else "the axis is empty"
+        raise AxisError(op, text, fix)
+
+
+def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:
+    """Make an index node of host values, checked and wrapped there."""
+    check_values(op, values, size, axis)
+    wrapped = np.where(values < 0, values + size, values).astype(np.int64)
+    return node_from_numpy(wrapped, int64, device)
+
+
+def source_axes(node: Node, items: Sequence[Any]) -> list[int]:
+    """Find the source axis each item starts at; masks cover several."""
+    widths = [width(item) for item in items]
+    hidden = max(len(node.shape) - sum(widths), 0)
+    found, axis = [], 0
+    for item, each in zip(items, widths):
+        found.append(axis)
+        axis += hidden if item is Ellipsis else each
+    return found
+
+
+def width(item: Any) -> int:
+    """Count the source axes an item covers."""
+    if item is None or item is Ellipsis:
+        return 0
+    is_mask = isinstance(item, Node) and item.dtype is bool_
+    is_mask = is_mask or (isinstance(item, np.ndarray) and item.dtype == bool)
+    return len(item.shape) if is_mask else 1
+
+
+def read_items(node: Node, items: Sequence[Any]) -> list[Any]:
+    """Turn arrays, lists and masks into checked integer index nodes; the rest stays."""
+    listed = [as_item(item) for item in items]
+    result: list[Any] = []
+    for item, axis in zip(listed, source_axes(node, listed)):
+        size = node.shape[axis] if axis < len(node.shape) else 0
+        if isinstance(item, np.ndarray):
+            result += array_items(node, item, axis, size)
+        elif isinstance(item, Node) and item.dtype is bool_:
+            indexing.check_mask(node.shape, item, axis)
+            result += array_items(node, computed_values(item), axis, size)
+        elif isinstance(item, Node) and axis < len(node.shape):
+            need_integer("getitem", item)
+            result.append(checked("getitem", item, size, axis))
+        else:
+            result.append(item)
+    return result
+
+
+def as_item(item: Any) -> Any:
+    """Turn a list or array-like index into an array; a Python True adds an axis."""
+    if item is True:
+        return None
+    if isinstance(item, (list, range, np.ndarray)) or hasattr(item, "__array__"):
+        array = np.asarray(item)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "biu":
+            text = f"cannot index with {array.dtype} values"
+            raise DTypeError("getitem", text, "use whole numbers or bools")
+        return array if array.ndim or array.dtype == bool else int(array)
+    return item
+
+
+def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
+    """Make index nodes of a host array; a mask gives one per axis it covers."""
+    if array.dtype != bool:
+        return [host_index("getitem", array, size, axis, node.device)]
+    if array.shape != node.shape[axis : axis + array.ndim]:
+        text = f"mask of shape {array.shape} does not match axes of {node.shape} from {axis}"
+        raise AxisError("getitem", text, "use a mask of the same sizes")
+    places = np.nonzero(array)
+    return [node_from_numpy(each.astype(np.int64), int64, node.device) for each in places]
+
+
+def read(node: Node, items: Sequence[Any]) -> Node:
+    """Compute x[items]."""
+    return indexing.take(node, indexing.parse(node.shape, read_items(node, items)))
+
+
+def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
+    """Compute the tensor after x[items] = value."""
+    if len(items) == 1 and isinstance(items[0], Node) and items[0].dtype is bool_:
+        mask = items[0]
+        indexing.check_mask(node.shape, mask, 0)
+        source = indexing.value_node(node, value)
+        trailing = node.shape[len(mask.shape) :]
+        if len(source.shape) <= len(trailing) or source.size == 1:
+            return indexing.put_mask(node, mask, indexing.fit_value(source, trailing or ()))
+    return indexing.put(node, indexing.parse(node.shape, read_items(node, items)), value)
+
+
+def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
+    """Read out[i][j] = x[i][index[i][j]] (axis 1)."""
+    position = as_axis(axis, len(node.shape), op)
+    need_integer(op, index)
+    size = node.shape[position] if node.shape else 1
+    return indexing.gather(op, node, axis, checked(op, index, size, position))
+
+
+def take_along(node: Node, index: Node, axis: Any) -> Node:
+    """Read by index along an axis, the other axes broadcasting; without an axis flattened."""
+    op = "take_along_dim"
+    if axis is None:
+        flat = node.reshape((node.size,))
+        return gather(op, flat, 0, index.reshape((index.size,)))
+    position = as_axis(axis, len(node.shape), op)
+    if len(index.shape) != len(node.shape):
+        text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
+        raise ShapeError(op, text, "give them the same number of axes")
+    ours = [1 if at == position else size for at, size in enumerate(node.shape)]
+    theirs = [1 if at == position else size for at, size in enumerate(index.shape)]
+    common = list(broadcast_shapes(tuple(ours), tuple(theirs), op=op))
+    common[position] = node.shape[position]
+    wide = broadcast_to(node, tuple(common), op)
+    common[position] = index.shape[position]
+    return gather(op, wide, position, broadcast_to(index, tuple(common), op))
+
+
+def index_select(node: Node, axis: Any, index: Node) -> Node:
+    """Take slices along an axis in the order of an index."""
+    position = as_axis(axis, len(node.shape), "index_select")
+    need_integer("index_select", index)
+    index = checked("index_select", index, node.shape[position], position)
+    return indexing.index_select(node, position, index)
+
+
+def scatter(
+    op: str, node: Node, axis: Any, index: Node, source: Operand, reduction: str | None
+) -> Node:
+    """Write out[i][index[i][j]] = source[i][j] (axis 1), or reduce into it."""
+    if reduction not in MONOIDS:
+        text = f"unknown reduce={reduction!r}"
+        raise ValueRangeError(op, text, 'use None, "add", "multiply", "amax" or "amin"')
+    position = as_axis(axis, len(node.shape), op)
+    need_integer(op, index)
+    index = checked(op, index, node.shape[position], position)
+    if not isinstance(source, Node):
+        source = broadcast_to(indexing.value_node(node, source), index.shape, op)
+    return indexing.scatter(op, node, position, index, source, MONOIDS[reduction])
+
+
+def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
+    """Add slices of `source` along an axis at the positions of a 1-d index."""
+    op = "index_add"
+    position = as_axis(axis, len(node.shape), op)
+    need_integer(op, index)
+    check_device(op, node, source)
+    index = checked(op, index, node.shape[position], position)
+    moved = movement.move_axis(source.cast(node.dtype), position, 0)
+    wanted = (product(index.shape), *node.shape[:position], *node.shape[position + 1 :])
+    if moved.shape != wanted:
+        text = f"source {source.shape} does not fit tensor {node.shape} at {index.size} indices"
+        raise ShapeError(op, text, "give one slice per index")
+    return node.scatter(moved, [index], (position,), "sum")
