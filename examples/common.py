@@ -1,0 +1,124 @@
+"""What the examples share: options, the clock behind the last line, accuracy, pictures."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import picograd
+from picograd import nn
+
+OUTPUT = Path(__file__).parent / "output"
+
+
+def read_options(description, arguments=None, epochs=1, batch_size=128):
+    """Read the options every example takes."""
+    parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
+    parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--batch-size", type=int, default=batch_size)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", action="store_true", help=f"write pictures to {OUTPUT}")
+    parser.add_argument("--steps", type=int, default=None, help="stop after this many steps")
+    parser.add_argument("--no-jit", action="store_true", help="do not capture the training step")
+    options = parser.parse_args(arguments)
+    if options.epochs < 1 or options.batch_size < 1:
+        parser.error("--epochs and --batch-size must be 1 or more")
+    return options
+
+
+class Clock:
+    """Adds up seconds under names: `with clock("training"): ...`."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def __call__(self, name):
+        self.name = name
+        return self
+
+    def __enter__(self):
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_):
+        passed = time.perf_counter() - self.start
+        self.seconds[self.name] = self.seconds.get(self.name, 0.0) + passed
+
+    def __str__(self):
+        return ", ".join(f"{name} {passed:.2f} s" for name, passed in self.seconds.items())
+
+
+def accuracy(model, images, labels, batch_size=1000):
+    """Share of test images that the model gets right, in per cent."""
+    model.eval()
+
+    @picograd.jit
+    def count_correct(x, y):
+        with picograd.no_grad():
+            return (model(x).argmax(1) == y).sum()
+
+    batches = nn.DataLoader(images, labels, batch_size=batch_size)
+    correct = sum(int(count_correct(x, y).item()) for x, y in batches)
+    model.train()
+    return 100.0 * correct / len(images)
+
+
+def predict(model, images):
+    """Most likely digit of each image."""
+    model.eval()
+    with picograd.no_grad():
+        digits = model(images).argmax(1).numpy()
+    model.train()
+    return digits
+
+
+def plot_losses(losses, name):
+    """Write the loss curve as a picture."""
+    pyplot = load_pyplot()
+    if pyplot is None:
+        return
+    figure, axes = pyplot.subplots(figsize=(7, 4))
+    axes.plot(losses, linewidth=0.5, color="#8aa")
+    width = max(1, len(losses) // 50)
+    smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
+    axes.plot(np.arange(len(smooth)) + width // 2, smooth, color="#05a")
+    axes.set(xlabel="step", ylabel="training loss", yscale="log", title=name)
+    write(figure, f"{name}_loss.png")
+
+
+def plot_digits(images, predictions, labels, name):
+    """Write a grid of test digits with predictions; wrong ones are red."""
+    pyplot = load_pyplot()
+    if pyplot is None:
+        return
+    columns = 10
+    rows = -(-len(images) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(columns, rows * 1.25), squeeze=False)
+    for axes in grid.flat:
+        axes.axis("off")
+    for axes, image, guess, label in zip(grid.flat, images, predictions, labels):
+        axes.imshow(image.reshape(28, 28), cmap="gray_r")
+        axes.set_title(f"{guess}", color="black" if guess == label else "red", fontsize=10)
+    write(figure, f"{name}_digits.png")
+
+
+def load_pyplot():
+    """Find matplotlib without a display, or say how to get it."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("--plot needs matplotlib: python -m pip install matplotlib", file=sys.stderr)
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def write(figure, name):
+    OUTPUT.mkdir(exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(OUTPUT / name, dpi=120)
+    print(f"wrote {OUTPUT / name}")

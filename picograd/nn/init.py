@@ -1,0 +1,139 @@
+"""Initial values: PyTorch's defaults for layers, and the usual schemes in place (`name_`)."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import default_float, to_dtype
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.helpers import product
+from picograd.tensor.tensor import Tensor
+
+Shape = tuple[int, ...]
+GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
+
+
+def uniform(shape: Shape, bound: float, device: Any = None, dtype: Any = None) -> Tensor:
+    """Draw from [-bound, bound)."""
+    return Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype)
+
+
+def normal(
+    shape: Shape,
+    mean: float,
+    std: float,
+    device: Any = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Draw from the normal distribution."""
+    return Tensor.normal(*shape, mean=mean, std=std, device=device, dtype=dtype)
+
+
+def constant(shape: Shape, value: float, device: Any = None, dtype: Any = None) -> Tensor:
+    """Fill with one value, on the host: that needs no kernel, and the tensor has a buffer."""
+    wanted = default_float if dtype is None else to_dtype(dtype)
+    return Tensor(np.full(shape, value, wanted.numpy), dtype=wanted, device=device)
+
+
+def fan_in_bound(fan_in: int) -> float:
+    """Bound of PyTorch's default for weights and biases: kaiming_uniform with a = sqrt(5)."""
+    return 1.0 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+
+
+def calculate_fans(shape: Shape) -> tuple[int, int]:
+    """Count inputs and outputs of one unit: weight (O, I, *K) -> (I * K, O * K)."""
+    if len(shape) < 2:
+        problem = f"fans of shape {tuple(shape)} are not defined"
+        raise ShapeError("init", problem, "use a weight with two axes or more")
+    field = product(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def calculate_gain(nonlinearity: str, a: float = 0.01) -> float:
+    """Find the factor that keeps the variance through a nonlinearity."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + a * a))
+    if nonlinearity not in GAINS:
+        names = ", ".join([*GAINS, "leaky_relu"])
+        raise ValueRangeError("init", f"nonlinearity {nonlinearity!r} is unknown", f"use {names}")
+    return GAINS[nonlinearity]
+
+
+def _fill(tensor: Tensor, value: Tensor) -> Tensor:
+    tensor.assign(value)
+    return tensor
+
+
+def uniform_(tensor: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Overwrite with values from [low, high)."""
+    place = dict(device=tensor.device, dtype=tensor.dtype)
+    return _fill(tensor, Tensor.uniform(*tensor.shape, low=low, high=high, **place))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Overwrite with normally distributed values."""
+    return _fill(tensor, normal(tuple(tensor.shape), mean, std, tensor.device, tensor.dtype))
+
+
+def constant_(tensor: Tensor, value: float) -> Tensor:
+    """Overwrite with one value."""
+    return _fill(tensor, constant(tuple(tensor.shape), value, tensor.device, tensor.dtype))
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Overwrite with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Overwrite with ones."""
+    return constant_(tensor, 1.0)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Overwrite by Glorot and Bengio (2010): bound gain * sqrt(6 / (fan_in + fan_out))."""
+    bound = gain * math.sqrt(6.0 / sum(calculate_fans(tuple(tensor.shape))))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Overwrite by Glorot and Bengio (2010): std gain * sqrt(2 / (fan_in + fan_out))."""
+    std = gain * math.sqrt(2.0 / sum(calculate_fans(tuple(tensor.shape))))
+    return normal_(tensor, 0.0, std)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+) -> Tensor:
+    """Overwrite by He et al. (2015): bound gain * sqrt(3 / fan)."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+) -> Tensor:
+    """Overwrite by He et al. (2015): std gain / sqrt(fan)."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueRangeError("init", f"mode={mode!r} is unknown", 'use "fan_in" or "fan_out"')
+    fans = calculate_fans(tuple(tensor.shape))
+    return calculate_gain(nonlinearity, a) / math.sqrt(fans[mode == "fan_out"])

@@ -1,0 +1,126 @@
+"""Normalisation: BatchNorm1d, BatchNorm2d (with running statistics) and LayerNorm."""
+
+from typing import Any
+
+from picograd.dtype import int64
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.helpers import product
+from picograd.nn import functional, init
+from picograd.nn.module import Module
+from picograd.nn.parameter import Parameter
+from picograd.tensor.tensor import Tensor
+
+
+class BatchNorm(Module):
+    """This class normalises each channel (axis 1) over all other axes, then scales and shifts.
+
+    Training uses the batch's biased variance and moves the running mean and unbiased variance by
+    `momentum` (None: plain average over all batches); evaluation uses the running statistics.
+    """
+
+    ranks: tuple[int, ...] = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        shape = (num_features,)
+        self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if affine else None
+        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if affine else None
+        if track_running_stats:
+            self.register_buffer("running_mean", init.constant(shape, 0.0, device, dtype))
+            self.register_buffer("running_var", init.constant(shape, 1.0, device, dtype))
+            self.register_buffer("num_batches_tracked", init.constant((), 0, device, int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise, and in training mode record the new running statistics."""
+        self._check(x)
+        if not self.training and self.track_running_stats:
+            stats = (self.running_mean, self.running_var)
+            return functional.normalize_channels(x, *stats, self.weight, self.bias, self.eps)
+        y, mean, var = functional.batch_normalize(x, self.weight, self.bias, self.eps)
+        if self.training and self.track_running_stats:
+            self._track(mean, var, x.numel() // max(1, self.num_features))
+        return y
+
+    def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """Move the running statistics; assignments happen in place, also under `picograd.jit`."""
+        batches = self.num_batches_tracked + 1
+        rate: Any = self.momentum
+        if rate is None:
+            rate = 1.0 / batches.cast(self.running_mean.dtype)
+        unbiased = var * (count / max(1, count - 1))
+        for running, value in ((self.running_mean, mean), (self.running_var, unbiased)):
+            moved = running + rate * (value.cast(running.dtype) - running)
+            running.assign(moved.cast(running.dtype))
+        self.num_batches_tracked.assign(batches)
+
+    def _check(self, x: Tensor) -> None:
+        name, shape = type(self).__name__, tuple(x.shape)
+        if len(shape) not in self.ranks:
+            ranks = " or ".join(map(str, self.ranks))
+            raise ShapeError(name, f"input of shape {shape} has {len(shape)} axes, {ranks} wanted")
+        if shape[1] != self.num_features:
+            problem = f"input of shape {shape} has {shape[1]} channels, {self.num_features} wanted"
+            raise ShapeError(name, problem, "channels are axis 1")
+        if self.training and product(shape) == self.num_features:
+            problem = f"one value per channel in input of shape {shape}"
+            raise ValueRangeError(name, problem, "use a larger batch, or call eval()")
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        return f"{text}, affine={self.affine}, track_running_stats={self.track_running_stats}"
+
+
+class BatchNorm1d(BatchNorm):
+    """This class normalises features of (B, C), or channels of (B, C, L)."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """This class normalises the channels of images (B, C, H, W)."""
+
+    ranks = (4,)
+
+
+class LayerNorm(Module):
+    """This class normalises over the last axes, whose sizes are `normalized_shape`."""
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        is_one = isinstance(normalized_shape, int)
+        shape = (normalized_shape,) if is_one else tuple(normalized_shape)  # type: ignore
+        self.normalized_shape: tuple[int, ...] = shape
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        place = (device, dtype)
+        self.weight = self.bias = None
+        if elementwise_affine:
+            self.weight = Parameter(init.constant(shape, 1.0, *place))
+            self.bias = Parameter(init.constant(shape, 0.0, *place)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise, scale and shift."""
+        shape = self.normalized_shape
+        return functional.layer_norm(x, shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        affine = f"elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine}"

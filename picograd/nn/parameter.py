@@ -1,0 +1,52 @@
+"""Parameter: a tensor that a module trains; and how modules write into the tensors they own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from picograd.errors import StateError
+from picograd.tensor.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """This class is a tensor with requires_grad set, found by `Module.parameters()`."""
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        value = data if isinstance(data, Tensor) else Tensor(data)
+        super().__init__(value.detach(), requires_grad=requires_grad)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """Read one value of a state dict: a tensor or anything a tensor is made from."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        return Tensor(value)
+    except Exception as error:
+        problem = f"{name} is a {type(value).__name__}, not a tensor ({error})"
+        raise StateError("load_state_dict", problem, "pass tensors or arrays") from error
+
+
+def overwrite(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Assign new values in place, converted to each target's device and dtype; then realise."""
+    for target, value in pairs:
+        target.assign(value.detach().to(target.device).cast(target.dtype))
+    if pairs:
+        realize([target for target, _ in pairs])
+
+
+def rebind(tensor: Tensor, device: Any, dtype: Any) -> None:
+    """Move a tensor to a device, dtype or both while it stays the same Python object."""
+    value = tensor.detach()
+    moved = value if device is None else value.to(device)
+    moved = moved if dtype is None else moved.cast(dtype)
+    if moved is not value:
+        tensor.node = moved.node
+        tensor.grad = None
+
+
+def realize(tensors: Sequence[Tensor]) -> None:
+    """Compute several tensors in one plan, so that the scheduler can fuse them."""
+    tensors[0].realize(*tensors[1:])

@@ -1,0 +1,99 @@
+"""Save and load state dicts as safetensors files.
+
+The format keeps raw little-endian bytes with dtype names, so bfloat16 survives and nothing in a
+file can run code. A file is written beside its target and moved into place: a crash leaves the old
+one whole.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+
+from picograd.dtype import DType, bfloat16, dtype_named
+from picograd.errors import DataError, DTypeError, StateError
+from picograd.helpers import product
+from picograd.tensor.tensor import Tensor
+
+# Names in the file (the safetensors format) and ours.
+FILE_NAMES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+}
+
+
+def save(state: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
+    """Write a state dict to a file; a file of that name is replaced at once or not at all."""
+    arrays = {name: _bytes_of(name, value) for name, value in state.items()}  # kept alive here
+    entries = {name: _entry(state[name], array) for name, array in arrays.items()}
+    content = safetensors.serialize(entries, {"format": "picograd"})
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
+            file.write(content)
+        os.replace(file.name, target)
+    except OSError as error:
+        fix = "check the folder, its permissions and the free space"
+        raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
+
+
+def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
+    """Read a state dict from a file.
+
+    Raises DataError for a missing file and StateError for a truncated or damaged one.
+    """
+    source = Path(path)
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        problem = f"cannot read {source}: {error.strerror}"
+        raise DataError("load", problem, "check the path") from error
+    try:
+        entries = safetensors.deserialize(content)
+        return {name: _tensor(entry, device) for name, entry in entries}
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        problem = f"{source} is damaged or no safetensors file ({error})"
+        raise StateError("load", problem, "save it again, or restore it from a copy") from error
+
+
+def _bytes_of(name: str, value: Any) -> "np.ndarray[Any, Any]":
+    """Copy the raw bytes of a tensor to the host."""
+    if not isinstance(value, Tensor):
+        problem = f"{name} is a {type(value).__name__}"
+        raise DTypeError("save", problem, "a state dict holds tensors only")
+    array = np.ascontiguousarray(value.detach().numpy())
+    if value.dtype is bfloat16:  # numpy() widened it to float32: the upper half is the bfloat16
+        array = (array.view(np.uint32) >> 16).astype(np.uint16)
+    return array
+
+
+def _entry(value: Tensor, array: "np.ndarray[Any, Any]") -> safetensors.TensorSpec:
+    place = dict(data_ptr=array.ctypes.data, data_len=array.nbytes)
+    return safetensors.TensorSpec(dtype=value.dtype.name, shape=list(value.shape), **place)
+
+
+def _tensor(entry: Mapping[str, Any], device: Any) -> Tensor:
+    dtype: DType = dtype_named(FILE_NAMES[entry["dtype"]])
+    shape = tuple(entry["shape"])
+    array = np.frombuffer(bytearray(entry["data"]), dtype=dtype.storage)
+    if array.size != product(shape):
+        raise ValueError(f"{array.size} values for shape {shape}")
+    if dtype is bfloat16:
+        wide = (array.astype(np.uint32) << 16).view(np.float32).reshape(shape)
+        return Tensor(wide, device=device).cast(bfloat16)
+    return Tensor(array.reshape(shape), device=device)

@@ -1,0 +1,92 @@
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from picograd import Tensor, draw
+from picograd.draw import draw_dot, picture_of
+from picograd.engine.realize import make_plan
+from picograd.errors import DataError, ValueRangeError
+
+
+def small():
+    a, b = Tensor(np.ones((2, 3), np.float32)), Tensor(np.ones((3, 4), np.float32))
+    return (a.dot(b) + 1.0).relu()
+
+
+@pytest.fixture
+def no_graphviz(monkeypatch):
+    """A machine with neither the `dot` program nor the wheel that bundles it."""
+    monkeypatch.setattr(draw.shutil, "which", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+
+
+def test_graph_shows_op_shape_dtype_and_device():
+    text = picture_of(small()).text()
+    assert text.startswith("digraph picograd {")
+    assert 'fillcolor="orange"' in text and "shape=circle" in text
+    assert "(2, 4)" in text and "float32 cpu" in text and '[label="relu"' in text
+
+
+def test_text_is_the_same_in_every_run():
+    assert picture_of(small()).text() == picture_of(small()).text()
+
+
+def test_text_is_always_written(tmp_path, no_graphviz, capsys):
+    written = draw_dot(small(), tmp_path / "graphs" / "test")
+    assert written == tmp_path / "graphs" / "test.dot" and written.is_file()
+    assert not (tmp_path / "graphs" / "test.svg").exists()
+    message = capsys.readouterr().err
+    assert "text only: to see it, install Graphviz" in message and "picograd[viz]" in message
+
+
+def test_dot_suffix_writes_text_without_a_message(tmp_path, capsys):
+    assert draw_dot(small(), tmp_path / "g.dot") == tmp_path / "g.dot"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["g", "g.svg", "g.png"])
+def test_pictures(name, tmp_path):
+    if not draw.shutil.which("dot"):
+        pytest.importorskip("pygraphviz")
+    written = draw_dot(small(), tmp_path / name)
+    assert written.name == ("g.svg" if name == "g" else name)
+    head = written.read_bytes()[:200]
+    assert b"svg" in head or head.startswith(b"\x89PNG") or b"xml" in head
+    assert (tmp_path / "g.dot").is_file()
+
+
+def test_kernels_and_plan():
+    tensor = (small() + 1.0).softmax(1)
+    kernels, plan = picture_of(tensor, "kernels").text(), picture_of(tensor, "plan").text()
+    assert "contract" in kernels and "->" in kernels
+    assert "output" in plan and "input" in plan and plan.count("[label") > kernels.count("[label")
+    assert picture_of(make_plan([tensor.node])).text() == plan
+
+
+def test_ten_thousand_nodes_take_less_than_two_seconds(tmp_path, capsys):
+    tensor = Tensor([1.0, 2.0])
+    for _ in range(5000):
+        tensor = (tensor + 1.0).sin()
+    start = time.perf_counter()
+    draw_dot(tensor, tmp_path / "large.svg")
+    assert time.perf_counter() - start < 2.0
+    assert "nodes are too many for a layout" in capsys.readouterr().err
+
+
+def test_wrong_use_is_named(tmp_path):
+    with pytest.raises(ValueRangeError, match="draw_dot: level='ops' is unknown"):
+        draw_dot(small(), tmp_path / "g.svg", level="ops")
+    with pytest.raises(ValueRangeError, match="cannot draw a int"):
+        draw_dot(3, tmp_path / "g.svg")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="draw_dot: cannot write"):
+        draw_dot(small(), tmp_path / "file" / "g.svg")
+
+
+def test_ancestor_import_does_not_need_the_program():
+    code = "from picograd.draw_utils import draw_dot; print(draw_dot.__name__)"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert output.stdout.strip() == "draw_dot", output.stderr
