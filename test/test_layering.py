@@ -1,0 +1,100 @@
+"""Imports point down, spell the whole path, and sit at the top of a file."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# Lowest first. Rooms on one level are blind to each other.
+LEVELS = [
+    {"config", "errors", "helpers"},
+    {"dtype", "target", "buffer", "code"},
+    {"graph"},
+    {"schedule"},
+    {"codegen", "runtime"},
+    {"engine"},
+    {"tensor"},
+    {"nn", "draw", "explain", "distributed", "onnx"},
+    {"draw_utils"},  # the ancestor's name for draw
+]
+LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
+# The command line and the front door may import anything.
+TOP = {"__init__", "__main__"}
+# One file loads backends by name, inside functions, so that a machine without CUDA can import it.
+LATE_IMPORTS_ALLOWED = {Path("picograd/engine/backends.py")}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted((ROOT / "picograd").rglob("*.py")):
+        yield path.relative_to(ROOT), ast.parse(path.read_text())
+
+
+def internal_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of every import of picograd, at any depth in the file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write the full path, no dots"
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "picograd")
+
+
+def test_every_room_has_a_level() -> None:
+    rooms = {path.parts[1].removesuffix(".py") for path, _ in modules()} - TOP
+    assert rooms <= LEVEL.keys(), f"give these rooms a level: {rooms - LEVEL.keys()}"
+
+
+def test_imports_only_point_down() -> None:
+    wrong = []
+    for path, tree in modules():
+        room = path.parts[1].removesuffix(".py")
+        if room in TOP:
+            continue
+        for line, name in internal_imports(tree):
+            other = name.partition(".")[2].partition(".")[0]
+            if not other:
+                wrong.append(f"{path}:{line}: import from picograd.<room>, not from the root")
+            elif other != room and LEVEL.get(other, 99) >= LEVEL[room]:
+                wrong.append(f"{path}:{line}: {room} may not import {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_internal_imports_are_not_inside_functions() -> None:
+    wrong = []
+    for path, tree in modules():
+        if path in LATE_IMPORTS_ALLOWED:
+            continue
+        functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
+        lines = {line for function in functions for line, _ in internal_imports(function)}
+        wrong += [f"{path}:{line}: move this import to the top" for line in sorted(lines)]
+    assert not wrong, "\n".join(wrong)
+
+
+def imports_of(tree: ast.Module, names: set[str]) -> set[str]:
+    """Modules of the package that a file imports; `from package import module` counts as it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & names
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            inner = {f"{base}.{alias.name}" for alias in node.names} & names
+            found |= inner or ({base} & names)
+    return found
+
+
+def test_there_is_no_import_cycle() -> None:
+    trees = {".".join(p.with_suffix("").parts).removesuffix(".__init__"): t for p, t in modules()}
+    graph = {name: imports_of(tree, set(trees)) - {name} for name, tree in trees.items()}
+    # Remove modules whose imports are all removed; what stays is in a cycle or imports one.
+    while True:
+        leaves = {name for name, imports in graph.items() if not imports & graph.keys()}
+        if not leaves:
+            break
+        graph = {name: imports for name, imports in graph.items() if name not in leaves}
+    assert not graph, f"in or above an import cycle: {sorted(graph)}"
