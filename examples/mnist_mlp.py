@@ -1,5 +1,7 @@
 """A two-layer perceptron learns MNIST: 784 -> 128 -> 10, Adam, 4 epochs, over 97.5 % right.
 
+The learning rate falls linearly from 1e-3 to 0; held at 1e-3, four epochs stop at about 97.2 %.
+
     python examples/mnist_mlp.py [--device cuda] [--epochs 4] [--batch-size 128] [--seed 0] [--plot]
 """
 
@@ -40,6 +42,8 @@ def main(arguments=None):
             seed=options.seed,
             drop_last=True,
         )
+        steps = options.epochs * len(batches)
+        schedule = nn.lr.LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
 
     def step(x, y):
         loss = nn.functional.cross_entropy(model(x), y)
@@ -57,6 +61,7 @@ def main(arguments=None):
                 break
             with clock("training" if losses else "compilation"):
                 losses.append(train_step(x, y).item())
+                schedule.step()
             if len(losses) % 50 == 0:
                 progress.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
 

@@ -136,6 +136,7 @@ from picograd.tensor.functions import (  # noqa: A004
     zeros,
     zeros_like,
 )
+from picograd.tensor.inspect import plan, synchronize
 from picograd.tensor.jit import jit
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -225,6 +226,7 @@ __all__ = [
     "ones_like",
     "outer",
     "permute",
+    "plan",
     "pow",
     "prod",
     "rand",
@@ -253,6 +255,7 @@ __all__ = [
     "std",
     "sub",
     "sum",
+    "synchronize",
     "take_along_dim",
     "tan",
     "tanh",

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from picograd.config import FLAGS, Config, format_flags, usable_cores
@@ -48,3 +50,5 @@ def test_flags_are_few_and_documented():
     for flag in FLAGS:
         assert flag.affects in ("semantics", "codegen", "debug")
         assert f"`{flag.variable}`" in text and flag.meaning in text
+    page = Path(__file__).parents[1] / "docs" / "flags.md"
+    assert page.read_text() == text, "write format_flags() to docs/flags.md"

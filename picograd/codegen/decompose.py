@@ -22,12 +22,12 @@ def rsqrt(emitter: Emitter, dtype: DType, x: int) -> int:
 
 
 def sign(emitter: Emitter, dtype: DType, x: int) -> int:
-    """Compute -1, 0 or 1; NaN stays NaN and zero keeps its sign."""
+    """Compute -1, 0 or 1; 0 for NaN."""
     if dtype is bool_:
         return x
     value = Value(emitter, x)
     zero, one = Value(emitter, value.lift(0)), Value(emitter, value.lift(1))
-    result = (zero < value).where(one, value)
+    result = (zero < value).where(one, zero)
     if dtype.kind == "uint":
         return result.position
     return (value < zero).where(Value(emitter, value.lift(-1)), result).position

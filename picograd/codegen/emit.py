@@ -77,7 +77,12 @@ class Emitter:
     # -- instructions -----------------------------------------------------------------------------
 
     def add(
-        self, op: str, dtype: DType | None, args: Iterable[int] = (), arg: Any = None, lanes: int = 1
+        self,
+        op: str,
+        dtype: DType | None,
+        args: Iterable[int] = (),
+        arg: Any = None,
+        lanes: int = 1,
     ) -> int:
         """Append one instruction and return its position."""
         self.instructions.append(Instr(op, dtype, tuple(args), arg, lanes))

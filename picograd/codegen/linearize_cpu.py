@@ -7,7 +7,6 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from picograd.codegen import linearize_cpu_dot, linearize_cpu_pack
 from picograd.codegen.decompose import LLVM
@@ -28,8 +27,8 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.dtype import DType, bool_, int32
-from picograd.errors import check, internal
+from picograd.dtype import bool_, int32
+from picograd.errors import internal
 from picograd.helpers import product, round_up, row_major
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, unflatten
 from picograd.schedule.loop import Condition, Expr, walk
@@ -213,7 +212,7 @@ class CpuBuilder:
         body: Callable[[], None],
         is_unrolled: bool = False,
     ) -> None:
-        """Emit loops over dims where all conditions hold, as loop bounds if possible, and a body."""
+        """Emit loops over dims where all conditions hold (as bounds if possible) and a body."""
         emitter = self.emitter
         ready = [c for c in conditions if emitter.index_axes(c[0]).isdisjoint(dims)]
         later = [c for c in conditions if c not in ready]
@@ -383,7 +382,8 @@ def group_length(steps: Sequence[Step], first: int) -> int:
         if not isinstance(step, Accumulate | Assign | Store) or step.dims != head.dims:
             break
         is_wide = isinstance(step, Accumulate) and not is_pointwise(step)
-        if is_wide != is_reduction or (is_wide and step.over != head.over):  # type: ignore[union-attr]
+        over = [s.over for s in (head, step) if isinstance(s, Accumulate)]
+        if is_wide != is_reduction or (is_wide and over[0] != over[1]):
             break
         if isinstance(step, Store):
             if conditions is not None and step.conditions != conditions:
@@ -394,7 +394,7 @@ def group_length(steps: Sequence[Step], first: int) -> int:
                 break
         here = tuple(axis_index(d) for d in step.dims)
         reads = [(name, read) for name, read in reads_of(step) if name in written]
-        if is_wide and reads or any(read != here for _, read in reads):
+        if (is_wide and reads) or any(read != here for _, read in reads):
             break
         written.add(getattr(step, "tile", ""))
         count += 1

@@ -16,14 +16,19 @@ from picograd.codegen.tensor_core import (
     CHUNK,
     MmaSchedule,
     SharedOperand,
+    SimtSchedule,
     multiply_tiles,
     primitive,
 )
 from picograd.codegen.tile import MainLoop
+from picograd.codegen.wgmma import WgmmaSchedule, multiply_warpgroup, warpgroup_primitive
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, rewrite, walk
+
+
+Schedule = MmaSchedule | SimtSchedule | WgmmaSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,9 @@ class Operand:
     lanes: int
     size: int  # elements of one stage
     spread: int  # elements between the lanes of a chunk in shared memory
-    place: Callable[[Block, Index, Index], int]  # (row, chunk) -> position of the chunk
+    place: Callable[
+        [Block, Index, Index], int
+    ]  # (row, chunk) -> position of the chunk
 
     def values(self, step: Axis, row: Index, column: Index) -> Mapping[Axis, Index]:
         """Coordinates of one element of the tile of depth number `step`."""
@@ -63,15 +70,20 @@ def main_loop(block: Block, step: MainLoop) -> None:
     acc = block.arrays[step.acc]
     registers = Axis("register", emitter.instructions[acc].arg)
     with emitter.axis_loop(registers, True):
-        at, zero = emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc))
+        at, zero = (
+            emitter.index(axis_index(registers)),
+            emitter.const(0, emitter.dtype(acc)),
+        )
         emitter.add("set", None, (acc, at, zero))
     operands = operands_of(step)
     copiers = [copier(block, operand, schedule.stages) for operand in operands]
     k = step.dims[2]
     tiles = Axis("k_tile", k.size // schedule.block[2])
     check(tiles.size * schedule.block[2] == k.size, "K is not a multiple of the tile depth", step)
-    multiply = mma_multiply if isinstance(schedule, MmaSchedule) else simt_multiply
-    pipeline(block, schedule.stages, tiles, copiers, lambda: multiply(block, step, tiles, copiers))
+    multiply = MULTIPLIERS[type(schedule)]
+    pipeline(block, schedule, tiles, copiers, lambda: multiply(block, step, tiles, copiers))
+    if isinstance(schedule, WgmmaSchedule):
+        block.emitter.add("mma", None, (acc,), warpgroup_primitive("finish_multiply"))
 
 
 def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
@@ -83,14 +95,16 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
     for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
         depth = schedule.block[2]
         rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
-        if isinstance(schedule, MmaSchedule):
-            tile = SharedOperand(rows, columns, is_k_major)
-            place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
-        else:
-            pitch = schedule.pitch(outer.size)
-            place, lanes = pitched(pitch, is_k_major, schedule.vector), schedule.vector
+        if isinstance(schedule, SimtSchedule):
+            pitch, lanes = schedule.pitch(outer.size), schedule.vector
+            place = pitched(pitch, is_k_major, lanes)
             size, spread = depth * pitch, pitch if is_k_major else 1
-        operand = Operand(expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place)
+        else:
+            tile = schedule.a if outer is m else schedule.b
+            place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
+        operand = Operand(
+            expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place
+        )
         found.append(operand)
     return found[0], found[1]
 
@@ -102,15 +116,19 @@ def swizzled(tile: SharedOperand) -> Callable[[Block, Index, Index], int]:
         emitter = block.emitter
         shift, mask = tile.shift_mask
         bits = emitter.index(row // (1 << shift) % (mask + 1))
-        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, emitter.index(chunk), bits)
-        start = emitter.index(row * tile.columns)
+        inside = emitter.index(chunk % tile.chunks)
+        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, inside, bits)
+        slab = chunk // tile.chunks * tile.rows
+        start = emitter.index((slab + row) * tile.span)
         offset = emitter.arithmetic("mul", permuted, emitter.integer(CHUNK))
         return emitter.arithmetic("add", start, offset)
 
     return place
 
 
-def pitched(pitch: int, is_k_major: bool, lanes: int) -> Callable[[Block, Index, Index], int]:
+def pitched(
+    pitch: int, is_k_major: bool, lanes: int
+) -> Callable[[Block, Index, Index], int]:
     """Make the place function of a [k][m] tile whose rows are `pitch` apart."""
 
     def place(block: Block, row: Index, chunk: Index) -> int:
@@ -135,23 +153,36 @@ def copier(block: Block, operand: Operand, stages: int) -> Copier:
 def chunk_count(block: Block, operand: Operand) -> int:
     """Chunks of a tile that each thread copies."""
     chunks = operand.rows * operand.columns // operand.lanes
-    check(chunks % block.threads == 0, f"{block.threads} threads do not share {chunks} chunks")
+    check(
+        chunks % block.threads == 0,
+        f"{block.threads} threads do not share {chunks} chunks",
+    )
     return chunks // block.threads
 
 
-def plain_load(block: Block, operand: Operand) -> tuple[int, Index, tuple[Condition, ...]] | None:
+def plain_load(
+    block: Block, operand: Operand
+) -> tuple[int, Index, tuple[Condition, ...]] | None:
     """Find (slot, index, conditions) of an operand that cp.async can copy chunk by chunk."""
     conditions: tuple[Condition, ...] = ()
     expr = operand.expr
-    while expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0:
+    while (
+        expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0
+    ):
         conditions, expr = conditions + expr.arg, expr.args[0]
-    slot_dtype = block.kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
+    slot_dtype = (
+        block.kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
+    )
     if slot_dtype is not operand.expr.dtype or operand.spread != 1:
         return None
     if operand.lanes * slot_dtype.itemsize != 16:
         return None
     slot, index = expr.arg
-    lane, chunk, row = Axis("lane", operand.lanes), Axis("chunk", 1 << 20), Axis("row", 1 << 20)
+    lane, chunk, row = (
+        Axis("lane", operand.lanes),
+        Axis("chunk", 1 << 20),
+        Axis("row", 1 << 20),
+    )
     column = axis_index(chunk) * operand.lanes + axis_index(lane)
     values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)
     where = substitute(index, values)
@@ -163,26 +194,32 @@ def plain_load(block: Block, operand: Operand) -> tuple[int, Index, tuple[Condit
 
 def pipeline(
     block: Block,
-    stages: int,
+    schedule: Schedule,
     tiles: Axis,
     copiers: list[Copier],
     multiply: Callable[[], None],
 ) -> None:
-    """Write the pipeline: `stages` - 1 tiles are in flight while one is multiplied."""
-    emitter, ahead = block.emitter, stages - 1
+    """Write the pipeline: `ahead` tiles are in flight while one is multiplied."""
+    emitter, stages, ahead = block.emitter, schedule.stages, schedule.ahead
     has_async = any(c.staging is None for c in copiers)
     first, later = Axis("k_tile", tiles.size), Axis("k_tile", tiles.size)
     started = min(ahead, tiles.size)
-    with emitter.loop(emitter.integer(0), emitter.integer(started), 1, False) as variable:
+    with emitter.loop(
+        emitter.integer(0), emitter.integer(started), 1, False
+    ) as variable:
         emitter.bind(first, variable)
         fetch(block, copiers, first, stages)
         put(block, copiers, first, stages)
         call(block, "copy_async_commit", has_async)
     for _ in range(ahead - started):
         call(block, "copy_async_commit", has_async)
-    with emitter.loop(emitter.integer(0), emitter.integer(tiles.size), 1, 1) as variable:  # type: ignore
+    with emitter.loop(
+        emitter.integer(0), emitter.integer(tiles.size), 1, 1
+    ) as variable:  # type: ignore
         emitter.bind(tiles, variable)
         call(block, f"copy_async_wait<{ahead - 1}>", has_async)
+        if isinstance(schedule, WgmmaSchedule):
+            emitter.add("mma", None, (), warpgroup_primitive("fence_async_proxy"))
         emitter.add("barrier", None)
         following = emitter.arithmetic("add", variable, emitter.integer(ahead))
         is_more = emitter.raw("less", bool_, following, emitter.integer(tiles.size))
@@ -203,7 +240,9 @@ def call(block: Block, function: str, is_needed: bool) -> None:
         block.emitter.add("mma", None, (), primitive(function))
 
 
-def chunks(block: Block, stack: ExitStack, operand: Operand) -> tuple[Index, Index, Index]:
+def chunks(
+    block: Block, stack: ExitStack, operand: Operand
+) -> tuple[Index, Index, Index]:
     """Open the loop over a thread's chunks; give (number in staging, row, chunk of the row)."""
     turn = Axis("turn", chunk_count(block, operand))
     stack.enter_context(block.emitter.axis_loop(turn, True))
@@ -260,7 +299,9 @@ def fetch_registers(
         for number in range(operand.lanes):
             with emitter.scope({lane: emitter.integer(number)}):
                 lanes.append(emitter.value(expr))
-        value = emitter.add("pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes)
+        value = emitter.add(
+            "pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes
+        )
     value = emitter.cast(value, operand.expr.dtype)
     emitter.add("set", None, (item.staging or 0, emitter.index(turn), value))
 
@@ -280,7 +321,9 @@ def put(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
             store_chunk(block, item, place, value, dtype)
 
 
-def store_chunk(block: Block, item: Copier, place: int, value: int, dtype: DType) -> None:
+def store_chunk(
+    block: Block, item: Copier, place: int, value: int, dtype: DType
+) -> None:
     """Store one chunk: as a vector, or down a column where the tile is stored transposed."""
     emitter, operand = block.emitter, item.operand
     if operand.spread == 1:
@@ -288,8 +331,12 @@ def store_chunk(block: Block, item: Copier, place: int, value: int, dtype: DType
         emitter.add("store", dtype, args, lanes=operand.lanes)
         return
     for lane in range(operand.lanes):
-        at = emitter.arithmetic("add", place, emitter.integer(lane * operand.spread))
-        emitter.add("store", dtype, (item.shared, at, lane_of(emitter, value, lane)))
+        at = emitter.arithmetic(
+            "add", place, emitter.integer(lane * operand.spread)
+        )
+        emitter.add(
+            "store", dtype, (item.shared, at, lane_of(emitter, value, lane))
+        )
 
 
 def stage_place(
@@ -301,22 +348,34 @@ def stage_place(
     return emitter.arithmetic("add", start, operand.place(block, row, chunk))
 
 
-def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
+def mma_multiply(
+    block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]
+) -> None:
     """Write acc += a @ b of one stage on the tensor cores."""
     emitter, schedule = block.emitter, step.schedule
     args = [block.arrays[step.acc]]
     for item in copiers:
-        start = emitter.index(axis_index(tiles) % schedule.stages * item.operand.size)
+        start = emitter.index(
+            axis_index(tiles) % schedule.stages * item.operand.size
+        )
         args += [item.shared, start]
-    emitter.add("mma", None, args, multiply_tiles(schedule, step.a.dtype))
+    if isinstance(schedule, WgmmaSchedule):
+        called = multiply_warpgroup(schedule, step.a.dtype)
+    else:
+        called = multiply_tiles(schedule, step.a.dtype)
+    emitter.add("mma", None, args, called)
 
 
-def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
+def simt_multiply(
+    block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]
+) -> None:
     """Write acc += a @ b of one stage: an outer product of registers for every k."""
     emitter, schedule = block.emitter, step.schedule
     acc, dtype = block.arrays[step.acc], step.a.dtype
     layout = schedule.layout
-    parts = [emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)]
+    parts = [
+        emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)
+    ]
     depth, axes = Axis("depth", schedule.block[2]), []
     with emitter.axis_loop(depth, True), ExitStack() as stack:
         for d, item in enumerate(copiers):
@@ -336,7 +395,13 @@ def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copie
 
 
 def load_part(
-    block: Block, step: MainLoop, tiles: Axis, item: Copier, depth: Axis, d: int, part: int
+    block: Block,
+    step: MainLoop,
+    tiles: Axis,
+    item: Copier,
+    depth: Axis,
+    d: int,
+    part: int,
 ) -> None:
     """Load this thread's rows (or columns) of one k from shared memory into registers."""
     emitter, schedule = block.emitter, step.schedule
@@ -352,3 +417,11 @@ def load_part(
         for lane in range(lanes):
             at = emitter.integer(number * lanes + lane)
             emitter.add("set", None, (part, at, lane_of(emitter, value, lane)))
+
+
+Multiplier = Callable[[Block, MainLoop, Axis, list[Copier]], None]
+MULTIPLIERS: dict[type, Multiplier] = {
+    MmaSchedule: mma_multiply,
+    WgmmaSchedule: mma_multiply,
+    SimtSchedule: simt_multiply,
+}

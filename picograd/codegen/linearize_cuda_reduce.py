@@ -60,7 +60,12 @@ def accumulate(block: Block, step: Accumulate) -> None:
             emitter.add("set", None, (partial, emitter.integer(lane), start))
         with ExitStack() as inner:
             has_registers = reads_registers(block, step)
-            loops(block, inner, found.loops_of(count, len(layout.shape)), has_registers)
+            loops(
+                block,
+                inner,
+                found.loops_of(count, len(layout.shape)),
+                has_registers,
+            )
             mask = emitter.conditions(found.conditions)
             inside(block, inner, found, mask)
             value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
@@ -95,14 +100,19 @@ def add_lanes(
         emitter.add("set", None, (partial, at, new))
 
 
-def across_threads(block: Block, layout: Blocked, count: int, monoid: str, value: int) -> int:
+def across_threads(
+    block: Block, layout: Blocked, count: int, monoid: str, value: int
+) -> int:
     """Combine a value over the threads that share an element; all of them get the result."""
     emitter = block.emitter
     shared = product(layout.threads[count:])
     replicas = block.threads // layout.thread_count
     if shared == 1:
         return value
-    check(shared & (shared - 1) == 0, f"{shared} threads share an element: not a power of two")
+    check(
+        shared & (shared - 1) == 0,
+        f"{shared} threads share an element: not a power of two",
+    )
     mask = replicas
     while mask < min(shared * replicas, WARP):
         other = emitter.add("shuffle_xor", emitter.dtype(value), (value,), mask)
@@ -110,7 +120,10 @@ def across_threads(block: Block, layout: Blocked, count: int, monoid: str, value
         mask *= 2
     if shared * replicas <= WARP:
         return value
-    check(replicas <= WARP and shared * replicas % WARP == 0, "a reduction ends inside a warp")
+    check(
+        replicas <= WARP and shared * replicas % WARP == 0,
+        "a reduction ends inside a warp",
+    )
     return across_warps(block, shared * replicas // WARP, monoid, value)
 
 

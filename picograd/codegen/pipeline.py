@@ -10,7 +10,6 @@ from picograd.codegen.render import cuda, llvm
 from picograd.codegen.templates import contract, reduce, scatter
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
-from picograd.errors import check
 from picograd.schedule.loop import Kernel, walk
 from picograd.target import Target
 

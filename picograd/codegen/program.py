@@ -38,7 +38,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType
+from picograd.errors import check
 
+EVERYWHERE = {
+    "const", "param", "scalar", "workspace", "scratch", "shared", "array", "task", "thread",
+}  # fmt: skip
+LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
+OPAQUE = {"mma", "mainloop"}
 
 @dataclass(frozen=True, slots=True)
 class Instr:
@@ -64,3 +70,59 @@ class Program:
     tasks: int = 1  # CPU tasks or CUDA blocks
     shared_bytes: int = 0
     scratch_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return format_program(self)
+
+
+def verify(program: Program) -> Program:
+    """Check that a program keeps the rules of the module docstring, and return it."""
+    open_scopes: list[int] = [0]
+    scope_of: list[int] = []
+    for number, instr in enumerate(program.instructions):
+        for arg in instr.args:
+            check(0 <= arg < number, f"%{number} uses %{arg} before its definition", program)
+            is_global = program.instructions[arg].op in EVERYWHERE
+            is_visible = is_global or scope_of[arg] in open_scopes
+            check(is_visible, f"%{number} uses %{arg} outside its scope", program)
+        verify_instruction(program, number, instr)
+        if instr.op == "end":
+            check(len(open_scopes) > 1, f"%{number} ends nothing", program)
+            open_scopes.pop()
+        if instr.op in ("loop", "if"):
+            open_scopes.append(number + 1)
+        scope_of.append(open_scopes[-1])
+    check(len(open_scopes) == 1, "a loop or branch is not closed", program)
+    return program
+
+
+def verify_instruction(program: Program, number: int, instr: Instr) -> None:
+    """Check one instruction by itself."""
+    if instr.op == "store":
+        target = program.instructions[instr.args[0]]
+        is_input = target.op == "param" and program.parameters[target.arg][1] == "in"
+        check(not is_input, f"%{number} stores to an input", program)
+    if instr.op in LANES_DIFFER or instr.op in OPAQUE or not instr.args:
+        return
+    lanes = {program.instructions[arg].lanes for arg in instr.args}
+    check(len(lanes) == 1, f"the arguments of %{number} differ in lanes", program)
+
+
+def format_program(program: Program) -> str:
+    """Print a program, one instruction a line."""
+    facts = f"tasks {program.tasks}, threads {program.threads}"
+    lines, depth = [f"program {program.name} ({facts})"], 1
+    for number, instr in enumerate(program.instructions):
+        depth -= instr.op == "end"
+        lines.append("  " * depth + format_instruction(number, instr))
+        depth += instr.op in ("loop", "if")
+    return "\n".join(lines)
+
+
+def format_instruction(number: int, instr: Instr) -> str:
+    """Print one instruction."""
+    args = ", ".join(f"%{arg}" for arg in instr.args)
+    arg = "" if instr.arg is None else f" [{instr.arg}]"
+    lanes = f"x{instr.lanes}" if instr.lanes > 1 else ""
+    head = f"%{number}: {instr.dtype.name}{lanes} = " if instr.dtype else ""
+    return f"{head}{instr.op}({args}){arg}" if args else f"{head}{instr.op}{arg}"

@@ -28,16 +28,20 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class SharedOperand:
-    """A swizzled shared tile; `is_k_major`: a row is one m (or n), its columns run along k."""
+    """A swizzled shared tile; `is_k_major`: a row is one m (or n), its columns run along k.
+
+    `span`: columns of a slab; the slabs of a wider tile follow each other.
+    """
 
     rows: int
     columns: int
     is_k_major: bool
+    span: int
 
     @property
     def chunks(self) -> int:
-        """16-byte chunks of a row."""
-        return self.columns // CHUNK
+        """16-byte chunks of a row of a slab."""
+        return self.span // CHUNK
 
     @property
     def shift_mask(self) -> tuple[int, int]:
@@ -54,14 +58,21 @@ class SharedOperand:
     def offset(self, row: int, column: int) -> int:
         """Position of one element in the tile, in elements."""
         shift, mask = self.shift_mask
-        chunk = column // CHUNK ^ (row >> shift & mask)
-        return row * self.columns + chunk * CHUNK + column % CHUNK
+        slab, inside = divmod(column, self.span)
+        chunk = inside // CHUNK ^ (row >> shift & mask)
+        return (slab * self.rows + row) * self.span + chunk * CHUNK + inside % CHUNK
 
     def address(self, row: str, chunk: str) -> str:
-        """C expression of the position of a chunk."""
+        """C expression of the position of a chunk of the first slab."""
         shift, mask = self.shift_mask
         bits = f"({row} >> {shift} & {mask})" if shift else f"({row} & {mask})"
-        return f"{row} * {self.columns} + (({chunk}) ^ {bits}) * {CHUNK}"
+        return f"{row} * {self.span} + (({chunk}) ^ {bits}) * {CHUNK}"
+
+
+def shared_operand(size: int, depth: int, is_k_major: bool, span: int = 0) -> SharedOperand:
+    """Make the tile of an operand with `size` rows (or columns) of the product."""
+    rows, columns = (size, depth) if is_k_major else (depth, size)
+    return SharedOperand(rows, columns, is_k_major, min(span or columns, columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +98,17 @@ class MmaSchedule:
     @property
     def a(self) -> SharedOperand:
         """Shared tile of one stage of the left operand."""
-        m, _, k = self.block
-        return SharedOperand(m, k, True) if self.a_is_k_major else SharedOperand(k, m, False)
+        return shared_operand(self.block[0], self.block[2], self.a_is_k_major)
 
     @property
     def b(self) -> SharedOperand:
         """Shared tile of one stage of the right operand."""
-        _, n, k = self.block
-        return SharedOperand(n, k, True) if self.b_is_k_major else SharedOperand(k, n, False)
+        return shared_operand(self.block[1], self.block[2], self.b_is_k_major)
+
+    @property
+    def ahead(self) -> int:
+        """Tiles in flight while one is multiplied."""
+        return self.stages - 1
 
     @property
     def shared_bytes(self) -> int:
@@ -125,6 +139,11 @@ class SimtSchedule:
     def threads(self) -> int:
         """Threads of a block."""
         return self.layout.thread_count
+
+    @property
+    def ahead(self) -> int:
+        """Tiles in flight while one is multiplied."""
+        return self.stages - 1
 
     def pitch(self, size: int) -> int:
         """Elements between rows of a shared tile with rows of `size`."""
@@ -206,7 +225,9 @@ def fragment_load(operand: SharedOperand, is_left: bool) -> str:
     in the order (rows 0-7, k 0-7), (rows 8-15, k 0-7), (rows 0-7, k 8-15), (rows 8-15, k 8-15); the
     right operand the middle two exchanged. A tile stored along m or n is read transposed.
     """
-    part, start, target = ("i", "m0", "a_part[i]") if is_left else ("j", "n0", "b_part[j]")
+    part, start, target = (
+        ("i", "m0", "a_part[i]") if is_left else ("j", "n0", "b_part[j]")
+    )
     source = "a" if is_left else "b"
     low, high = "(lane & 7) + (lane >> 4) * 8", "(lane >> 3 & 1)"
     if is_left == operand.is_k_major:
@@ -222,11 +243,20 @@ def fragment_load(operand: SharedOperand, is_left: bool) -> str:
 
 def multiply_tiles(schedule: MmaSchedule, dtype: DType) -> Call:
     """Write the function acc += a @ b over one stage: shared tiles to fragments to `mma.sync`."""
-    check(dtype.bits == 16 and dtype.is_float, f"mma.sync of {dtype.name} is not supported")
+    check(
+        dtype.bits == 16 and dtype.is_float,
+        f"mma.sync of {dtype.name} is not supported",
+    )
     m_parts, n_parts = schedule.layout.fragments
-    check(n_parts % 2 == 0, "a warp needs an even number of 8-column fragments", schedule)
+    check(
+        n_parts % 2 == 0,
+        "a warp needs an even number of 8-column fragments",
+        schedule,
+    )
     sizes = "x".join(map(str, (*schedule.block, *schedule.warps)))
-    majors = ("k" if schedule.a_is_k_major else "m") + ("k" if schedule.b_is_k_major else "n")
+    majors = ("k" if schedule.a_is_k_major else "m") + (
+        "k" if schedule.b_is_k_major else "n"
+    )
     name = f"multiply_tiles_{dtype.name}_{sizes}_{majors}"
     text = MULTIPLY_TILES.format(
         name=name,

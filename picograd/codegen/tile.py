@@ -24,13 +24,15 @@ pipelined multiplication (producer and consumer roles, an mbarrier ring) with on
 acc = sum over all k of a * b; only its rendering is opaque, what follows it is Tile IR again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from picograd.codegen.layout import Layout
+from picograd.codegen.layout import Blocked, Layout
 from picograd.dtype import DType
-from picograd.schedule.index import Axis, Index
-from picograd.schedule.loop import Condition, Expr, Kernel
+from picograd.errors import check, internal
+from picograd.schedule.index import Axis, Index, axes_of
+from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +197,85 @@ class TilePart:
     tiles: tuple[Tile, ...]
     steps: tuple[Step, ...]
     workspaces: tuple[tuple[int, bool], ...] = field(default=())  # (bytes, is_zeroed)
+
+
+def verify(tiles: TileKernel) -> TileKernel:
+    """Check names, ranks and bindings of a tile kernel, and return it."""
+    for part in tiles.parts:
+        known = {tile.name: tile for tile in part.tiles}
+        check(len(known) == len(part.tiles), "two tiles of one name", format_tiles(tiles))
+        for tile in part.tiles:
+            is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(part.workspaces)
+            check(is_placed, f"tile {tile.name} has no workspace", format_tiles(tiles))
+        for step in part.steps:
+            verify_step(tiles, part, known, step, set(part.grid))
+    return tiles
+
+
+def verify_step(
+    tiles: TileKernel, part: TilePart, known: Mapping[str, Tile], step: Step, bound: set[Axis]
+) -> None:
+    """Check one step whose enclosing axes are `bound`."""
+    if isinstance(step, For):
+        bound = bound | {step.axis}
+    if isinstance(step, For | When | LastBlock):
+        for inner in step.body:
+            verify_step(tiles, part, known, inner, bound)
+        return
+    if isinstance(step, Assign | Accumulate) and step.tile not in known:
+        internal(f"{step.tile} is no tile", format_tiles(tiles))
+    if not isinstance(step, Assign | Accumulate | Store | ScatterStep):
+        return
+    over = step.over if isinstance(step, Accumulate) else ()
+    serial = step.serial if isinstance(step, ScatterStep) else ()
+    inside = {*bound, *step.dims, *over, *serial}
+    for expr in walk(step.expr):
+        for index in indices_of(expr):
+            missing = [axis for axis in axes_of(index) if axis not in inside]
+            check(not missing, f"{missing} is not bound in {step}", format_tiles(tiles))
+        if expr.op == "tile":
+            name, where = expr.arg
+            is_right = name in known and len(where) == len(known[name].shape)
+            check(is_right, f"bad read of tile {name}", format_tiles(tiles))
+
+
+def format_tiles(tiles: TileKernel) -> str:
+    """Print a tile kernel: per part its grid, tiles and steps."""
+    lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
+    for part in tiles.parts:
+        lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
+        for tile in part.tiles:
+            shape = ", ".join(map(str, tile.shape))
+            layout = f" {format_layout(tile.layout)}" if tile.layout else ""
+            lines.append(f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}")
+        for step in part.steps:
+            lines += format_step(step, 2)
+    return "\n".join(lines)
+
+
+def format_layout(layout: Layout) -> str:
+    """Print a layout in short."""
+    if isinstance(layout, Blocked):
+        return f"threads {layout.threads} x vector {layout.vector}"
+    return repr(layout)
+
+
+def format_step(step: Step, depth: int) -> list[str]:
+    """Print one step and the steps inside it."""
+    head = "  " * depth
+    if isinstance(step, For | When | LastBlock):
+        title = f"for {step.axis!r}" if isinstance(step, For) else "last block"
+        if isinstance(step, When):
+            title = "when " + " & ".join(f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions)
+        return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
+    dims = ", ".join(map(repr, getattr(step, "dims", ())))
+    if isinstance(step, Assign):
+        where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"
+        return [f"{head}{step.tile}{where} [{dims}] = {step.expr}"]
+    if isinstance(step, Accumulate):
+        over, sign = ", ".join(map(repr, step.over)), "=" if step.is_first else "+="
+        return [f"{head}{step.tile} [{dims}] {sign} {step.monoid}[{over}] {step.expr}"]
+    if isinstance(step, Store):
+        tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)
+        return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}"]
+    return [head + repr(step)]

@@ -10,7 +10,6 @@ from picograd.codegen.pipeline import generate
 from picograd.engine.backends import get_device
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
-from picograd.runtime.llvm import host_target
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, format_plan
 from picograd.schedule.schedule import schedule
@@ -69,7 +68,7 @@ def target_named(language: str, arch: str) -> Target:
     if language == "cuda":
         return cuda_target(arch)
     if language == "llvm":
-        return host_target()
+        return get_device("cpu").target
     raise ValueRangeError("source", f"unknown language {language!r}", 'use "cuda" or "llvm"')
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
-from picograd.dtype import DType, to_dtype
+from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError, check
 from picograd.helpers import round_up
 from picograd.runtime.device import (
@@ -33,6 +33,7 @@ from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
 ALIGNMENT = 64  # a cache line and the widest vector
+LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
 MADV_HUGEPAGE = 14  # linux/mman.h
 RANGES_A_THREAD = 8  # ranges a thread takes, at most, of a launch: balance against atomics
@@ -135,7 +136,9 @@ class CpuDevice(Device):
 
         Changes of the array show in the buffer. Kernels may count on alignment to one element.
         """
-        kept = np.require(array, requirements=("C", "A"))
+        flags = array.flags
+        is_plain = flags.c_contiguous and flags.aligned
+        kept = array if is_plain else np.array(array, order="C")
         address = kept.__array_interface__["data"][0]
         return Buffer(self.name, dtype or to_dtype(kept.dtype), kept.size, address, kept)
 
@@ -152,8 +155,12 @@ class CpuDevice(Device):
         ctypes.memmove(buffer.address, packed.ctypes.data, buffer.nbytes)
 
     def copy_out(self, buffer: Buffer) -> Bytes:
-        """Read a buffer as a new uint8 array."""
-        return self.view(buffer).copy()
+        """Read a buffer as a new uint8 array; a large one lies in memory of ours, faulted once."""
+        if buffer.nbytes < LARGE_COPY:
+            return self.view(buffer).copy()
+        result = self.new_buffer(uint8, buffer.nbytes, "copied to NumPy")
+        self.copy(result, buffer)
+        return self.view(result)
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of equal size."""

@@ -2,10 +2,10 @@
 
 Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. They
 are loaded by ORC, where every object is a library of its own and symbol names need not differ.
+llvmlite holds a lock of its own around every call, so threads may compile at the same time.
 """
 
 import re
-import threading
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -18,7 +18,6 @@ from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
 LIBRARY_NUMBERS = count()
-LOCK = threading.Lock()
 ERROR_LINE = re.compile(r":(\d+):\d+: error")
 
 
@@ -80,27 +79,24 @@ class Compiler:
 
     def compile(self, code: Code) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
-        with LOCK:
-            try:
-                module = optimize(code.source, self.machine)
-            except RuntimeError as error:
-                found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
-                line = int(found.group(1)) if found else None
-                raise compile_error(code, str(error), line) from None
-            return bytes(self.machine.emit_object(module))
+        try:
+            module = optimize(code.source, self.machine)
+        except RuntimeError as error:
+            found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
+            line = int(found.group(1)) if found else None
+            raise compile_error(code, str(error), line) from None
+        return bytes(self.machine.emit_object(module))
 
     def assembly(self, code: Code) -> str:
         """Translate IR to assembly text of the host, for people."""
-        with LOCK:
-            return str(self.machine.emit_assembly(optimize(code.source, self.machine)))
+        return str(self.machine.emit_assembly(optimize(code.source, self.machine)))
 
     def load(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
         """Load an object; the result maps symbols to addresses and unloads it when dropped.
 
         RuntimeError if the object is damaged or lacks a symbol.
         """
-        with LOCK:
-            library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
-            for symbol in symbols:
-                library = library.export_symbol(symbol)
-            return library.link(self.linker, f"picograd{next(LIBRARY_NUMBERS)}")
+        library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
+        for symbol in symbols:
+            library = library.export_symbol(symbol)
+        return library.link(self.linker, f"picograd{next(LIBRARY_NUMBERS)}")

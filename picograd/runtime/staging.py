@@ -3,60 +3,72 @@
 While the copy engine moves one half, the processor fills or empties the other.
 """
 
-import ctypes
 from collections.abc import Iterator
+from ctypes import memmove
 from typing import Any
 
 from picograd.runtime.driver import Driver
 
 HALF = 4 << 20  # bytes; enough to hide the launch of each copy, small enough to pin lightly
+NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+
+
+class Half:
+    """Pinned memory, and the event that says when the GPU is done with it."""
+
+    def __init__(self, driver: Driver, stream: Any, address: int) -> None:
+        self.call = driver.call
+        self.stream = stream
+        self.address = address
+        self.event = driver.call("cuEventCreate", NO_TIMING)
+
+    def wait(self) -> None:
+        """Wait until the GPU is done with this half."""
+        self.call("cuEventSynchronize", self.event)
+
+    def copy(self, function: str, target: int, source: int, size: int) -> None:
+        """Start a copy to or from this half."""
+        self.call(function, target, source, size, self.stream)
+        self.call("cuEventRecord", self.event, self.stream)
 
 
 class Staging:
-    """Two pinned halves and an event each that says when the GPU is done with it."""
+    """The two halves, used in turn."""
 
-    def __init__(self, driver: Driver, stream: Any, half: int = HALF) -> None:
-        self.driver, self.stream, self.half = driver, stream, half
-        base = int(driver.call("cuMemHostAlloc", 2 * half, 0))
-        self.addresses = (base, base + half)
-        self.events = tuple(driver.call("cuEventCreate", 2) for _ in range(2))  # 2: no timing
-        self.turn = 0
+    def __init__(self, driver: Driver, stream: Any, size: int = HALF) -> None:
+        base = driver.call("cuMemHostAlloc", 2 * size, 0)
+        first = Half(driver, stream, int(base))
+        second = Half(driver, stream, int(base) + size)
+        self.halves = (first, second)
+        self.size = size
 
-    def pieces(self, nbytes: int) -> Iterator[tuple[int, int, int]]:
-        """Split a copy: (start, size, number of a half that is free by now)."""
-        for start in range(0, nbytes, self.half):
-            self.turn ^= 1
-            self.wait(self.turn)
-            yield start, min(self.half, nbytes - start), self.turn
-
-    def wait(self, turn: int) -> None:
-        """Wait until the GPU is done with a half."""
-        self.driver.call("cuEventSynchronize", self.events[turn])
-
-    def enqueue(self, function: str, target: int, source: int, size: int, turn: int) -> None:
-        """Start a copy to or from a half, and mark its end."""
-        self.driver.call(function, target, source, size, self.stream)
-        self.driver.call("cuEventRecord", self.events[turn], self.stream)
+    def pieces(self, nbytes: int) -> Iterator[tuple[int, int, Half]]:
+        """Split a copy: (start, size, a half that is free by now)."""
+        for number, start in enumerate(range(0, nbytes, self.size)):
+            half = self.halves[number % 2]
+            half.wait()
+            size = min(self.size, nbytes - start)
+            yield start, size, half
 
     def write(self, device: int, host: int, nbytes: int) -> None:
         """Copy to the GPU; the host memory may change as soon as this returns."""
-        for start, size, turn in self.pieces(nbytes):
-            pinned = self.addresses[turn]
-            ctypes.memmove(pinned, host + start, size)
-            self.enqueue("cuMemcpyHtoDAsync", device + start, pinned, size, turn)
+        for start, size, half in self.pieces(nbytes):
+            memmove(half.address, host + start, size)
+            half.copy("cuMemcpyHtoDAsync", device + start, half.address, size)
 
     def read(self, host: int, device: int, nbytes: int) -> None:
         """Copy from the GPU; finished when this returns."""
-        waiting: list[tuple[int, int, int]] = []
-        for start, size, turn in self.pieces(nbytes):
-            pinned = self.addresses[turn]
-            self.enqueue("cuMemcpyDtoHAsync", pinned, device + start, size, turn)
-            self.empty(host, waiting)
-            waiting = [(start, size, turn)]
-        self.empty(host, waiting)
+        waiting = []
+        for start, size, half in self.pieces(nbytes):
+            half.copy("cuMemcpyDtoHAsync", half.address, device + start, size)
+            waiting.append((host + start, size, half))
+            if len(waiting) == 2:
+                empty(*waiting.pop(0))
+        for piece in waiting:
+            empty(*piece)
 
-    def empty(self, host: int, waiting: list[tuple[int, int, int]]) -> None:
-        """Move what halves hold, once it is there, to the host memory."""
-        for start, size, turn in waiting:
-            self.wait(turn)
-            ctypes.memmove(host + start, self.addresses[turn], size)
+
+def empty(host: int, size: int, half: Half) -> None:
+    """Move what a half holds, once it is there, to host memory."""
+    half.wait()
+    memmove(host, half.address, size)

@@ -122,9 +122,7 @@ class Fuser:
             self.limit_window(facts, fold_count(node))
         if node.op == "contiguous":
             self.store(facts, "contiguous was asked for")
-        elif facts.cost > CHAIN_LIMIT and (facts.is_moved or self.recount(facts) > CHAIN_LIMIT):
-            self.store(facts, "its chain is long")
-        elif facts.length > CHAIN_LIMIT:
+        elif (facts.cost > CHAIN_LIMIT and (facts.is_moved or self.recount(facts) > CHAIN_LIMIT)) or facts.length > CHAIN_LIMIT:
             self.store(facts, "its chain is long")
         elif facts.users > 1 and self.is_expensive(facts):
             self.store(facts, f"it has {facts.users} readers and costs {facts.cost} operations")

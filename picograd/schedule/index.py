@@ -19,7 +19,7 @@ AXIS_NUMBERS = count()
 class Axis:
     """One loop variable running over 0..size-1. Compared by identity; `name` is for people."""
 
-    __slots__ = ("name", "size", "number")
+    __slots__ = ("name", "number", "size")
 
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size, self.number = name, size, next(AXIS_NUMBERS)
@@ -36,7 +36,7 @@ class Axis:
 class Div:
     """Floor division of an index by a positive constant."""
 
-    __slots__ = ("index", "n", "bounds", "hash")
+    __slots__ = ("bounds", "hash", "index", "n")
 
     def __init__(self, index: "Index", n: int) -> None:
         self.index, self.n = index, n
@@ -57,7 +57,7 @@ class Div:
 class Mod:
     """Remainder (never negative) of an index by a positive constant."""
 
-    __slots__ = ("index", "n", "bounds", "hash")
+    __slots__ = ("bounds", "hash", "index", "n")
 
     def __init__(self, index: "Index", n: int) -> None:
         self.index, self.n = index, n
@@ -78,7 +78,7 @@ class Mod:
 class Dynamic:
     """An integer computed at run time by a loop `Expr`, promised to lie in lo..hi."""
 
-    __slots__ = ("expr", "bounds")
+    __slots__ = ("bounds", "expr")
 
     def __init__(self, expr: Any, lo: int, hi: int) -> None:
         self.expr, self.bounds = expr, (lo, hi)
@@ -99,7 +99,7 @@ Atom = Union[Axis, Div, Mod, Dynamic]
 class Index:
     """const + sum of coefficient * atom, canonical: no zero coefficient, atoms distinct."""
 
-    __slots__ = ("terms", "const", "lo", "hi", "hash")
+    __slots__ = ("const", "hash", "hi", "lo", "terms")
 
     def __init__(self, terms: tuple[tuple[Atom, int], ...], const: int) -> None:
         self.terms, self.const = terms, const
@@ -143,7 +143,7 @@ class Index:
         if n == 1:
             return self
         whole, rest = split_multiples(self, n)
-        if 0 <= rest.lo and rest.hi < n:
+        if rest.lo >= 0 and rest.hi < n:
             return whole
         return whole + divide(rest, n)
 
@@ -151,7 +151,7 @@ class Index:
         if n == 1:
             return constant(0)
         _, rest = split_multiples(self, n)
-        if 0 <= rest.lo and rest.hi < n:
+        if rest.lo >= 0 and rest.hi < n:
             return rest
         return remainder(rest, n)
 
@@ -227,7 +227,7 @@ def separate(x: Index, n: int) -> tuple[int, Index, Index] | None:
     for g in sorted({gcd(n, c) for _, c in x.terms}, reverse=True):
         if g > 1:
             whole, rest = split_multiples(x, g)
-            if 0 <= rest.lo and rest.hi < g:
+            if rest.lo >= 0 and rest.hi < g:
                 return g, whole, rest
     return None
 

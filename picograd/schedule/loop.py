@@ -51,7 +51,7 @@ MONOIDS = ("sum", "prod", "max", "min")
 class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
-    __slots__ = ("op", "args", "arg", "dtype", "hash")
+    __slots__ = ("arg", "args", "dtype", "hash", "op")
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
         self.op, self.args, self.arg, self.dtype = op, args, arg, dtype

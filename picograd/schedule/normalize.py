@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Div, Dynamic, Index, Mod, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Expr, Part, indices_of, rewrite, walk
+from picograd.schedule.loop import Compute, Part, indices_of, rewrite, walk
 
 Form = dict[Axis, int]  # coefficients of one linear form
 

@@ -10,7 +10,6 @@ from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
-from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, row_strides
 from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
@@ -273,20 +272,24 @@ def place_outputs(draft: Draft) -> None:
             facts = facts.inputs[0]
         number = draft.locations[facts.number].slot
         if draft.slots[number].kind != "output" or number in taken:
-            number = copy_output(draft, root, number)
+            number = copy_output(draft, root, number, facts.is_source)
         taken.add(number)
         draft.outputs.append(number)
         slot, strides = draft.slots[number], row_strides(root.shape)  # the root may be a reshape
         draft.slots[number] = replace(slot, shape=root.shape, strides=strides)
 
 
-def copy_output(draft: Draft, root: Node, source: int) -> int:
-    """Add an output slot that is a copy of another slot."""
+def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
+    """Add an output slot that is a copy of another slot; a leaf is copied before it is changed."""
     strides = row_strides(root.shape)
     slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
     draft.slots.append(slot)
-    draft.copies.insert(0, CopyStep(source, len(draft.slots) - 1))
-    return len(draft.slots) - 1
+    step = CopyStep(source, len(draft.slots) - 1)
+    if is_leaf:
+        draft.steps.insert(0, step)
+    else:
+        draft.copies.insert(0, step)
+    return step.target
 
 
 def place_memory(draft: Draft) -> None:

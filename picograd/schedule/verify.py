@@ -2,13 +2,17 @@
 
 Bounds of loads are proven, not tested: the bounds of the index, narrowed by the interval tests of
 the guards around it, must lie inside the slot. A test on the very same terms narrows exactly; a
-test on one axis narrows that axis. What these rules cannot prove is not written by `lower`.
+test on one axis narrows that axis. Where these rules cannot decide, all points are looked at.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
 
 from picograd.errors import check, internal
-from picograd.schedule.index import Atom, Axis, Dynamic, Index, axes_of
+from picograd.helpers import product
+from picograd.schedule.index import Atom, Axis, Dynamic, Index, axes_of, evaluate
 from picograd.schedule.loop import (
     MONOIDS,
     Compute,
@@ -17,11 +21,13 @@ from picograd.schedule.loop import (
     Kernel,
     Part,
     dynamic_children,
+    dynamics_of,
     indices_of,
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
 HEROES |= {"gather"}
+POINT_LIMIT = 1 << 20  # points looked at: some milliseconds of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
 
@@ -58,7 +64,7 @@ def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:
     facts = kernel.slots[slot]
     check(facts.role in ("out", "inout"), f"s{slot} is stored but is an input", kernel)
     check(facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel)
-    is_inside = 0 <= index.lo and index.hi < facts.size
+    is_inside = index.lo >= 0 and index.hi < facts.size
     check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
 
 
@@ -117,10 +123,11 @@ class Checker:
         check(0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel)
         facts = self.kernel.slots[slot]
         check(facts.dtype is expr.dtype, f"s{slot} is loaded as another dtype", self.kernel)
-        if 0 <= index.lo and index.hi < facts.size:
+        if index.lo >= 0 and index.hi < facts.size:
             return
         lo, hi = narrowed(index, tests)
-        is_inside = (0 <= lo and hi < facts.size) or lo > hi
+        is_proven = (lo >= 0 and hi < facts.size) or lo > hi
+        is_inside = is_proven or not is_disproved(index, tests, facts.size)
         check(is_inside, f"load outside s{slot}: {index} in {lo}..{hi}", self.kernel)
 
     def visit_ref(self, expr: Expr) -> None:
@@ -134,6 +141,7 @@ class Checker:
 def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
     """Bounds of `index` where all `tests` hold; lo > hi where they cannot hold together."""
     atoms: Ranges = {}
+    tests = combined(tests)
     for test, low, high in tests:
         if len(test.terms) == 1:
             narrow_atom(atoms, test, low, high)
@@ -151,6 +159,38 @@ def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
     rest_lo, rest_hi = bounds_within(rest, atoms)
     whole_lo, whole_hi = bounds_within(index, atoms)
     return max(lo + rest_lo, whole_lo), min(hi + rest_hi, whole_hi)
+
+
+def combined(tests: Iterable[Condition]) -> list[Condition]:
+    """Join tests of one sum of terms: 0 <= x - 1 <= 2 and 0 <= x - 2 <= 1 is 2 <= x <= 3."""
+    found: dict[frozenset[tuple[Atom, int]], Condition] = {}
+    for test, low, high in tests:
+        plain = Index(test.terms, 0)
+        low, high = low - test.const, high - test.const
+        _, old_low, old_high = found.get(frozenset(test.terms), (plain, low, high))
+        found[frozenset(test.terms)] = plain, max(low, old_low), min(high, old_high)
+    return list(found.values())
+
+
+def is_disproved(index: Index, tests: Iterable[Condition], size: int) -> bool:
+    """Look at every point of the axes involved: does one pass the tests and leave 0..size-1?
+
+    The last resort for what the rules cannot prove; more than POINT_LIMIT points are not looked at.
+    """
+    indices = [index, *(test for test, _, _ in tests)]
+    if any(True for each in indices for _ in dynamics_of(each)):
+        return False
+    axes = sorted(set().union(*map(axes_of, indices)), key=lambda axis: axis.number)
+    if product(axis.size for axis in axes) > POINT_LIMIT:
+        return False
+    grid = np.indices([axis.size for axis in axes], sparse=True)
+    values = dict(zip(axes, grid, strict=True))
+    held: Any = np.asarray(True)
+    for test, low, high in tests:
+        at = evaluate(test, values, lambda expr: None)
+        held = held & (at >= low) & (at <= high)
+    at = evaluate(index, values, lambda expr: None)
+    return bool(np.any(held & ((at < 0) | (at >= size))))
 
 
 def narrow_atom(atoms: Ranges, test: Index, low: int, high: int) -> None:

@@ -1485,7 +1485,7 @@ def grad(
     sources = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     targets = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     given = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs
-    starts = [None] * len(sources) if given is None else [g and g._node for g in given]
+    starts = [None] * len(sources) if given is None else [None if each is None else each._node for each in given]
     pairs = []
     for source, beginning in zip(sources, starts):
         root = source._history if source._history is not None else source._node

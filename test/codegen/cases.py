@@ -298,12 +298,14 @@ def adam() -> Case:
         p, g, m, v = (load(s + k, float32, axis_index(i)) for k in range(4))
         rate = Expr("scalar", (), 0, float32)
         moment = op("add", op("mul", m, const(0.9, float32)), op("mul", g, const(0.1, float32)))
-        square = op("add", op("mul", v, const(0.99, float32)), op("mul", op("mul", g, g), const(0.01, float32)))
+        fresh = op("mul", op("mul", g, g), const(0.01, float32))
+        square = op("add", op("mul", v, const(0.99, float32)), fresh)
         step = op("div", ref(0), op("add", op("sqrt", ref(1)), const(1e-8, float32)))
+        moved = op("sub", p, op("mul", rate, step))
         computes = (
             Compute((i,), (), None, moment, float32, (s + 2, axis_index(i))),
             Compute((i,), (), None, op("abs", square), float32, (s + 3, axis_index(i))),
-            Compute((i,), (), None, op("sub", p, op("mul", rate, step)), float32, (s, axis_index(i))),
+            Compute((i,), (), None, moved, float32, (s, axis_index(i))),
         )
         roles = ("inout", "in", "inout", "inout")
         slots += [(float32, size, role) for role in roles]
@@ -312,11 +314,9 @@ def adam() -> Case:
     return build(made, [0.125, 3])
 
 
-UNARY = ("neg exp log sin cos tanh sqrt rsqrt reciprocal abs sign floor ceil round trunc erf"
-         " isnan").split()  # fmt: skip
-BINARY = "add sub mul div floordiv mod pow maximum minimum less less_equal equal not_equal".split()
-INTEGER = ("add sub mul floordiv mod maximum minimum less equal bitwise_and bitwise_or bitwise_xor"
-           " shift_left shift_right").split()  # fmt: skip
+UNARY = ["neg", "exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt", "reciprocal", "abs", "sign", "floor", "ceil", "round", "trunc", "erf", "isnan"]  # fmt: skip
+BINARY = ["add", "sub", "mul", "div", "floordiv", "mod", "pow", "maximum", "minimum", "less", "less_equal", "equal", "not_equal"]
+INTEGER = ["add", "sub", "mul", "floordiv", "mod", "maximum", "minimum", "less", "equal", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"]  # fmt: skip
 STRUCTURED = {
     "softmax": softmax, "softmax_columns": lambda: softmax(is_column=True),
     "layer_norm": layer_norm, "moments": moments, "column_sum": column_sum,

@@ -168,3 +168,31 @@ template <typename T> static inline void multiply(float* c, const unsigned* a, c
 }
 static inline void multiply_float16(float* c, const unsigned* a, const unsigned* b) { multiply<half>(c, a, b); }
 static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned* b) { multiply<bfloat16>(c, a, b); }
+
+static inline unsigned shared_address(const void* p) { return (const unsigned char*)p - shared_bytes; }
+static inline void fence_async_proxy() {}
+static inline void warpgroup_fence() {}
+static inline void warpgroup_commit() {}
+template <int pending> static inline void warpgroup_wait() {}
+static inline int warpgroup() { return threadIdx.x / 128; }
+static inline void keep(float& value) {}
+// One value of a swizzled operand: row m (or n), depth k, found through its matrix descriptor.
+template <typename T, bool is_transposed>
+static inline float described(unsigned long long d, int row, int k) {
+  unsigned start = (d & 0x3fff) << 4, slab = (d >> 16 & 0x3fff) << 4, group = (d >> 32 & 0x3fff) << 4;
+  unsigned at = is_transposed ? start + row / 64 * slab + k / 8 * group + k % 8 * 128 + row % 64 * 2
+                              : start + row / 8 * group + row % 8 * 128 + k * 2;
+  at ^= (at >> 7 & 7) << 4;
+  T value;
+  memcpy(&value, shared_bytes + at, 2);
+  return to_float(value);
+}
+template <typename T, int n, bool a_transposed, bool b_transposed>
+static inline void warpgroup_multiply(float* d, unsigned long long a, unsigned long long b) {
+  int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  for (int i = 0; i < n / 2; i++) {
+    int row = 16 * warp + lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+    for (int k = 0; k < 16; k++)
+      d[i] += described<T, a_transposed>(a, row, k) * described<T, b_transposed>(b, column, k);
+  }
+}

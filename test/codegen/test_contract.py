@@ -5,6 +5,9 @@ import pytest
 from contractions import Case, conv, conv_weight_gradient, matmul, widen
 from run_cpu import TARGET, Loaded
 
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cpu import linearize
+from picograd.codegen.templates import contract
 from picograd.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8
 from picograd.target import Target
 
@@ -139,3 +142,36 @@ def test_nan_and_infinity_reach_only_their_row() -> None:
     got = Loaded(case.kernel, case.inputs).result().reshape(5, 7)
     assert np.isfinite(got[[0, 1, 3]]).all()
     assert np.isinf(got[2]).all() and np.isnan(got[4]).all()
+
+
+INTERPRETED = [
+    matmul((1, 13, 37, 20), with_bias=True),
+    matmul((1, 13, 17, 700), order_a=(0, 2, 1)),
+    matmul((2, 1, 9, 40), order_b=(0, 2, 1)),
+    conv((1, 5, 6, 3), 4, 3, stride=2, padding=1),
+    conv((1, 4, 4, 16), 16, 3, padding=1),
+    conv_weight_gradient((2, 4, 5, 16), 3, 3),
+    conv_weight_gradient((2, 28, 28, 1), 3, 3),
+]
+
+
+def slots_of(case: Case) -> list[np.ndarray]:
+    """Flat arrays of the slots, the output poisoned."""
+    output = np.full(case.expected.size, np.nan, np.float32)
+    return [*(x.ravel() for x in case.inputs), output]
+
+
+@pytest.mark.parametrize("case", INTERPRETED, ids=range(len(INTERPRETED)))
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_tile_ir_means_the_same(case: Case, is_reversed: bool) -> None:
+    slots = slots_of(case)
+    interpret_tile.interpret(contract.build(case.kernel, TARGET), slots, (), is_reversed)
+    assert np.allclose(slots[-1], case.expected.ravel(), atol=1e-4)
+
+
+@pytest.mark.parametrize("case", INTERPRETED[:5], ids=range(5))
+def test_program_means_the_same(case: Case) -> None:
+    slots = slots_of(case)
+    program = linearize(contract.build(case.kernel, TARGET), TARGET)
+    interpret_program.interpret(program, slots)
+    assert np.allclose(slots[-1], case.expected.ravel(), atol=1e-4)

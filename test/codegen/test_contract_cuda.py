@@ -20,6 +20,8 @@ from cuda_tools import (
 )
 
 from picograd.codegen.templates import contract_cuda
+from picograd.codegen.tensor_core import MmaSchedule
+from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
 from picograd.schedule.loop import Compute, Expr, rewrite
 from picograd.target import cuda_target
@@ -72,9 +74,25 @@ def expected_of(case, arrays):
     return result.transpose(0, 2, 1) if case.get("out", "mn") == "nm" else result
 
 
-def test_matrix_products():
-    cases = ORDERS + ODD + OTHERS
-    built = [contract_cuda.build(matmul_kernel(**case), H200) for case in cases]
+def uses_mma(schedule):
+    return isinstance(schedule, MmaSchedule)
+
+
+def uses_wgmma(schedule):
+    return isinstance(schedule, WgmmaSchedule)
+
+
+def uses_no_wgmma(schedule):
+    return not isinstance(schedule, WgmmaSchedule)
+
+
+HALVES = [case for case in ORDERS + ODD + OTHERS if case["dtype"] in (float16, bfloat16)]
+
+
+@pytest.mark.parametrize("select", [uses_no_wgmma, uses_wgmma])
+def test_matrix_products(select):
+    cases = HALVES if select is uses_wgmma else ORDERS + ODD + OTHERS
+    built = [contract_cuda.build(matmul_kernel(**case), H200, select) for case in cases]
     library = compile_host(built)
     generator = np.random.default_rng(0)
     for case, tile_kernel in zip(cases, built, strict=True):
@@ -175,7 +193,7 @@ def test_nothing_spills(number, target):
 
 @pytest.mark.parametrize("target", [H200, A100], ids=lambda t: t.arch)
 def test_tensor_core_opcodes(target, tmp_path):
-    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[0]), target)
+    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[0]), target, uses_mma)
     cubin, _ = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
     sass = disassemble(cubin, tmp_path)
     for opcode in ("HMMA.16816.F32.BF16", "LDSM.16.M88.4", "LDSM.16.MT88.4", "LDGSTS"):

@@ -8,8 +8,6 @@ from compare import check_arrays
 from harness import run
 
 from picograd import dtype as dtypes
-from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates import reduce, rows, scatter
 from picograd.schedule.verify import verify
 
 FLOATS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16]
@@ -42,19 +40,6 @@ def test_binary(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.name)
 def test_integer(name: str, dtype: Any) -> None:
     compare(binary(name, dtype))
-
-
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut kernels into many tasks and pieces although they are small."""
-    monkeypatch.setattr(map_template, "SMALL_POINTS", 50)
-    monkeypatch.setattr(map_template, "TASK_POINTS", 70)
-    monkeypatch.setattr(reduce, "TASK_POINTS", 90)
-    monkeypatch.setattr(reduce, "COLUMNS", 24)
-    monkeypatch.setattr(rows, "ROW_PIECE", 13)
-    monkeypatch.setattr(rows, "COLUMN_PIECE", 7)
-    monkeypatch.setattr(scatter, "CPU_POINTS", 100)
-    monkeypatch.setattr(scatter, "MINIMUM_COLUMNS", 3)
 
 
 @pytest.mark.parametrize("name", STRUCTURED)

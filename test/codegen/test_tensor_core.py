@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from picograd.codegen.layout import Blocked, MmaAccumulator, WgmmaAccumulator, elements
-from picograd.codegen.tensor_core import MmaSchedule, SharedOperand, SimtSchedule, multiply_tiles
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, multiply_tiles, shared_operand
 from picograd.codegen.walk_cuda import walk
 from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
@@ -68,7 +68,7 @@ def test_blocked_walks_follow_their_layout(shape, threads, vector, is_vector):
 
 @pytest.mark.parametrize("columns", [32, 64, 128, 256])
 def test_swizzle_is_a_bijection_without_bank_conflicts(columns):
-    operand = SharedOperand(64, columns, True)
+    operand = shared_operand(64, columns, True)
     offsets = {operand.offset(r, c) for r in range(operand.rows) for c in range(columns)}
     assert offsets == set(range(operand.size))
     for first in range(0, operand.rows, 8):
@@ -77,9 +77,16 @@ def test_swizzle_is_a_bijection_without_bank_conflicts(columns):
             assert len({start // 16 % 8 for start in starts}) == 8  # 8 x 16 bytes: all 32 banks
 
 
+def test_slabs_are_a_bijection():
+    operand = shared_operand(256, 64, False, 64)
+    offsets = {operand.offset(k, n) for k in range(64) for n in range(256)}
+    assert offsets == set(range(operand.size))
+    assert operand.offset(0, 64) == 64 * 64
+
+
 def test_address_text_agrees_with_offset():
     for columns in (32, 64, 128):
-        operand = SharedOperand(64, columns, True)
+        operand = shared_operand(64, columns, True)
         text = operand.address("row", "chunk")
         for row, chunk in itertools.product(range(64), range(operand.chunks)):
             values = {"row": row, "chunk": chunk}

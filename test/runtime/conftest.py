@@ -96,48 +96,48 @@ class FakeDriver:
     def __getattr__(self, name):
         raise AssertionError(f"the driver double lacks {name}")
 
-    def CUdevice_attribute(self, number):  # noqa: N802
+    def CUdevice_attribute(self, number):
         return number
 
     CUfunction_attribute = CUdevice_attribute
 
-    def cuDriverGetVersion(self):  # noqa: N802
+    def cuDriverGetVersion(self):
         return 0, self.version
 
-    def cuDeviceGetCount(self):  # noqa: N802
+    def cuDeviceGetCount(self):
         return 0, self.devices
 
-    def cuDeviceGet(self, ordinal):  # noqa: N802
+    def cuDeviceGet(self, ordinal):
         return 0, ordinal
 
-    def cuDevicePrimaryCtxRetain(self, device):  # noqa: N802
+    def cuDevicePrimaryCtxRetain(self, device):
         return 0, f"context {device}"
 
-    def cuCtxSetCurrent(self, context):  # noqa: N802
+    def cuCtxSetCurrent(self, context):
         return (0,)
 
-    def cuDeviceGetAttribute(self, attribute, device):  # noqa: N802
+    def cuDeviceGetAttribute(self, attribute, device):
         return 0, {75: 9, 76: 0, 16: 132, 97: 227 << 10}[attribute]
 
-    def cuStreamCreate(self, flags):  # noqa: N802
+    def cuStreamCreate(self, flags):
         return 0, "stream"
 
-    def cuStreamSynchronize(self, stream):  # noqa: N802
+    def cuStreamSynchronize(self, stream):
         return (0,)
 
-    def cuEventCreate(self, flags):  # noqa: N802
+    def cuEventCreate(self, flags):
         return 0, "event"
 
-    def cuEventRecord(self, event, stream):  # noqa: N802
+    def cuEventRecord(self, event, stream):
         return (0,)
 
-    def cuEventSynchronize(self, event):  # noqa: N802
+    def cuEventSynchronize(self, event):
         return (0,)
 
-    def cuEventElapsedTime(self, start, end):  # noqa: N802
+    def cuEventElapsedTime(self, start, end):
         return 0, 0.5
 
-    def cuMemAlloc(self, size):  # noqa: N802
+    def cuMemAlloc(self, size):
         if size > self.left:
             return 2, None
         self.left -= size
@@ -145,38 +145,38 @@ class FakeDriver:
         self.blocks[block.ctypes.data] = block
         return 0, block.ctypes.data
 
-    def cuMemHostAlloc(self, size, flags):  # noqa: N802
+    def cuMemHostAlloc(self, size, flags):
         return self.cuMemAlloc(size)
 
-    def cuMemFree(self, address):  # noqa: N802
+    def cuMemFree(self, address):
         self.left += self.blocks.pop(address).nbytes
         return (0,)
 
-    def cuMemsetD8Async(self, address, value, size, stream):  # noqa: N802
+    def cuMemsetD8Async(self, address, value, size, stream):
         ctypes.memset(address, value, size)
         return (0,)
 
-    def cuMemcpyHtoDAsync(self, target, source, size, stream):  # noqa: N802
+    def cuMemcpyHtoDAsync(self, target, source, size, stream):
         ctypes.memmove(target, source, size)
         return (0,)
 
-    cuMemcpyDtoHAsync = cuMemcpyDtoDAsync = cuMemcpyHtoDAsync  # noqa: N815
+    cuMemcpyDtoHAsync = cuMemcpyDtoDAsync = cuMemcpyHtoDAsync
 
-    def cuModuleLoadData(self, image):  # noqa: N802
+    def cuModuleLoadData(self, image):
         self.log.append("load")
         return 0, f"module {len(image)}"
 
-    def cuModuleGetFunction(self, module, name):  # noqa: N802
+    def cuModuleGetFunction(self, module, name):
         return 0, name.decode()
 
-    def cuFuncSetAttribute(self, function, attribute, value):  # noqa: N802
+    def cuFuncSetAttribute(self, function, attribute, value):
         self.log.append((function, attribute, value))
         return (0,)
 
-    def cuFuncGetAttribute(self, attribute, function):  # noqa: N802
+    def cuFuncGetAttribute(self, attribute, function):
         return 0, 10 + attribute
 
-    def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, params, extra):  # noqa: N802
+    def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
         if function not in self.kernels:
             return (719,)
         self.log.append((function, gx, bx, shared))

@@ -120,6 +120,20 @@ def test_view_keeps_the_buffer_alive(device):
     assert (array == 7).all()
 
 
+def test_large_copies_are_independent_and_outlive_the_buffer(device):
+    x = np.arange(100_000, dtype=np.float32)
+    buffer = device.new_buffer(float32, x.size)
+    device.copy_in(buffer, x)
+    before = device.memory_stats()["in_use"]
+    result = device.copy_out(buffer).view(np.float32)
+    device.copy_in(buffer, np.zeros_like(x))
+    del buffer
+    np.testing.assert_array_equal(result, x)
+    result += 1
+    del result
+    assert device.memory_stats()["in_use"] < before
+
+
 def test_copy_and_empty_buffers(device):
     a, b = device.new_buffer(float32, 5), device.new_buffer(float32, 5)
     device.copy_in(a, np.arange(5, dtype=np.float32))

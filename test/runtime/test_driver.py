@@ -13,16 +13,16 @@ class Module:
     def __init__(self, version=13000, status=0):
         self.version, self.status = version, status
 
-    def cuInit(self, flags):  # noqa: N802
+    def cuInit(self, flags):
         return (self.status,)
 
-    def cuDriverGetVersion(self):  # noqa: N802
+    def cuDriverGetVersion(self):
         return 0, self.version
 
-    def cuMemGetInfo(self):  # noqa: N802
+    def cuMemGetInfo(self):
         return 0, 1, 2
 
-    def cuMemFree(self, address):  # noqa: N802
+    def cuMemFree(self, address):
         return (1,)
 
 
@@ -53,7 +53,7 @@ def test_missing_package_and_library(monkeypatch):
         raise ImportError(name)
 
     class NoLibrary:
-        def cuInit(self, flags):  # noqa: N802
+        def cuInit(self, flags):
             raise RuntimeError("cannot find libcuda.so.1")
 
     monkeypatch.setattr(driver.importlib, "import_module", missing)

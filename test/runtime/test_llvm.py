@@ -1,3 +1,6 @@
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from picograd.code import Code
@@ -23,7 +26,8 @@ def test_syntax_error_shows_numbered_lines(compiler):
 
 
 def test_invalid_ir_is_refused(compiler):
-    source = "define void @f(ptr %p) {\n  store atomic i32 0, ptr %p acquire, align 4\n  ret void\n}"
+    store = "store atomic i32 0, ptr %p acquire, align 4"
+    source = f"define void @f(ptr %p) {{\n  {store}\n  ret void\n}}"
     with pytest.raises(CompileError, match="kernel bad does not compile"):
         compiler.compile(Code("bad", "llvm", "f", source, 1))
 
@@ -35,6 +39,16 @@ def test_kernels_with_one_name_do_not_mix(compiler):
         library = compiler.load(compiler.compile(Code("f", "llvm", "f", source, 1)), ("f",))
         addresses.add(library["f"])
     assert len(addresses) == 2
+
+
+def test_threads_compile_at_the_same_time(compiler):
+    def build(number):
+        source = f"define i32 @f() {{\n  ret i32 {number}\n}}\n"
+        library = compiler.load(compiler.compile(Code("f", "llvm", "f", source, 1)), ("f",))
+        return ctypes.CFUNCTYPE(ctypes.c_int32)(library["f"])()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(build, range(100))) == list(range(100))
 
 
 def test_assembly_is_text(compiler):

@@ -83,6 +83,44 @@ def test_generated_graphs(node: Node) -> None:
     VALUES.clear()
 
 
+@st.composite
+def dags(draw: st.DrawFn) -> list[Node]:
+    """Several roots over shared values of one shape, its rows and its columns."""
+    rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    shape = (rows, columns)
+    pool = [leaf(*shape), leaf(*shape)]
+    for _ in range(draw(st.integers(2, 14))):
+        a, b = draw(st.sampled_from(pool)), draw(st.sampled_from(pool))
+        kind = draw(st.sampled_from(["add", "mul", "tanh", "sum", "mean", "dot", "flip", "assign"]))
+        if kind in ("add", "mul"):
+            pool.append(a.binary(kind, b))
+        elif kind in ("tanh",):
+            pool.append(a.unary(kind))
+        elif kind == "flip":
+            pool.append(build.flip(a, (draw(st.integers(0, 1)),)))
+        elif kind == "dot":
+            square = a.contract(b, ((0, 1), (2, 1), (0, 2)))
+            pool.append(square.contract(a, ((0, 1), (1, 2), (0, 2))) * 0.1)
+        elif kind == "assign":
+            target = pool[draw(st.integers(0, 1))]
+            if all(node.op != "assign" or node.inputs[0] is not target for node in pool):
+                pool.append(build.assign(target, a))
+        else:
+            axes = draw(st.sampled_from([(0,), (1,), (0, 1)]))
+            found = a.reduce("sum" if kind == "sum" else "max", axes, keepdim=True)
+            pool.append(a - found.unary("tanh").expand(shape))
+    return draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4)) + [
+        node for node in pool if node.op == "assign"
+    ]
+
+
+@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@given(dags())
+def test_generated_dags(roots: list[Node]) -> None:
+    check_plan(roots, tolerance=1e-3)
+    VALUES.clear()
+
+
 @settings(max_examples=40, deadline=None, database=None, derandomize=True)
 @given(st.data())
 def test_generated_convolutions(data: st.DataObject) -> None:

@@ -142,9 +142,8 @@ class Renderer:
     def entry(self, parameters: list[str]) -> list[str]:
         """Write the function the runtime calls."""
         name = self.program.name
-        lines = [
-            f"define void @{name}(ptr %buffers, ptr %scalars, ptr %scratch, i64 %begin, i64 %end) {{"
-        ]
+        arguments = "ptr %buffers, ptr %scalars, ptr %scratch, i64 %begin, i64 %end"
+        lines = [f"define void @{name}({arguments}) {{"]
         count = len(self.program.parameters)
         for n in range(count + len(self.program.workspaces)):
             value = f"s{n}" if n < count else f"w{n - count}"
@@ -231,7 +230,8 @@ class Renderer:
         self.emit(f"br label %head{number}")
         previous = self.label
         self.start(f"head{number}")
-        self.emit(f"%v{number} = phi i64 [ {start}, %{previous} ], [ %next{number}, %latch{number} ]")
+        again = f"[ %next{number}, %latch{number} ]"
+        self.emit(f"%v{number} = phi i64 [ {start}, %{previous} ], {again}")
         self.emit(f"%more{number} = icmp slt i64 %v{number}, {stop}")
         self.emit(f"br i1 %more{number}, label %body{number}, label %exit{number}")
         self.start(f"body{number}")

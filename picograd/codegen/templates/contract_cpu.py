@@ -67,13 +67,13 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 
 def is_thin(product: Contraction) -> bool:
-    """Tell whether few vectors meet a matrix that is contiguous along K: nothing is worth packing.
-
-    The matrix is on the N side.
-    """
-    return product.sizes[1] <= THIN and not any(
-        nearest(strides(expr, product.depth)) > nearest(strides(expr, side))
-        for expr, side in ((product.a, product.rows), (product.b, product.columns))
+    """Tell whether few vectors (M) meet a matrix (N) and both are contiguous along a long K."""
+    if product.sizes[1] > THIN or not product.depth or product.depth[-1].size < 2 * VECTOR:
+        return False
+    sides = (product.a, product.rows), (product.b, product.columns)
+    return all(
+        nearest(strides(expr, product.depth[-1:])) < nearest(strides(expr, side))
+        for expr, side in sides
     )
 
 

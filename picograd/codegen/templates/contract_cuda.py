@@ -9,7 +9,7 @@ When the output has too few tiles for the GPU and K is long (a weight gradient),
 blocks: each writes its partial tile to a workspace, the last one adds them up in order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from picograd.codegen.operands import (
@@ -37,13 +37,14 @@ from picograd.codegen.tile import (
     TileKernel,
     TilePart,
 )
+from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
 from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
-Schedule = MmaSchedule | SimtSchedule
+Schedule = MmaSchedule | SimtSchedule | WgmmaSchedule
 MOST_SPLITS = 64
 
 
@@ -67,16 +68,20 @@ class Role:
     conditions: tuple[Condition, ...]
 
 
-def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write a contract or conv kernel as Tile IR for CUDA."""
+def build(
+    kernel: Kernel, target: Target, select: Callable[[Schedule], bool] = lambda schedule: True
+) -> TileKernel:
+    """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules."""
     contraction, dtype, majors = arrange(analyse(kernel), target)
-    schedule = choose(contraction, dtype, majors, target)
+    schedule = choose(contraction, dtype, majors, target, select)
     grid = make_grid(contraction, schedule, target)
     part = write_part(contraction, schedule, grid, dtype)
     return TileKernel(kernel, (part,), schedule.threads)
 
 
-def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[bool, bool]]:
+def arrange(
+    c: Contraction, target: Target
+) -> tuple[Contraction, DType, tuple[bool, bool]]:
     """Choose sides and axis orders so that chunks of operands and outputs run along memory.
 
     Returns the contraction, the dtype its operands have in shared memory, and whether a and b run
@@ -87,8 +92,14 @@ def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[b
     if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
         c = swap(c)
     dtype = operand_dtype(c, target)
-    a_steps, b_steps = strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth))
-    a_is_k_major, b_is_k_major = runs_along(a_steps, c.depth), runs_along(b_steps, c.depth)
+    a_steps, b_steps = (
+        strides(c.a, (*c.rows, *c.depth)),
+        strides(c.b, (*c.columns, *c.depth)),
+    )
+    a_is_k_major, b_is_k_major = (
+        runs_along(a_steps, c.depth),
+        runs_along(b_steps, c.depth),
+    )
     depth_steps = b_steps if b_is_k_major and not a_is_k_major else a_steps
     c = reorder(
         c,
@@ -109,7 +120,11 @@ def operand_dtype(c: Contraction, target: Target) -> DType:
     """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
     a, b = narrow(c.a), narrow(c.b)
     is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
-    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
+    return (
+        a.dtype
+        if is_half and target.tensor_cores and c.dtype.bits == 32
+        else c.dtype
+    )
 
 
 def narrow(expr: Expr) -> Expr:
@@ -117,17 +132,34 @@ def narrow(expr: Expr) -> Expr:
     if expr.op == "guard":
         inner = narrow(expr.args[0])
         return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
-    is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
+    is_widening = (
+        expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
+    )
     return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
 
 
 def choose(
-    c: Contraction, dtype: DType, majors: tuple[bool, bool], target: Target
+    c: Contraction,
+    dtype: DType,
+    majors: tuple[bool, bool],
+    target: Target,
+    select: Callable[[Schedule], bool],
 ) -> Schedule:
     """Choose the block tile: the first option that keeps the GPU busy, else the smallest."""
     is_half = dtype.is_float and dtype.bits == 16
     options = mma_options(majors) if is_half else simt_options(dtype, majors)
+    if is_half and target.arch == "sm_90a":
+        options = wgmma_options(majors) + options
+    options = [schedule for schedule in options if select(schedule)]
     return next((s for s in options if fits(s, c, target)), options[-1])
+
+
+def wgmma_options(majors: tuple[bool, bool]) -> list[Schedule]:
+    """List Hopper schedules: two warpgroups of 64 rows."""
+    return [
+        WgmmaSchedule((128, 256, 64), 4, *majors),
+        WgmmaSchedule((128, 128, 64), 4, *majors),
+    ]
 
 
 def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
@@ -148,7 +180,9 @@ def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
     vector = 2 if dtype.itemsize == 8 else 4
     large = 32 * vector
-    options: list[Schedule] = [SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)]
+    options: list[Schedule] = [
+        SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)
+    ]
     if vector == 4:
         options.append(SimtSchedule((64, 64, 16), (16, 16), vector, 2, *majors))
     return options
@@ -156,14 +190,17 @@ def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
 
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     """Tell whether a schedule has shared memory, little waste, and work for every processor."""
-    if isinstance(s, MmaSchedule) and s.shared_bytes > target.shared_bytes:
+    if not isinstance(s, SimtSchedule) and s.shared_bytes > target.shared_bytes:
         return False
     batch, m, n, k = c.sizes
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
     # 2048 of K a processor: enough for splitting K to hide the sum over the parts.
-    return tiles >= target.multiprocessors or k * tiles >= 2048 * target.multiprocessors
+    return (
+        tiles >= target.multiprocessors
+        or k * tiles >= 2048 * target.multiprocessors
+    )
 
 
 def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
@@ -174,7 +211,10 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     splits = split_count(batch * rows * columns, depth, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
-    tile, split = Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles))
+    tile, split = (
+        Axis("tile", rows * columns),
+        Axis("split", ceil_div(depth, tiles)),
+    )
     position = axis_index(tile)
     inside = position % (group * columns)
     row = position // (group * columns) * group + inside % group
@@ -195,7 +235,9 @@ def role(axes: tuple[Axis, ...], position: Index) -> Role:
     return Role(dict(zip(axes, values, strict=True)), tail)
 
 
-def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
+def write_part(
+    c: Contraction, schedule: Schedule, grid: Grid, dtype: DType
+) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
     block_m, block_n, block_k = schedule.block
     m, n = Axis("m", block_m), Axis("n", block_n)
@@ -205,7 +247,9 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
     a, b = (narrow(x) if dtype.bits == 16 else cast(x, dtype) for x in (c.a, c.b))
     bound = [
-        guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
+        guarded(
+            bind_roles(expr, side, depth), (*side.conditions, *depth.conditions)
+        )
         for expr, side in ((a, rows), (b, columns))
     ]
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule)
@@ -226,10 +270,16 @@ def bind_roles(expr: Expr, *roles: Role) -> Expr:
 
 
 def epilogue(
-    c: Contraction, dims: tuple[Axis, Axis], rows: Role, columns: Role, schedule: Schedule
+    c: Contraction,
+    dims: tuple[Axis, Axis],
+    rows: Role,
+    columns: Role,
+    schedule: Schedule,
 ) -> tuple[Step, ...]:
     """Write the stores: the epilogue's expressions over the accumulator registers."""
-    acc = Expr("tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype)
+    acc = Expr(
+        "tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype
+    )
     values = {**rows.values, **columns.values}
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
@@ -249,7 +299,9 @@ def split_part(
     """Write the sum over splits: partial tiles in a workspace, added in order by the last block."""
     layout = acc.layout
     outputs = (*grid.batch, grid.tile)
-    cell = flatten([axis_index(axis) for axis in outputs], [axis.size for axis in outputs])
+    cell = flatten(
+        [axis_index(axis) for axis in outputs], [axis.size for axis in outputs]
+    )
     cells = product(axis.size for axis in outputs)
     shape = (cells, grid.split.size, *acc.shape)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
@@ -257,7 +309,9 @@ def split_part(
     here = (cell, axis_index(grid.split), *where)
     current = Expr("tile", (), ("acc", tuple(where)), c.dtype)
     number = Axis("number", grid.split.size)
-    other = Expr("tile", (), ("partial", (cell, axis_index(number), *where)), c.dtype)
+    other = Expr(
+        "tile", (), ("partial", (cell, axis_index(number), *where)), c.dtype
+    )
     add = Assign("acc", dims, Expr("add", (current, other), None, c.dtype))
     clear = Assign("acc", dims, const(0, c.dtype))
     last = LastBlock(1, cell, grid.split.size, (clear, For(number, (add,)), *ends))

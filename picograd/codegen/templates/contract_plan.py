@@ -162,7 +162,7 @@ def is_awkward(product: Contraction, lanes: int) -> bool:
 
 def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
     """Rows and vectors of the register block: 24 of 32 registers accumulate, or 12 of 16."""
-    room = (registers * 7) // 8
+    room = (registers * 3) // 4
     wanted = 2 if m > room // 4 else 4
     vectors = min(ceil_div(n, lanes), wanted)
     most = min(room // vectors, 14)

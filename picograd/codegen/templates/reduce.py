@@ -53,7 +53,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
 def split_axes(part: Part) -> tuple[Axis, ...] | None:
     """Find the axes that all reductions of a part share, if none depends on another's result."""
     over: set[tuple[Axis, ...]] = set()
-    for number, compute in enumerate(part.computes):
+    for compute in part.computes:
         is_row = compute.axes == part.rows and not (part.rows and not compute.axes)
         if not is_row and (compute.reduce or not compute.axes):
             return None

@@ -1,0 +1,308 @@
+"""Interpret a Program with NumPy, all threads of a block in step: the oracle for the renderers.
+
+Every value is an array (threads, lanes). A branch or loop runs its body under a mask of threads.
+Shared memory remembers who wrote each byte since the last barrier: a read by another thread is an
+error, as it would be a race on the device. bfloat16 is raw bits in memory and float32 as a value.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.codegen.program import Instr, Program
+from picograd.dtype import DType, bool_
+from picograd.errors import check, internal
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.schedule.interpret import bitcast, round_to
+
+Array = Any
+SPECIAL: dict[str, Callable[..., Array]] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "where": np.where,
+    "quotient": lambda a, b: np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b)))
+    if a.dtype.kind == "f"
+    else whole_quotient(a, b),
+    "remainder": lambda a, b: np.fmod(a, b),
+    "fma": lambda a, b, c: a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64),
+}
+
+
+def whole_quotient(a: Array, b: Array) -> Array:
+    """Divide integers towards zero."""
+    b = np.where(b == 0, 1, b)
+    return (a - np.fmod(a, b)) // b
+
+
+def saturate(value: Array, dtype: DType) -> Array:
+    """Convert floats to integers: limited to the range, NaN gives 0."""
+    info = np.iinfo(dtype.numpy)
+    clean = np.where(np.isnan(value), 0, np.trunc(value)).astype(np.float64)
+    is_high, is_low = clean >= float(info.max), clean <= float(info.min)
+    middle = np.where(is_high | is_low, 0, clean).astype(dtype.numpy)
+    return np.where(is_high, info.max, np.where(is_low, info.min, middle)).astype(dtype.numpy)
+
+
+def interpret(
+    program: Program,
+    slots: Sequence[Array],
+    scalars: Sequence[Any] = (),
+    tasks: Sequence[int] | None = None,
+) -> None:
+    """Run a program on flat arrays (in storage format), task after task."""
+    spaces: list[Array] = [np.zeros(size, np.uint8) for size, _ in program.workspaces]
+    with np.errstate(all="ignore"):
+        for task in range(program.tasks) if tasks is None else tasks:
+            Run(program, slots, scalars, spaces, task).block(0, len(program.instructions))
+    for space, (_, is_zeroed) in zip(spaces, program.workspaces, strict=True):
+        check(not is_zeroed or not space.any(), "a counter was not left zero", program)
+
+
+class Run:
+    """One task or block."""
+
+    def __init__(
+        self,
+        program: Program,
+        slots: Sequence[Array],
+        scalars: Sequence[Any],
+        spaces: Sequence[Array],
+        task: int,
+    ) -> None:
+        self.program, self.slots, self.scalars, self.spaces = program, slots, scalars, spaces
+        self.task, self.threads = task, program.threads
+        self.values: list[Any] = [None] * len(program.instructions)
+        self.scratch: Array = np.zeros(program.scratch_bytes, np.uint8)
+        self.shared: Array = np.zeros(program.shared_bytes, np.uint8)
+        self.writers = np.full(program.shared_bytes, -1)
+        self.mask: Array = np.ones((self.threads, 1), bool)
+        self.ends = matching_ends(program)
+        # Leaves may be used in every scope after theirs, also where a branch skipped them.
+        for number, instr in enumerate(program.instructions):
+            if instr.op in ("const", "scalar", "param", "scratch", "workspace", "array"):
+                self.values[number] = self.instruction(number, instr)
+
+    def block(self, first: int, last: int) -> None:
+        """Run instructions first..last-1."""
+        number = first
+        while number < last:
+            instr = self.program.instructions[number]
+            if instr.op in ("loop", "if"):
+                self.structure(number, instr)
+                number = self.ends[number] + 1
+                continue
+            self.values[number] = self.instruction(number, instr)
+            number += 1
+
+    def structure(self, number: int, instr: Instr) -> None:
+        """Run a loop or branch for the threads that take it."""
+        outer, inside = self.mask, (number + 1, self.ends[number])
+        if instr.op == "if":
+            self.mask = outer & self.values[instr.args[0]]
+            if self.mask.any():
+                self.block(*inside)
+        else:
+            start, stop = (self.values[a] for a in instr.args)
+            variable = np.broadcast_to(start, (self.threads, 1)).copy()
+            while (outer & (variable < stop)).any():
+                self.mask = outer & (variable < stop)
+                self.values[number] = variable.copy()
+                self.block(*inside)
+                variable += instr.arg[0]
+        self.mask = outer
+
+    def spread(self, value: Any, dtype: DType) -> Array:
+        """Give every thread the same scalar."""
+        return np.full((self.threads, 1), value).astype(dtype.numpy)
+
+    def instruction(self, number: int, instr: Instr) -> Any:
+        """Run one instruction that is no structure."""
+        method = METHODS.get(instr.op)
+        if method is not None:
+            return method(self, instr)
+        dtype = instr.dtype
+        if dtype is None:
+            internal(f"no meaning for {instr.op}", self.program)
+        args = [self.values[a] for a in instr.args]
+        made = SPECIAL.get(instr.op) or ELEMENTWISE[instr.op].numpy
+        return round_to(made(*args), dtype)  # type: ignore[misc]
+
+    # -- leaves -----------------------------------------------------------------------------------
+
+    def leaf(self, instr: Instr) -> Any:
+        """Make a constant, a scalar, the task or the thread number."""
+        dtype = instr.dtype
+        if instr.op == "thread":
+            return np.arange(self.threads).reshape(-1, 1).astype(dtype.numpy)  # type: ignore
+        values = {"const": lambda: instr.arg, "task": lambda: self.task}
+        value = values.get(instr.op, lambda: self.scalars[instr.arg])()
+        if dtype is not None and dtype.is_integer:
+            value = np.array(int(value) & ((1 << dtype.bits) - 1), f"uint{dtype.bits}")
+            return np.full((self.threads, 1), value.view(dtype.numpy))
+        return self.spread(value, dtype)  # type: ignore[arg-type]
+
+    def pointer(self, instr: Instr) -> tuple[str, Array, DType | None]:
+        """Point to memory: (space, array of the storage type or raw bytes, dtype)."""
+        if instr.op == "param":
+            return "slot", self.slots[instr.arg], instr.dtype
+        if instr.op == "workspace":
+            return "bytes", self.spaces[instr.arg], instr.dtype
+        if instr.op == "scratch":
+            return "bytes", self.scratch[instr.arg :], instr.dtype
+        return "shared", self.shared[instr.arg :], instr.dtype
+
+    def view(self, number: int) -> tuple[Array, str]:
+        """View the memory behind a pointer in its storage type."""
+        space, array, dtype = self.values[number]
+        if space == "slot":
+            return array, space
+        size = len(array) // dtype.itemsize * dtype.itemsize
+        return array[:size].view(dtype.storage), space
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def places(self, index: int, lanes: int) -> Array:
+        """Element numbers of every thread and lane."""
+        return self.values[index] + np.arange(lanes)
+
+    def active(self, mask: Sequence[int], lanes: int) -> Array:
+        """Threads and lanes that take part."""
+        held = self.mask & self.values[mask[0]] if mask else self.mask
+        return np.broadcast_to(held, (self.threads, lanes))
+
+    def check_places(self, places: Array, held: Array, array: Array) -> None:
+        """Refuse an access outside the memory."""
+        used = places[held]
+        is_inside = not used.size or (used.min() >= 0 and used.max() < array.size)
+        check(is_inside, "an access outside its memory", self.program)
+
+    def load(self, instr: Instr) -> Array:
+        """Load; threads that are masked out get 0."""
+        pointer, index, *mask = instr.args
+        array, space = self.view(pointer)
+        places, held = self.places(index, instr.lanes), self.active(mask, instr.lanes)
+        self.check_places(places, held, array)
+        if space == "shared":
+            self.check_race(pointer, places, held)
+        value = np.zeros(places.shape, array.dtype)
+        value[held] = array[places[held]]
+        if instr.dtype is not None and instr.dtype.name == "bfloat16":
+            return (value.astype(np.uint32) << 16).view(np.float32)
+        return value
+
+    def store(self, instr: Instr) -> None:
+        """Store for the threads that take part, in order of their numbers."""
+        pointer, index, value, *mask = instr.args
+        array, space = self.view(pointer)
+        places, held = self.places(index, instr.lanes), self.active(mask, instr.lanes)
+        self.check_places(places, held, array)
+        stored = np.broadcast_to(self.values[value], places.shape)
+        if instr.dtype is not None and instr.dtype.name == "bfloat16":
+            stored = (np.ascontiguousarray(stored).view(np.uint32) >> 16).astype(np.uint16)
+        array[places[held]] = stored[held]
+        if space == "shared":
+            for byte in self.bytes_of(pointer, places):
+                threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
+                self.writers[byte[held]] = threads[held]
+
+    def bytes_of(self, pointer: int, places: Array) -> list[Array]:
+        """First byte of every element, in shared memory."""
+        instr = self.program.instructions[pointer]
+        check(instr.dtype is not None, "a pointer has a dtype")
+        return [instr.arg + places * instr.dtype.itemsize]  # type: ignore[union-attr]
+
+    def check_race(self, pointer: int, places: Array, held: Array) -> None:
+        """Refuse a read of what another thread wrote since the last barrier."""
+        threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
+        for byte in self.bytes_of(pointer, places):
+            writer = self.writers[byte[held]]
+            is_safe = (writer < 0) | (writer == threads[held])
+            check(is_safe.all(), "a shared element is read without a barrier", self.program)
+
+    def barrier(self, instr: Instr) -> None:
+        """Let every thread see what was written."""
+        check(self.mask.all() or not self.mask.any(), "a barrier in a branch", self.program)
+        self.writers[...] = -1
+
+    def array(self, instr: Instr) -> Array:
+        """Reserve registers: (threads, size, lanes)."""
+        dtype = instr.dtype
+        check(dtype is not None, "an array has a dtype")
+        return np.zeros((self.threads, instr.arg, instr.lanes), dtype.numpy)  # type: ignore
+
+    def get(self, instr: Instr) -> Array:
+        """Read registers."""
+        array, index = (self.values[a] for a in instr.args)
+        return array[np.arange(self.threads), np.where(self.mask, index, 0)[:, 0]]
+
+    def set(self, instr: Instr) -> None:
+        """Write registers."""
+        array, index, value = (self.values[a] for a in instr.args)
+        who = np.flatnonzero(self.mask[:, 0])
+        place = np.broadcast_to(index, (self.threads, 1))[who, 0]
+        array[who, place] = np.broadcast_to(value, (self.threads, array.shape[2]))[who]
+
+    def atomic_add(self, instr: Instr) -> Array:
+        """Add for each thread in turn; give the old values."""
+        pointer, index, value = instr.args
+        array, _ = self.view(pointer)
+        old = np.zeros((self.threads, 1), array.dtype)
+        for thread in np.flatnonzero(self.mask[:, 0]):
+            place = self.values[index][thread, 0]
+            old[thread] = array[place]
+            array[place] += self.values[value][thread, 0]
+        return old
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def convert(self, instr: Instr) -> Array:
+        """Cast or bitcast."""
+        value, dtype = self.values[instr.args[0]], instr.dtype
+        source = self.program.instructions[instr.args[0]].dtype
+        if dtype is None or source is None:
+            internal("a cast without dtype", self.program)
+        if instr.op == "bitcast":
+            return bitcast(value, source, dtype)
+        if source.is_float and dtype.is_integer:
+            return saturate(value, dtype)
+        return value.astype(bool) if dtype is bool_ else round_to(value, dtype)
+
+    def lanes(self, instr: Instr) -> Array:
+        """Splat, pack or extract lanes."""
+        args = [self.values[a] for a in instr.args]
+        if instr.op == "splat":
+            return np.repeat(args[0], instr.lanes, axis=1)
+        if instr.op == "extract":
+            return args[0][:, instr.arg : instr.arg + 1]
+        rows = [np.broadcast_to(a, (self.threads, 1)) for a in args]
+        return np.concatenate(rows, axis=1)
+
+    def shuffle(self, instr: Instr) -> Array:
+        """Exchange values between threads whose numbers differ in some bits."""
+        value = np.broadcast_to(self.values[instr.args[0]], (self.threads, instr.lanes))
+        return value[np.arange(self.threads) ^ instr.arg]
+
+
+def matching_ends(program: Program) -> dict[int, int]:
+    """Find the `end` of every loop and branch."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for number, instr in enumerate(program.instructions):
+        if instr.op in ("loop", "if"):
+            opened.append(number)
+        elif instr.op == "end":
+            ends[opened.pop()] = number
+    return ends
+
+
+METHODS: dict[str, Callable[[Run, Instr], Any]] = {
+    **dict.fromkeys(("const", "scalar", "task", "thread"), Run.leaf),
+    **dict.fromkeys(("param", "workspace", "scratch", "shared"), Run.pointer),
+    **dict.fromkeys(("cast", "bitcast"), Run.convert),
+    **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
+    "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
+    "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
+    "fence": lambda run, instr: None,
+}  # fmt: skip

@@ -1,0 +1,240 @@
+"""Interpret a TileKernel with NumPy: the meaning of Tile IR, and the oracle for the linearizers.
+
+Grid points run one after another (in an order the caller may choose), each with fresh tiles; a step
+computes all its points at once. Tiles are read as if they were further slots of the kernel, so that
+expressions mean exactly what they mean in Loop IR. Layouts and barriers have no meaning here.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Barrier,
+    Dot,
+    For,
+    LastBlock,
+    MainLoop,
+    ScatterStep,
+    Step,
+    Store,
+    TileKernel,
+    TilePart,
+    When,
+)
+from picograd.dtype import DType
+from picograd.errors import check, internal
+from picograd.helpers import product
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    constant,
+    evaluate,
+    flatten,
+    substitute,
+    unflatten,
+)
+from picograd.schedule.interpret import FOLDS, PartInterpreter, identity, round_to
+from picograd.schedule.loop import Condition, Expr, Part, Scatter, const, rewrite
+
+Array = Any
+
+
+def interpret(
+    tiles: TileKernel,
+    slots: Sequence[Array],
+    scalars: Sequence[Any] = (),
+    is_reversed: bool = False,
+) -> None:
+    """Run a tile kernel on flat arrays, writing its outputs."""
+    with np.errstate(all="ignore"):
+        for part in tiles.parts:
+            BlockInterpreter(tiles, part, slots, scalars).run(is_reversed)
+
+
+class BlockInterpreter:
+    """Runs the grid points of one part."""
+
+    def __init__(
+        self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
+    ) -> None:
+        self.part, self.count = part, len(slots)
+        self.numbers = {tile.name: n for n, tile in enumerate(part.tiles)}
+        self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
+        self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
+        self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
+        self.outer: dict[Axis, Index] = {}
+
+    def run(self, is_reversed: bool) -> None:
+        """Run every grid point."""
+        shape = tuple(axis.size for axis in self.part.grid)
+        order = range(product(shape))
+        for point in reversed(order) if is_reversed else order:
+            coordinates = unflatten(constant(point), shape)
+            self.outer = dict(zip(self.part.grid, coordinates, strict=True))
+            for tile in self.part.tiles:
+                if tile.space != "workspace":  # what a block did not write is poison
+                    poison = np.nan if tile.dtype.is_float else 99
+                    self.slots[self.count + self.numbers[tile.name]][...] = poison
+            self.steps(self.part.steps)
+        check(not any(a.any() for a in self.arrivals), "a counter was not left zero")
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Run steps in order."""
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: Step) -> None:
+        """Run one step."""
+        if isinstance(step, Assign):
+            index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
+            value = self.value(step.expr, step.dims)
+            self.write(step.tile, self.places(step.tile, index, step.dims), value)
+        elif isinstance(step, Accumulate):
+            self.accumulate(step)
+        elif isinstance(step, Store):
+            self.store(step)
+        elif isinstance(step, For):
+            for position in range(step.axis.size):
+                self.outer[step.axis] = constant(position)
+                self.steps(step.body)
+        elif isinstance(step, When):
+            if self.held(step.conditions, ()).all():
+                self.steps(step.body)
+        elif isinstance(step, LastBlock):
+            self.last_block(step)
+        elif isinstance(step, ScatterStep):
+            self.scatter(step)
+        elif isinstance(step, Dot):
+            self.dot(step)
+        elif isinstance(step, MainLoop):
+            m, n, k = step.dims
+            body = Expr("mul", (step.a, step.b), None, step.a.dtype)
+            self.accumulate(Accumulate(step.acc, (m, n), (k,), "sum", body))
+        else:
+            check(isinstance(step, Barrier), f"no meaning for {step}")
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def bound(self, index: Index) -> Index:
+        """Put the present grid point and loop positions into an index."""
+        return substitute(index, self.outer, self.readable)
+
+    def readable(self, expr: Expr) -> Expr:
+        """Turn tile reads into loads of the slots that stand for the tiles."""
+
+        def replace(node: Expr) -> Expr | None:
+            if node.op != "tile":
+                return None
+            number = self.numbers[node.arg[0]]
+            flat = flatten(node.arg[1], self.part.tiles[number].shape)
+            return Expr("load", (), (self.count + number, flat), node.dtype)
+
+        return rewrite(expr, self.outer, replace)
+
+    def value(self, expr: Expr, axes: Sequence[Axis]) -> Array:
+        """Compute an expression over axes."""
+        places, shape = self.points.places(axes)
+        return np.broadcast_to(self.points.body(self.readable(expr), places, axes), shape)
+
+    def index(self, index: Index, axes: Sequence[Axis]) -> Array:
+        """Compute an index over axes."""
+        places, shape = self.points.places(axes)
+        return np.broadcast_to(self.points.at(self.bound(index), places, axes), shape)
+
+    def held(self, conditions: Sequence[Condition], axes: Sequence[Axis]) -> Array:
+        """Tell where all conditions hold."""
+        held: Array = np.ones(tuple(axis.size for axis in axes), bool)
+        for index, lo, hi in conditions:
+            value = self.index(index, axes)
+            held &= (value >= lo) & (value <= hi)
+        return held
+
+    # -- tiles ------------------------------------------------------------------------------------
+
+    def memory(self, name: str) -> tuple[Array, DType]:
+        """Find a tile's array and dtype."""
+        number = self.numbers[name]
+        return self.slots[self.count + number], self.part.tiles[number].dtype
+
+    def places(self, name: str, index: Sequence[Index], dims: Sequence[Axis]) -> Array:
+        """Flat positions in a tile, over dims."""
+        shape = self.part.tiles[self.numbers[name]].shape
+        return self.index(flatten(index, shape), dims)
+
+    def write(self, name: str, places: Array, value: Array) -> None:
+        """Write a tile."""
+        array, dtype = self.memory(name)
+        array[places] = round_to(value, dtype)
+
+    def accumulate(self, step: Accumulate) -> None:
+        """Reduce over `over` and combine with the tile."""
+        array, dtype = self.memory(step.tile)
+        value = self.value(step.expr, (*step.dims, *step.over))
+        over = tuple(range(len(step.dims), len(step.dims) + len(step.over)))
+        wide = np.float64 if value.dtype.kind == "f" else dtype.numpy
+        start = identity(step.monoid, dtype)
+        value = FOLDS[step.monoid].reduce(value.astype(wide), axis=over, initial=start)
+        index = tuple(Index(((d, 1),), 0) for d in step.dims)
+        places = self.places(step.tile, index, step.dims)
+        if not step.is_first:
+            value = FOLDS[step.monoid](array[places], value)
+        self.write(step.tile, places, value)
+
+    def store(self, step: Store) -> None:
+        """Store where the conditions hold; the expression is not evaluated elsewhere."""
+        expr = step.expr
+        if step.conditions:
+            fill = const(0, expr.dtype)
+            expr = Expr("guard", (expr, fill), step.conditions, expr.dtype)
+        held, value = self.held(step.conditions, step.dims), self.value(expr, step.dims)
+        index, slot = self.index(step.index, step.dims), self.slots[step.slot]
+        slot[index[held]] = round_to(value, self.points.kernel.slots[step.slot].dtype)[held]
+
+    def last_block(self, step: LastBlock) -> None:
+        """Count an arrival; the last one runs the body."""
+        cell = evaluate(self.bound(step.cell), {}, lambda expr: 0)
+        cells = self.arrivals[step.counter]
+        cells[cell] += 1
+        if cells[cell] == step.total:
+            cells[cell] = 0
+            self.steps(step.body)
+
+    def scatter(self, step: ScatterStep) -> None:
+        """Apply the updates of this grid point."""
+        conditions = tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions)
+        body, target = self.readable(step.expr), self.bound(step.target)
+        update = Scatter(
+            step.serial, step.dims, step.monoid, body, step.slot, target, conditions
+        )
+        self.points.scatter(update)
+
+    def dot(self, step: Dot) -> None:
+        """Add a product of two tiles, or of blocks inside them."""
+        acc, a, b = (self.block(step, name) for name in (step.acc, step.a, step.b))
+        if step.a_is_km:
+            a = a.T
+        if step.b_is_nk:
+            b = b.T
+        rows, columns = step.block or acc.shape
+        wide = np.float64 if acc.dtype.kind == "f" else acc.dtype
+        left = a[:rows, : step.depth].astype(wide)
+        made = left @ b[: step.depth, :columns].astype(wide)
+        target = acc[:rows, :columns]
+        target[...] = made if step.is_first else target + made
+
+    def block(self, step: Dot, name: str) -> Array:
+        """View a tile from where the product starts."""
+        origins = {step.acc: step.acc_origin, step.a: step.a_origin, step.b: step.b_origin}
+        tile = self.part.tiles[self.numbers[name]]
+        view = self.memory(name)[0].reshape(tile.shape)
+        if origins[name] is None:
+            return view
+        starts = [evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()]
+        if not starts:
+            internal(f"{name} has an empty origin", step)
+        view = view[tuple(starts[:-2])]
+        return view[starts[-2] :, starts[-1] :]
