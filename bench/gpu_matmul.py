@@ -9,10 +9,10 @@ import argparse
 
 import numpy as np
 import torch
+from timing import interleave, machine, report
 
 import picograd
 from picograd import Tensor
-from timing import interleave, machine, report
 
 REPEATS = 10
 

@@ -1,6 +1,6 @@
 """float32 matrix product on the CPU against PyTorch and NumPy, at the threads asked for.
 
-    python bench/matmul_cpu.py [--threads 1] [--rounds 25] [--sizes 512 1024 2048]
+python bench/matmul_cpu.py [--threads 1] [--rounds 25] [--sizes 512 1024 2048]
 """
 
 import argparse

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 from timing import interleave, machine, refuse_pinned_blas, report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))

@@ -1,6 +1,6 @@
 """One steady training step of examples/mnist_mlp.py against PyTorch (CPU).
 
-    python bench/mnist_mlp_step.py [--batch-size 128] [--rounds 50]
+python bench/mnist_mlp_step.py [--batch-size 128] [--rounds 50]
 """
 
 import argparse
@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 from timing import interleave, machine, refuse_pinned_blas, report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))

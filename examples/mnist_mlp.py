@@ -1,6 +1,7 @@
 """A two-layer perceptron learns MNIST: 784 -> 128 -> 10, Adam, 4 epochs, over 97.5 % right.
 
-The learning rate falls linearly from 1e-3 to 0; held at 1e-3, four epochs stop at about 97.2 %.
+Adam's rate rises to 4e-3 in the first tenth of the steps and then falls to 0. (Held at 1e-3, four
+epochs end at 97.2 %, here as in PyTorch.)
 
     python examples/mnist_mlp.py [--device cuda] [--epochs 4] [--batch-size 128] [--seed 0] [--plot]
 """
@@ -10,6 +11,8 @@ from tqdm import tqdm
 
 import picograd
 from picograd import nn
+
+PEAK_RATE = 4e-3
 
 
 class Network(nn.Module):
@@ -33,7 +36,7 @@ def main(arguments=None):
         picograd.manual_seed(options.seed)
         data = nn.datasets.mnist(options.device)
         model = Network().to(options.device)
-        optimizer = nn.optim.Adam(model.parameters(), lr=1e-3)
+        optimizer = nn.optim.Adam(model.parameters(), lr=PEAK_RATE)
         batches = nn.DataLoader(
             data.train_images,
             data.train_labels,
@@ -43,7 +46,7 @@ def main(arguments=None):
             drop_last=True,
         )
         steps = options.epochs * len(batches)
-        schedule = nn.lr.LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
+        schedule = nn.lr.TriangleLR(optimizer, total_steps=steps, rise=0.1)
 
     def step(x, y):
         loss = nn.functional.cross_entropy(model(x), y)

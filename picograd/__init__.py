@@ -24,9 +24,9 @@ from picograd.dtype import (
     uint32,
     uint64,
 )
-from picograd.dtype import bool_ as bool  # noqa: A004
+from picograd.dtype import bool_ as bool
 from picograd.tensor.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from picograd.tensor.functions import (  # noqa: A004
+from picograd.tensor.functions import (
     abs,
     add,
     all,
@@ -71,9 +71,9 @@ from picograd.tensor.functions import (  # noqa: A004
     lerp,
     linspace,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     log_softmax,
     logical_and,
     logical_not,
@@ -125,7 +125,6 @@ from picograd.tensor.functions import (  # noqa: A004
     take_along_dim,
     tan,
     tanh,
-    tensor,
     transpose,
     tril,
     triu,
@@ -136,7 +135,7 @@ from picograd.tensor.functions import (  # noqa: A004
     zeros,
     zeros_like,
 )
-from picograd.tensor.inspect import plan, synchronize
+from picograd.tensor.inspect import explain, plan, synchronize
 from picograd.tensor.jit import jit
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -175,6 +174,7 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
+    "explain",
     "expm1",
     "eye",
     "flatten",
@@ -189,10 +189,10 @@ __all__ = [
     "gather",
     "grad",
     "index_select",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "is_grad_enabled",
     "isfinite",
     "isinf",
@@ -201,9 +201,9 @@ __all__ = [
     "lerp",
     "linspace",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "log_softmax",
     "logical_and",
     "logical_not",
@@ -259,15 +259,14 @@ __all__ = [
     "take_along_dim",
     "tan",
     "tanh",
-    "tensor",
     "transpose",
     "tril",
     "triu",
     "trunc",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "unsqueeze",
     "var",
     "where",

@@ -56,10 +56,6 @@ FLAGS = (
     Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0 or empty: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
-    Flag("TUNE", int, 0, "1: time a bounded number of schedules per kernel, keep the fastest",
-         "codegen"),
-    Flag("FUSE", int, 1, "0: one kernel per operation, to find out whether fusion is at fault",
-         "codegen"),
     Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug"),
 )  # fmt: skip
 BY_NAME = {flag.name: flag for flag in FLAGS}
@@ -94,8 +90,6 @@ class Config:
     threads: int
     cache: str
     cache_size: int
-    tune: int
-    fuse: int
     verify: int
     epoch: int
 

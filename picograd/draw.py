@@ -14,6 +14,7 @@ from typing import Any
 
 import graphviz
 
+from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
 from picograd.errors import DataError, ValueRangeError
 from picograd.graph.node import Node, toposort
@@ -87,6 +88,8 @@ def draw_dot(
 
 def picture_of(tensor_or_plan: Any, level: str | None = None) -> Picture:
     """Build the picture of tensors or of a plan at a level."""
+    if isinstance(tensor_or_plan, PlanView):
+        tensor_or_plan = tensor_or_plan.plan
     is_plan = isinstance(tensor_or_plan, Plan)
     level = level or ("plan" if is_plan else "graph")
     if level not in LEVELS:
@@ -163,8 +166,11 @@ def _slot_label(number: int, slot: PlanSlot) -> list[str]:
 def render(source: Path, target: Path) -> bool:
     """Turn dot text into a picture by the first means that exists; False if there is none."""
     if shutil.which("dot"):
-        graphviz.render("dot", target.suffix[1:], source, outfile=target)
-        return True
+        try:
+            graphviz.render("dot", target.suffix[1:], source, outfile=target, quiet=True)
+            return True
+        except graphviz.CalledProcessError:
+            pass  # a broken installation: the wheel may still work
     try:
         import pygraphviz
     except ImportError:

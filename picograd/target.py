@@ -24,6 +24,6 @@ class Target:
 
 
 def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:
-    """Describe an NVIDIA GPU; the defaults are those of an H100 or H200 (CUDA C guide, table 27)."""
+    """Describe an NVIDIA GPU; the defaults are an H100's or H200's (CUDA C guide, table 27)."""
     capability = int("".join(c for c in arch if c.isdigit()))
     return Target("cuda", arch, 16, 1, 0, shared_bytes, multiprocessors, capability >= 80)

@@ -17,9 +17,9 @@ def test_epoch_and_key_follow_declarations():
     key = config.key()
     config.debug = 4
     assert config.epoch == 0 and config.key() == key
-    config.tune = 1
+    config.threads = 1
     assert config.epoch == 1 and config.key() != key
-    config.tune = 1
+    config.threads = 1
     assert config.epoch == 1
     assert [name for name, _ in key] == [f.name for f in FLAGS if f.affects != "debug"]
 

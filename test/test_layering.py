@@ -2,14 +2,16 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"config", "errors", "helpers"},
-    {"dtype", "target", "buffer", "code"},
+    {"errors", "helpers"},
+    {"config", "dtype", "target"},
+    {"buffer", "code"},
     {"graph"},
     {"schedule"},
     {"codegen", "runtime"},
@@ -26,9 +28,10 @@ LATE_IMPORTS_ALLOWED = {Path("picograd/engine/backends.py")}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted((ROOT / "picograd").rglob("*.py")):
-        yield path.relative_to(ROOT), ast.parse(path.read_text())
+@cache
+def modules() -> list[tuple[Path, ast.Module]]:
+    paths = sorted((ROOT / "picograd").rglob("*.py"))
+    return [(path.relative_to(ROOT), ast.parse(path.read_text())) for path in paths]
 
 
 def internal_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:

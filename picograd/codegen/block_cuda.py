@@ -120,9 +120,8 @@ class Block:
             where = self.place(tile, index)
         vector = emitter.scopes[-1].vector
         is_varying = vector is not None and vector[0] in emitter.index_axes(where)
-        if is_varying and (
-            tile.space == "register" or not is_unit(where, vector[0])
-        ):  # type: ignore
+        is_unit_step = vector is not None and is_unit(where, vector[0])
+        if is_varying and (tile.space == "register" or not is_unit_step):
             return emitter.lane_by_lane(expr)
         if tile.space == "register":
             array = self.arrays[name]

@@ -12,7 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axis_index,
+    flatten,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import Condition
 
 
@@ -34,14 +41,18 @@ class Cut:
     outer: tuple[Axis, ...]
     pieces: tuple[Piece, ...]
     size: int
-    first: Index | None = None  # role position of the block's start, where blocks are plain ranges
+    first: Index | None = (
+        None  # role position of the block's start, where blocks are plain ranges
+    )
     total: int = 0  # positions of the role, where blocks are plain ranges
     guard: tuple[Condition, ...] = ()  # where the block exists at all
 
     @property
     def block(self) -> Index:
         """Number of the block, row-major over the outer axes."""
-        return flatten([axis_index(x) for x in self.outer], [x.size for x in self.outer])
+        return flatten(
+            [axis_index(x) for x in self.outer], [x.size for x in self.outer]
+        )
 
     @property
     def count(self) -> int:
@@ -97,7 +108,9 @@ def split_outer(cut: Cut, parts: int) -> tuple[Cut, Axis]:
         when = tuple((substitute(index, moved), lo, hi) for index, lo, hi in piece.when)
         pieces.append(replace(piece, when=when, values=values))
     guard = ((moved[axis], 0, axis.size - 1),) if each * part.size > axis.size else ()
-    return replace(cut, outer=(inside, *cut.outer[1:]), pieces=tuple(pieces), guard=guard), part
+    return replace(
+        cut, outer=(inside, *cut.outer[1:]), pieces=tuple(pieces), guard=guard
+    ), part
 
 
 def ragged_pieces(
@@ -119,7 +132,10 @@ def ragged_pieces(
 
 
 def range_cut(
-    axes: tuple[Axis, ...], block: int, outer: tuple[Axis, ...], is_guarded: bool = False
+    axes: tuple[Axis, ...],
+    block: int,
+    outer: tuple[Axis, ...],
+    is_guarded: bool = False,
 ) -> Cut:
     """Divide the flat positions of a role into ranges; axes are found by division.
 
@@ -132,7 +148,11 @@ def range_cut(
     first = number * block
     full, rest = divmod(total, block)
     last = first.hi + block - 1 >= total  # does some block reach past the end?
-    cases = [(block, 0, full - 1), (rest, full, full)] if not is_guarded else [(block, 0, full)]
+    cases = (
+        [(block, 0, full - 1), (rest, full, full)]
+        if not is_guarded
+        else [(block, 0, full)]
+    )
     pieces = []
     for width, lo, hi in cases:
         if not width or hi < lo:

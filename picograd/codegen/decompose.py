@@ -26,11 +26,12 @@ def sign(emitter: Emitter, dtype: DType, x: int) -> int:
     if dtype is bool_:
         return x
     value = Value(emitter, x)
-    zero, one = Value(emitter, value.lift(0)), Value(emitter, value.lift(1))
+    zero = value.constant(0)
+    one = value.constant(1)
     result = (zero < value).where(one, zero)
     if dtype.kind == "uint":
         return result.position
-    return (value < zero).where(Value(emitter, value.lift(-1)), result).position
+    return (value < zero).where(value.constant(-1), result).position
 
 
 def isnan(emitter: Emitter, dtype: DType, x: int) -> int:
@@ -68,7 +69,9 @@ def shift(op: str) -> Function:
 
     def build(emitter: Emitter, dtype: DType, x: int, count: int) -> int:
         value, by, bits = Value(emitter, x), Value(emitter, count), dtype.bits
-        is_inside = (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
+        is_inside = (
+            (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
+        )
         if op == "shift_right" and dtype.kind == "int":
             return value.raw(op, is_inside.where(by, bits - 1)).position
         moved = value.raw(op, is_inside.where(by, 0))
@@ -82,7 +85,7 @@ def safe_divisor(x: Value, divisor: Value) -> Value:
     is_bad = divisor.is_equal(0)
     if x.dtype.kind == "int":
         is_bad = is_bad | divisor.is_equal(-1)
-    return is_bad.where(Value(x.emitter, x.lift(1)), divisor)
+    return is_bad.where(x.constant(1), divisor)
 
 
 def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
@@ -94,10 +97,12 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     quotient = x.raw("quotient", safe)
     if dtype.kind == "int":
         rest = x - quotient * safe
-        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw(
+            "not_equal", 0, dtype=bool_
+        )
         quotient = is_off.where(quotient - 1, quotient)
         quotient = y.is_equal(-1).where(-x, quotient)
-    return y.is_equal(0).where(Value(emitter, x.lift(0)), quotient).position
+    return y.is_equal(0).where(x.constant(0), quotient).position
 
 
 def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
@@ -105,17 +110,19 @@ def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     x, y = Value(emitter, a), Value(emitter, b)
     if dtype.is_float:
         rest = x.raw("remainder", y)
-        is_off = rest.raw("not_equal", 0.0, dtype=bool_) & (rest < 0.0).raw(
-            "not_equal", y < 0.0, dtype=bool_
-        )
+        is_negative = rest < 0.0
+        has_other_sign = is_negative.raw("not_equal", y < 0.0, dtype=bool_)
+        is_off = has_other_sign & rest.raw("not_equal", 0.0, dtype=bool_)
         return is_off.where(rest + y, rest).position
     safe = safe_divisor(x, y)
     rest = x - x.raw("quotient", safe) * safe
     if dtype.kind == "int":
-        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw(
+            "not_equal", 0, dtype=bool_
+        )
         rest = is_off.where(rest + safe, rest)
-        rest = y.is_equal(-1).where(Value(emitter, x.lift(0)), rest)
-    return y.is_equal(0).where(Value(emitter, x.lift(0)), rest).position
+        rest = y.is_equal(-1).where(x.constant(0), rest)
+    return y.is_equal(0).where(x.constant(0), rest).position
 
 
 def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
@@ -123,16 +130,18 @@ def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     if dtype.is_float:
         return emitter.raw("pow", dtype, a, b)
     base, exponent = Value(emitter, a), Value(emitter, b)
-    result = one = Value(emitter, base.lift(1))
+    result = one = base.constant(1)
     square = base
     for bit in range(dtype.bits if dtype.kind == "uint" else dtype.bits - 1):
-        is_set = (exponent.raw("shift_right", bit) & 1).raw("not_equal", 0, dtype=bool_)
+        is_set = (exponent.raw("shift_right", bit) & 1).raw(
+            "not_equal", 0, dtype=bool_
+        )
         result = is_set.where(result * square, result)
         square = square * square
     if dtype.kind == "uint":
         return result.position
     is_odd = (exponent & 1).is_equal(1)
-    minus = is_odd.where(Value(emitter, base.lift(-1)), one)
+    minus = is_odd.where(base.constant(-1), one)
     negative = base.is_equal(1).where(one, base.is_equal(-1).where(minus, 0))
     return (exponent < 0).where(negative, result).position
 
@@ -169,7 +178,11 @@ def float32_polynomial(op: str) -> Function:
         if dtype.is_float and dtype.bits == 32:
             values = (Value(emitter, a) for a in args)
             return polynomial_of(*values).position
-        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
+        return (
+            other(emitter, dtype, *args)
+            if other
+            else emitter.raw(op, dtype, *args)
+        )
 
     return build
 

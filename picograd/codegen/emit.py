@@ -31,7 +31,9 @@ PYTHON_INDEX = {  # folding of index arithmetic on constants
     "quotient": lambda a, b: a // b,
     "remainder": lambda a, b: a % b,
 }
-Function = Callable[..., int]  # (emitter, result dtype, *argument positions) -> position
+Function = Callable[
+    ..., int
+]  # (emitter, result dtype, *argument positions) -> position
 
 
 def compute_dtype(dtype: DType) -> DType:
@@ -69,8 +71,12 @@ class Emitter:
         self.functions, self.read, self.index_dtype = functions, read, index_dtype
         self.scopes = [Scope()]
         self.constants: dict[tuple[str, DType], int] = {}
-        self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
-        self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
+        self.slots = [
+            self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)
+        ]
+        self.scalars = [
+            self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)
+        ]
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
 
@@ -137,16 +143,24 @@ class Emitter:
             return self.apply("not_equal", value, self.const(0, source))
         return self.add("cast", dtype, (value,), lanes=self.lanes(value))
 
-    def load(self, pointer: int, index: int, mask: int | None = None, lanes: int = 1) -> int:
+    def load(
+        self, pointer: int, index: int, mask: int | None = None, lanes: int = 1
+    ) -> int:
         """Load from a pointer and widen 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
         dtype = self.dtype(pointer)
-        return self.cast(self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype))
+        return self.cast(
+            self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype)
+        )
 
-    def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
+    def store(
+        self, pointer: int, index: int, value: int, mask: int | None = None
+    ) -> None:
         """Store to a pointer, rounding to its dtype."""
         value = self.cast(value, self.dtype(pointer))
-        args = (pointer, index, value) if mask is None else (pointer, index, value, mask)
+        args = (
+            (pointer, index, value) if mask is None else (pointer, index, value, mask)
+        )
         self.add("store", self.dtype(pointer), args, lanes=self.lanes(value))
 
     def both(self, a: int | None, b: int | None) -> int | None:
@@ -187,7 +201,9 @@ class Emitter:
     @contextmanager
     def axis_loop(self, axis: Axis, is_unrolled: bool | None = False) -> Iterator[None]:
         """Open a loop over the whole of an axis, bound to the loop variable."""
-        with self.loop(self.integer(0), self.integer(axis.size), 1, is_unrolled) as variable:
+        with self.loop(
+            self.integer(0), self.integer(axis.size), 1, is_unrolled
+        ) as variable:
             self.scopes[-1].axes[axis] = variable
             yield
 
@@ -229,7 +245,9 @@ class Emitter:
     def forget(self) -> None:
         """Drop every memoised expression: call it before each step, as memory may have changed."""
         for scope in self.scopes:
-            scope.memo = {k: v for k, v in scope.memo.items() if not isinstance(k, tuple)}
+            scope.memo = {
+                k: v for k, v in scope.memo.items() if not isinstance(k, tuple)
+            }
 
     def axis_value(self, axis: Axis) -> int:
         """Find what an axis is bound to."""
@@ -284,7 +302,9 @@ class Emitter:
             return self.cast(self.value(atom.expr), self.index_dtype)
         # Division truncates at run time: lift a dividend that may be negative by a multiple of n.
         lift = max(0, -(atom.index.lo // atom.n))
-        dividend = self.arithmetic("add", self.index(atom.index), self.integer(lift * atom.n))
+        dividend = self.arithmetic(
+            "add", self.index(atom.index), self.integer(lift * atom.n)
+        )
         op = "quotient" if isinstance(atom, Div) else "remainder"
         result = self.arithmetic(op, dividend, self.integer(atom.n))
         is_div = isinstance(atom, Div)
@@ -297,10 +317,14 @@ class Emitter:
             if any((index, lo, hi) in scope.known for scope in self.scopes):
                 continue
             if index.lo < lo:
-                above = self.raw("less_equal", bool_, self.integer(lo), self.index(index))
+                above = self.raw(
+                    "less_equal", bool_, self.integer(lo), self.index(index)
+                )
                 mask = self.both(mask, above)
             if index.hi > hi:
-                below = self.raw("less_equal", bool_, self.index(index), self.integer(hi))
+                below = self.raw(
+                    "less_equal", bool_, self.index(index), self.integer(hi)
+                )
                 mask = self.both(mask, below)
         return mask
 
@@ -358,7 +382,9 @@ class Emitter:
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
         if expr.op == "bitcast":
             source = self.cast(args[0], expr.args[0].dtype)
-            result = self.add("bitcast", expr.dtype, (source,), lanes=self.lanes(source))
+            result = self.add(
+                "bitcast", expr.dtype, (source,), lanes=self.lanes(source)
+            )
             return self.cast(result, compute_dtype(expr.dtype))
         return self.apply(expr.op, *args, dtype=compute_dtype(expr.dtype))
 
@@ -367,8 +393,12 @@ class Emitter:
         vector = self.scopes[-1].vector
         if vector is None or expr.op not in ("load", "index", "guard"):
             return False
-        varying = [i for i in indices_of(expr) if vector[0] in self.index_axes(i)]
-        return bool(varying) and not (expr.op == "load" and is_unit(varying[0], vector[0]))
+        axis, lanes = vector
+        if expr.op == "guard":
+            tests = (c for c in expr.arg if axis in self.index_axes(c[0]))
+            return not all(is_uniform(test, axis, lanes) for test in tests)
+        varying = [i for i in indices_of(expr) if axis in self.index_axes(i)]
+        return bool(varying) and not (expr.op == "load" and is_unit(varying[0], axis))
 
     def lane_by_lane(self, expr: Expr) -> int:
         """Evaluate an expression once per lane and pack the results."""
@@ -400,7 +430,9 @@ class Emitter:
         is_zero = fill.op == "const" and fill.arg == 0 and str(fill.arg)[0] != "-"
         if value.op == "load" and is_zero:
             return inner
-        return self.apply("where", condition, inner, self.value(fill), dtype=self.dtype(inner))
+        return self.apply(
+            "where", condition, inner, self.value(fill), dtype=self.dtype(inner)
+        )
 
 
 def is_unit(index: Index, axis: Axis) -> bool:
@@ -409,6 +441,16 @@ def is_unit(index: Index, axis: Axis) -> bool:
     others = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
     inside = any(axis in axes_of_dynamic(d) for d in dynamics_of(others))
     return direct == [1] and axis not in axes_of(others) and not inside
+
+
+def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
+    """Tell whether a condition holds for all lanes or none, when lane 0 has axis value 0."""
+    index, lo, hi = condition
+    if axis.size != lanes or not is_unit(index, axis):
+        return False
+    steps = [c for atom, c in index.terms if atom is not axis]
+    edges = [index.const, hi + 1, lo if index.lo < lo else 0]
+    return all(number % lanes == 0 for number in (*steps, *edges))
 
 
 def axes_of_dynamic(dynamic: Dynamic) -> set[Axis]:

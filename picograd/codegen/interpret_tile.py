@@ -59,12 +59,21 @@ class BlockInterpreter:
     """Runs the grid points of one part."""
 
     def __init__(
-        self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
+        self,
+        tiles: TileKernel,
+        part: TilePart,
+        slots: Sequence[Array],
+        scalars: Sequence[Any],
     ) -> None:
         self.part, self.count = part, len(slots)
         self.numbers = {tile.name: n for n, tile in enumerate(part.tiles)}
-        self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
-        self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
+        self.slots = [
+            *slots,
+            *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles),
+        ]
+        self.arrivals: list[Array] = [
+            np.zeros(size // 4, np.int32) for size, _ in part.workspaces
+        ]
         self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
         self.outer: dict[Axis, Index] = {}
 
@@ -138,7 +147,9 @@ class BlockInterpreter:
     def value(self, expr: Expr, axes: Sequence[Axis]) -> Array:
         """Compute an expression over axes."""
         places, shape = self.points.places(axes)
-        return np.broadcast_to(self.points.body(self.readable(expr), places, axes), shape)
+        return np.broadcast_to(
+            self.points.body(self.readable(expr), places, axes), shape
+        )
 
     def index(self, index: Index, axes: Sequence[Axis]) -> Array:
         """Compute an index over axes."""
@@ -192,7 +203,9 @@ class BlockInterpreter:
             expr = Expr("guard", (expr, fill), step.conditions, expr.dtype)
         held, value = self.held(step.conditions, step.dims), self.value(expr, step.dims)
         index, slot = self.index(step.index, step.dims), self.slots[step.slot]
-        slot[index[held]] = round_to(value, self.points.kernel.slots[step.slot].dtype)[held]
+        slot[index[held]] = round_to(value, self.points.kernel.slots[step.slot].dtype)[
+            held
+        ]
 
     def last_block(self, step: LastBlock) -> None:
         """Count an arrival; the last one runs the body."""
@@ -228,12 +241,18 @@ class BlockInterpreter:
 
     def block(self, step: Dot, name: str) -> Array:
         """View a tile from where the product starts."""
-        origins = {step.acc: step.acc_origin, step.a: step.a_origin, step.b: step.b_origin}
+        origins = {
+            step.acc: step.acc_origin,
+            step.a: step.a_origin,
+            step.b: step.b_origin,
+        }
         tile = self.part.tiles[self.numbers[name]]
         view = self.memory(name)[0].reshape(tile.shape)
         if origins[name] is None:
             return view
-        starts = [evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()]
+        starts = [
+            evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()
+        ]
         if not starts:
             internal(f"{name} has an empty origin", step)
         view = view[tuple(starts[:-2])]

@@ -7,14 +7,19 @@ The accumulators are a register array that is only indexed with constants, so LL
 element in a register of its own; `a` is loaded one scalar at a time and repeated in all lanes.
 """
 
+from collections.abc import Iterator
+
 from picograd.codegen.emit import Emitter
-from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
+from picograd.codegen.linearize_cpu_pack import (
+    Builder,
+    flat_position,
+    tile_strides,
+)
 from picograd.codegen.tile import Dot
 from picograd.dtype import DType
 from picograd.errors import check
 
 VECTOR_BYTES = 64  # LLVM splits wider vectors than the machine's; blocks are chosen for its own
-UNROLL = 1  # depths per loop iteration: hides the loop counter behind 100 multiply-adds
 
 
 def block_lanes(columns: int, dtype: DType) -> int:
@@ -25,57 +30,105 @@ def block_lanes(columns: int, dtype: DType) -> int:
     return lanes
 
 
-def linearize_dot(builder: Builder, dot: Dot) -> None:
-    """Append the instructions of one register block."""
-    emitter, tiles, memory = builder.emitter, builder.tiles, builder.memory
-    check(dot.block and not dot.b_is_nk, "a CPU dot has a register block and a [k, n] tile b", dot)
-    rows, columns = dot.block or (0, 0)
-    acc, a, b = tiles[dot.acc], tiles[dot.a], tiles[dot.b]
-    lanes = block_lanes(columns, acc.dtype)
-    vectors = columns // lanes
-    starts = [
-        emitter.index(flat_position(tile, origin or ()))
-        for tile, origin in ((acc, dot.acc_origin), (a, dot.a_origin), (b, dot.b_origin))
-    ]
-    array = emitter.add("array", acc.dtype, arg=rows * vectors, lanes=lanes)
-    acc_row = tile_strides(acc)[-2]
-    for number in range(rows * vectors):
-        offset = number // vectors * acc_row + number % vectors * lanes
-        if dot.is_first:
-            value = emitter.splat(emitter.const(0, acc.dtype), lanes)
-        else:
-            at = emitter.arithmetic("add", starts[0], emitter.integer(offset))
-            value = emitter.load(memory[dot.acc], at, lanes=lanes)
-        emitter.add("set", None, (array, emitter.integer(number), value))
-    depth_steps = (tile_strides(a)[-2 if dot.a_is_km else -1], tile_strides(b)[-2])
-    row_step = tile_strides(a)[-1 if dot.a_is_km else -2]
-    unroll = max(u for u in (UNROLL, 2, 1) if dot.depth % u == 0)
+class Block:
+    """One register block being written."""
 
-    def one_depth(position: int, ahead: int) -> None:
-        b_at = at_depth(emitter, starts[2], position, depth_steps[1])
+    def __init__(self, builder: Builder, dot: Dot) -> None:
+        check(
+            dot.block and not dot.b_is_nk,
+            "a CPU dot has a register block and a [k, n] tile b",
+            dot,
+        )
+        self.emitter, self.dot = builder.emitter, dot
+        self.rows, columns = dot.block or (0, 0)
+        names = dot.acc, dot.a, dot.b
+        acc, a, b = (builder.tiles[name] for name in names)
+        self.acc, self.a, self.b = (builder.memory[name] for name in names)
+        self.dtype = acc.dtype
+        self.lanes = block_lanes(columns, acc.dtype)
+        self.vectors = columns // self.lanes
+        self.acc_row, self.b_depth = (
+            tile_strides(acc)[-2],
+            tile_strides(b)[-2],
+        )
+        a_steps = tile_strides(a)[-2:]
+        self.a_row, self.a_depth = a_steps[::-1] if dot.a_is_km else a_steps
+        origins = dot.acc_origin, dot.a_origin, dot.b_origin
+        self.starts = [
+            self.emitter.index(flat_position(tile, origin or ()))
+            for tile, origin in zip((acc, a, b), origins, strict=True)
+        ]
+        size = self.rows * self.vectors
+        self.array = self.emitter.add(
+            "array", acc.dtype, arg=size, lanes=self.lanes
+        )
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield every accumulator: its number and its place in the tile."""
+        for number in range(self.rows * self.vectors):
+            row, vector = divmod(number, self.vectors)
+            at = row * self.acc_row + vector * self.lanes
+            yield number, plus(self.emitter, self.starts[0], at)
+
+    def get(self, number: int) -> int:
+        """Read an accumulator."""
+        args = self.array, self.emitter.integer(number)
+        return self.emitter.add("get", self.dtype, args, lanes=self.lanes)
+
+    def set(self, number: int, value: int) -> None:
+        """Write an accumulator."""
+        place = self.emitter.integer(number)
+        self.emitter.add("set", None, (self.array, place, value))
+
+    def begin(self) -> None:
+        """Start from zero, or from what the tile holds."""
+        zero = self.emitter.const(0, self.dtype)
+        for number, place in self.places():
+            if self.dot.is_first:
+                value = self.emitter.splat(zero, self.lanes)
+            else:
+                value = self.emitter.load(self.acc, place, lanes=self.lanes)
+            self.set(number, value)
+
+    def one_depth(self, position: int) -> None:
+        """Multiply one column of a with one row of b."""
+        emitter, lanes = self.emitter, self.lanes
+        b_at = at_depth(emitter, self.starts[2], position, self.b_depth)
         panel = [
             emitter.load(
-                memory[dot.b], plus(emitter, b_at, ahead * depth_steps[1] + v * lanes), lanes=lanes
+                self.b, plus(emitter, b_at, v * lanes), lanes=lanes
             )
-            for v in range(vectors)
+            for v in range(self.vectors)
         ]
-        a_at = at_depth(emitter, starts[1], position, depth_steps[0])
-        for i in range(rows):
-            at = plus(emitter, a_at, ahead * depth_steps[0] + i * row_step)
-            factor = emitter.splat(emitter.load(memory[dot.a], at), lanes)
-            for v in range(vectors):
-                number = emitter.integer(i * vectors + v)
-                value = emitter.add("get", acc.dtype, (array, number), lanes=lanes)
-                value = multiply_add(emitter, factor, panel[v], value)
-                emitter.add("set", None, (array, number, value))
+        a_at = at_depth(emitter, self.starts[1], position, self.a_depth)
+        for row in range(self.rows):
+            scalar = emitter.load(
+                self.a, plus(emitter, a_at, row * self.a_row)
+            )
+            factor = emitter.splat(scalar, lanes)
+            for vector in range(self.vectors):
+                number = row * self.vectors + vector
+                total = self.get(number)
+                self.set(
+                    number,
+                    multiply_add(emitter, factor, panel[vector], total),
+                )
 
-    with emitter.loop(emitter.integer(0), emitter.integer(dot.depth), unroll, None) as position:
-        for ahead in range(unroll):
-            one_depth(position, ahead)
-    for number in range(rows * vectors):
-        offset = number // vectors * acc_row + number % vectors * lanes
-        value = emitter.add("get", acc.dtype, (array, emitter.integer(number)), lanes=lanes)
-        emitter.store(memory[dot.acc], plus(emitter, starts[0], offset), value)
+    def finish(self) -> None:
+        """Leave the sums in the tile."""
+        for number, place in self.places():
+            self.emitter.store(self.acc, place, self.get(number))
+
+
+def linearize_dot(builder: Builder, dot: Dot) -> None:
+    """Append the instructions of one register block."""
+    block, emitter = Block(builder, dot), builder.emitter
+    block.begin()
+    start, stop = emitter.integer(0), emitter.integer(dot.depth)
+    # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
+    with emitter.loop(start, stop, 1, None) as position:
+        block.one_depth(position)
+    block.finish()
     emitter.forget()
 
 

@@ -6,53 +6,34 @@ chunks, else through registers, loaded before the multiplication and put into sh
 `MmaSchedule` multiplies on the tensor cores, `SimtSchedule` with one fma per product.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from picograd.codegen.block_cuda import Block, is_multiple, is_uniform, lane_of
+from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import is_unit
+from picograd.codegen.mainloop_operands import (
+    Operand,
+    Schedule,
+    operands_of,
+    plain_load,
+)
 from picograd.codegen.tensor_core import (
-    CHUNK,
     MmaSchedule,
-    SharedOperand,
     SimtSchedule,
     multiply_tiles,
     primitive,
 )
 from picograd.codegen.tile import MainLoop
-from picograd.codegen.wgmma import WgmmaSchedule, multiply_warpgroup, warpgroup_primitive
+from picograd.codegen.wgmma import (
+    WgmmaSchedule,
+    multiply_warpgroup,
+    warpgroup_primitive,
+)
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 from picograd.schedule.index import Axis, Index, axis_index, substitute
-from picograd.schedule.loop import Condition, Expr, rewrite, walk
-
-
-Schedule = MmaSchedule | SimtSchedule | WgmmaSchedule
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One side of the product: an expression over (`outer`, depth), and its tile in shared memory."""
-
-    expr: Expr
-    outer: Axis
-    depth: Axis
-    rows: int
-    columns: int
-    is_k_major: bool  # lanes of a chunk run along the depth
-    lanes: int
-    size: int  # elements of one stage
-    spread: int  # elements between the lanes of a chunk in shared memory
-    place: Callable[
-        [Block, Index, Index], int
-    ]  # (row, chunk) -> position of the chunk
-
-    def values(self, step: Axis, row: Index, column: Index) -> Mapping[Axis, Index]:
-        """Coordinates of one element of the tile of depth number `step`."""
-        outer, depth = (row, column) if self.is_k_major else (column, row)
-        span = self.columns if self.is_k_major else self.rows
-        return {self.outer: outer, self.depth: depth + axis_index(step) * span}
+from picograd.schedule.loop import rewrite, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,63 +60,23 @@ def main_loop(block: Block, step: MainLoop) -> None:
     copiers = [copier(block, operand, schedule.stages) for operand in operands]
     k = step.dims[2]
     tiles = Axis("k_tile", k.size // schedule.block[2])
-    check(tiles.size * schedule.block[2] == k.size, "K is not a multiple of the tile depth", step)
+    check(
+        tiles.size * schedule.block[2] == k.size,
+        "K is not a multiple of the tile depth",
+        step,
+    )
     multiply = MULTIPLIERS[type(schedule)]
-    pipeline(block, schedule, tiles, copiers, lambda: multiply(block, step, tiles, copiers))
+    pipeline(
+        block,
+        schedule,
+        tiles,
+        copiers,
+        lambda: multiply(block, step, tiles, copiers),
+    )
     if isinstance(schedule, WgmmaSchedule):
-        block.emitter.add("mma", None, (acc,), warpgroup_primitive("finish_multiply"))
-
-
-def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
-    """Describe both operands and where their chunks lie in shared memory."""
-    schedule = step.schedule
-    m, n, k = step.dims
-    found = []
-    majors = schedule.a_is_k_major, schedule.b_is_k_major
-    for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
-        depth = schedule.block[2]
-        rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
-        if isinstance(schedule, SimtSchedule):
-            pitch, lanes = schedule.pitch(outer.size), schedule.vector
-            place = pitched(pitch, is_k_major, lanes)
-            size, spread = depth * pitch, pitch if is_k_major else 1
-        else:
-            tile = schedule.a if outer is m else schedule.b
-            place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
-        operand = Operand(
-            expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place
+        block.emitter.add(
+            "mma", None, (acc,), warpgroup_primitive("finish_multiply")
         )
-        found.append(operand)
-    return found[0], found[1]
-
-
-def swizzled(tile: SharedOperand) -> Callable[[Block, Index, Index], int]:
-    """Make the place function of a swizzled tile."""
-
-    def place(block: Block, row: Index, chunk: Index) -> int:
-        emitter = block.emitter
-        shift, mask = tile.shift_mask
-        bits = emitter.index(row // (1 << shift) % (mask + 1))
-        inside = emitter.index(chunk % tile.chunks)
-        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, inside, bits)
-        slab = chunk // tile.chunks * tile.rows
-        start = emitter.index((slab + row) * tile.span)
-        offset = emitter.arithmetic("mul", permuted, emitter.integer(CHUNK))
-        return emitter.arithmetic("add", start, offset)
-
-    return place
-
-
-def pitched(
-    pitch: int, is_k_major: bool, lanes: int
-) -> Callable[[Block, Index, Index], int]:
-    """Make the place function of a [k][m] tile whose rows are `pitch` apart."""
-
-    def place(block: Block, row: Index, chunk: Index) -> int:
-        depth, outer = (chunk * lanes, row) if is_k_major else (row, chunk * lanes)
-        return block.emitter.index(depth * pitch + outer)
-
-    return place
 
 
 def copier(block: Block, operand: Operand, stages: int) -> Copier:
@@ -143,7 +84,7 @@ def copier(block: Block, operand: Operand, stages: int) -> Copier:
     emitter, dtype = block.emitter, operand.expr.dtype
     offset = block.reserve(stages * operand.size * dtype.itemsize)
     shared = emitter.add("shared", dtype, arg=offset)
-    if plain_load(block, operand) is not None:
+    if plain_load(block.kernel, operand) is not None:
         return Copier(operand, shared, None)
     count = chunk_count(block, operand)
     staging = emitter.add("array", dtype, arg=count, lanes=operand.lanes)
@@ -158,38 +99,6 @@ def chunk_count(block: Block, operand: Operand) -> int:
         f"{block.threads} threads do not share {chunks} chunks",
     )
     return chunks // block.threads
-
-
-def plain_load(
-    block: Block, operand: Operand
-) -> tuple[int, Index, tuple[Condition, ...]] | None:
-    """Find (slot, index, conditions) of an operand that cp.async can copy chunk by chunk."""
-    conditions: tuple[Condition, ...] = ()
-    expr = operand.expr
-    while (
-        expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0
-    ):
-        conditions, expr = conditions + expr.arg, expr.args[0]
-    slot_dtype = (
-        block.kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
-    )
-    if slot_dtype is not operand.expr.dtype or operand.spread != 1:
-        return None
-    if operand.lanes * slot_dtype.itemsize != 16:
-        return None
-    slot, index = expr.arg
-    lane, chunk, row = (
-        Axis("lane", operand.lanes),
-        Axis("chunk", 1 << 20),
-        Axis("row", 1 << 20),
-    )
-    column = axis_index(chunk) * operand.lanes + axis_index(lane)
-    values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)
-    where = substitute(index, values)
-    tests = [(substitute(i, values), lo, hi) for i, lo, hi in conditions]
-    is_aligned = is_unit(where, lane) and is_multiple(where, lane, operand.lanes)
-    is_whole = all(is_uniform(test, lane, operand.lanes) for test in tests)
-    return (slot, index, conditions) if is_aligned and is_whole else None
 
 
 def pipeline(
@@ -214,8 +123,8 @@ def pipeline(
     for _ in range(ahead - started):
         call(block, "copy_async_commit", has_async)
     with emitter.loop(
-        emitter.integer(0), emitter.integer(tiles.size), 1, 1
-    ) as variable:  # type: ignore
+        emitter.integer(0), emitter.integer(tiles.size), 1, None
+    ) as variable:
         emitter.bind(tiles, variable)
         call(block, f"copy_async_wait<{ahead - 1}>", has_async)
         if isinstance(schedule, WgmmaSchedule):
@@ -256,7 +165,7 @@ def fetch(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
     for item in copiers:
         with ExitStack() as stack:
             turn, row, chunk = chunks(block, stack, item.operand)
-            plain = plain_load(block, item.operand)
+            plain = plain_load(block.kernel, item.operand)
             if plain is None:
                 fetch_registers(block, item, step, turn, row, chunk)
             else:
@@ -268,7 +177,7 @@ def fetch_async(
 ) -> None:
     """Start one asynchronous copy of a chunk; where its guard fails it becomes zeros."""
     emitter, operand = block.emitter, item.operand
-    plain = plain_load(block, operand)
+    plain = plain_load(block.kernel, operand)
     check(plain is not None, "an asynchronous copy needs a plain load")
     slot, index, conditions = plain  # type: ignore[misc]
     values = operand.values(step, row, chunk * operand.lanes)
@@ -345,7 +254,7 @@ def stage_place(
     """Position of a chunk in the stage of tile number `step`."""
     emitter, operand = block.emitter, item.operand
     start = emitter.index(axis_index(step) % stages * operand.size)
-    return emitter.arithmetic("add", start, operand.place(block, row, chunk))
+    return emitter.arithmetic("add", start, operand.place(emitter, row, chunk))
 
 
 def mma_multiply(

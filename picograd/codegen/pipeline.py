@@ -29,7 +29,10 @@ Trace = Callable[[str, Any], None]
 
 def tile(kernel: Kernel, target: Target) -> TileKernel:
     """Choose the template of the kernel's hero and write the kernel in Tile IR."""
-    return TEMPLATES[kernel.hero](kernel, target)
+    hero = kernel.hero
+    if hero in ("contract", "conv") and not any(p.computes[0].reduce for p in kernel.parts):
+        hero = "map"  # an outer product, or one of depth 1 or 0, sums nothing
+    return TEMPLATES[hero](kernel, target)
 
 
 def linearize(tiles: TileKernel, target: Target) -> Program:

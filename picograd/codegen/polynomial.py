@@ -12,41 +12,104 @@ from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int32, int64
 
 # exp(r) = 1 + r + r^2 P(r) for |r| <= log(2)/2, relative error 3e-9 and 5e-17
-EXP32 = (0.5000000100980201, 0.1666651288840479, 0.04166618728357115, 0.008369598410070603,
-         0.0013951717249892298)  # fmt: skip
-EXP64 = (0.5000000000000013, 0.16666666666666632, 0.041666666666509374, 0.008333333333343428,
-         0.0013888888948613946, 0.00019841269856920912, 2.4801488402367233e-05,
-         2.7557258545256078e-06, 2.763178115680101e-07, 2.510703451170982e-08)  # fmt: skip
+EXP32 = (
+    0.5000000100980201,
+    0.1666651288840479,
+    0.04166618728357115,
+    0.008369598410070603,
+    0.0013951717249892298,
+)
+EXP64 = (
+    0.5000000000000013,
+    0.16666666666666632,
+    0.041666666666509374,
+    0.008333333333343428,
+    0.0013888888948613946,
+    0.00019841269856920912,
+    2.4801488402367233e-05,
+    2.7557258545256078e-06,
+    2.763178115680101e-07,
+    2.510703451170982e-08,
+)
 # log(1+f) = f - f^2/2 + f^3 P(f) for sqrt(1/2) <= 1+f <= sqrt(2), relative error 6e-9
-LOG32 = (0.3333331580100688, -0.2500082672891658, 0.20002374567509965, -0.1662399755978906,
-         0.14178828197553583, -0.13132231213442858, 0.1290014204003128,
-         -0.07872853361413801)  # fmt: skip
+LOG32 = (
+    0.3333331580100688,
+    -0.2500082672891658,
+    0.20002374567509965,
+    -0.1662399755978906,
+    0.14178828197553583,
+    -0.13132231213442858,
+    0.1290014204003128,
+    -0.07872853361413801,
+)
 # log((1+s)/(1-s)) = s (2 + t P(t)) with t = s^2, s = f / (2+f); relative error 5e-15
-LOG64 = (0.6666666666657555, 0.4000000010210044, 0.28571404866801675, 0.22224409028335498,
-         0.1808832693825497, 0.17192266397470116, 0.015414339862147599)  # fmt: skip
+LOG64 = (
+    0.6666666666657555,
+    0.4000000010210044,
+    0.28571404866801675,
+    0.22224409028335498,
+    0.1808832693825497,
+    0.17192266397470116,
+    0.015414339862147599,
+)
 # tanh(x) = x + x t P(t), t = x^2, |x| <= 0.625
-TANH = (-0.3333333090667181, 0.13333209763795972, -0.05394720426923191, 0.02170296710459361,
-        -0.008182673856205847, 0.002147536859276264)  # fmt: skip
+TANH = (
+    -0.3333333090667181,
+    0.13333209763795972,
+    -0.05394720426923191,
+    0.02170296710459361,
+    -0.008182673856205847,
+    0.002147536859276264,
+)
 # erf(x) = x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(x)) for 0.95 <= x <= 4
-ERF_SMALL = (1.1283791670631576, -0.37612638483807803, 0.11283782747182, -0.026865445820315383,
-             0.005221074875078969, -0.0008484711405986198, 0.0001127054418364142,
-             -9.680135539049782e-06)  # fmt: skip
-ERF_LARGE = (1.1284713104341337, 0.6360660654363698, 0.1042279561309113, -0.021316155198350215,
-             0.001841141691994228, 0.0004965418341256962, -0.0002127557138173548,
-             3.3487087735888365e-05, -2.0819413439796525e-06)  # fmt: skip
+ERF_SMALL = (
+    1.1283791670631576,
+    -0.37612638483807803,
+    0.11283782747182,
+    -0.026865445820315383,
+    0.005221074875078969,
+    -0.0008484711405986198,
+    0.0001127054418364142,
+    -9.680135539049782e-06,
+)
+ERF_LARGE = (
+    1.1284713104341337,
+    0.6360660654363698,
+    0.1042279561309113,
+    -0.021316155198350215,
+    0.001841141691994228,
+    0.0004965418341256962,
+    -0.0002127557138173548,
+    3.3487087735888365e-05,
+    -2.0819413439796525e-06,
+)
 # sin(x) = x + x t P(t), cos(x) = 1 - t/2 + t^2 Q(t), t = x^2, |x| <= pi/4
-SIN = (-0.1666666663955762, 0.008333329143894869, -0.0001983925662858202, 2.7175644127073607e-06)
+SIN = (
+    -0.1666666663955762,
+    0.008333329143894869,
+    -0.0001983925662858202,
+    2.7175644127073607e-06,
+)
 COS = (0.041666645652426997, -0.001388730602473925, 2.4431203146151428e-05)
 
-LN2_HIGH32, LN2_LOW32 = 0.693145751953125, 1.42860682030941723212e-06  # the first has 17 bits
-LN2_HIGH64, LN2_LOW64 = 0.6931471803691238, 1.9082149292705877e-10  # the first has 32 bits
-ROUND32, ROUND64 = 1.5 * 2.0**23, 1.5 * 2.0**52  # adding it rounds to an integer in the low bits
+LN2_HIGH32, LN2_LOW32 = (
+    0.693145751953125,
+    1.42860682030941723212e-06,
+)  # the first has 17 bits
+LN2_HIGH64, LN2_LOW64 = (
+    0.6931471803691238,
+    1.9082149292705877e-10,
+)  # the first has 32 bits
+ROUND32, ROUND64 = (
+    1.5 * 2.0**23,
+    1.5 * 2.0**52,
+)  # adding it rounds to an integer in the low bits
 PI_2_HIGH, PI_2_LOW = pi / 2, 6.123233995736766e-17
 
 
 def horner(coefficients: Sequence[float], x: Value) -> Value:
     """Evaluate a polynomial, lowest coefficient first."""
-    total = Value(x.emitter, x.lift(coefficients[-1]))
+    total = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total.fma(x, coefficient)
     return total
@@ -54,8 +117,8 @@ def horner(coefficients: Sequence[float], x: Value) -> Value:
 
 def clamp(x: Value, low: float, high: float) -> Value:
     """Limit to low..high; NaN passes."""
-    x = (x < low).where(Value(x.emitter, x.lift(low)), x)
-    return (Value(x.emitter, x.lift(high)) < x).where(Value(x.emitter, x.lift(high)), x)
+    x = (x < low).where(x.constant(low), x)
+    return (x.constant(high) < x).where(x.constant(high), x)
 
 
 def power_of_two(n: Value) -> Value:
@@ -90,8 +153,8 @@ def log_natural(x: Value) -> Value:
     rest = (square * f).fma(horner(LOG32, f), e * LN2_LOW32)
     result = e.fma(LN2_HIGH32, f + square.fma(-0.5, rest))
     result = x.is_equal(inf).where(x, result)
-    result = x.is_equal(0.0).where(Value(x.emitter, x.lift(-inf)), result)
-    return (Value(x.emitter, x.lift(0.0)) <= x).where(result, nan)
+    result = x.is_equal(0.0).where(x.constant(-inf), result)
+    return (x.constant(0.0) <= x).where(result, nan)
 
 
 def copy_sign(magnitude: Value, sign: Value) -> Value:
@@ -105,7 +168,7 @@ def tanh(x: Value) -> Value:
     size = x.raw("abs")
     square = x * x
     near = (x * square).fma(horner(TANH, square), x)
-    far = Value(x.emitter, x.lift(1.0)) - Value(x.emitter, x.lift(2.0)) / (exp(size + size) + 1.0)
+    far = x.constant(1.0) - x.constant(2.0) / (exp(size + size) + 1.0)
     return (size < 0.625).where(near, copy_sign(far, x))
 
 
@@ -114,7 +177,7 @@ def erf(x: Value) -> Value:
     size = x.raw("abs")
     near = x * horner(ERF_SMALL, x * x)
     limited = clamp(size, 0.0, 4.0)  # erf(4) is 1 in float32
-    far = Value(x.emitter, x.lift(1.0)) - exp(-(limited * horner(ERF_LARGE, limited)))
+    far = x.constant(1.0) - exp(-(limited * horner(ERF_LARGE, limited)))
     return (size < 1.0).where(near, copy_sign(far, x))
 
 
@@ -168,7 +231,7 @@ def pow_float(x: Value, y: Value) -> Value:
     """Compute x ** y in float32 through float64: 2 ** (y log2|x|), then the special cases."""
     size = x.raw("abs").cast(float64)
     logarithm = log2_wide(clamp(size, 2.0**-200, 2.0**200))
-    limit = (size < 1.0).where(Value(x.emitter, size.lift(-1e300)), 1e300)
+    limit = (size < 1.0).where(size.constant(-1e300), 1e300)
     logarithm = (size.is_equal(0.0) | size.is_equal(inf)).where(limit, logarithm)
     exponent = clamp(y.cast(float64) * logarithm, -300.0, 300.0)
     shifted = exponent + ROUND64
@@ -182,13 +245,13 @@ def pow_float(x: Value, y: Value) -> Value:
     is_minus = x.bitcast(int32) < 0
     narrow = (is_minus & is_odd).where(-narrow, narrow)
     is_bad = (x < 0.0) & ~is_whole & (x.raw("abs") < inf)
-    narrow = is_bad.where(Value(x.emitter, x.lift(nan)), narrow)
+    narrow = is_bad.where(x.constant(nan), narrow)
     is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
     narrow = is_nan.where(x + y, narrow)
     # |x| = 1 with infinite y, and y = 0 or x = 1 with anything, NaN included
     is_one = y.is_equal(0.0) | x.is_equal(1.0)
     is_one = is_one | (x.is_equal(-1.0) & y.raw("abs").is_equal(inf))
-    return is_one.where(Value(x.emitter, x.lift(1.0)), narrow)
+    return is_one.where(x.constant(1.0), narrow)
 
 
 FLOAT32: dict[str, Callable[..., Value]] = {

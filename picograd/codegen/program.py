@@ -14,10 +14,12 @@ memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte 
             shared arg=(byte offset) -> pointer
             load args=(pointer, index[, mask]), dtype, lanes    mask false reads nothing, gives 0
             store args=(pointer, index, value[, mask])
-            array arg=size, dtype -> register array; get args=(array, index); set args=(array, index, value)
+            array arg=size, dtype -> register array; get args=(array, index)
+            set args=(array, index, value)
 values      const arg=value; scalar arg=number; elementwise op names of graph/ops.py; cast; bitcast;
             fma args=(a, b, c); and/or/not on masks (dtype bool);
-            splat args=(scalar,) lanes; pack args=(scalars...) lanes; extract args=(vector,) arg=lane
+            splat args=(scalar,) lanes; pack args=(scalars...) lanes
+            extract args=(vector,) arg=lane
             quotient, remainder: integer division that truncates; the divisor is not 0 and nothing
             overflows. add, mul, quotient, remainder with arg="nowrap" are index arithmetic (no
             overflow; dividends not negative); add, mul, maximum, minimum with arg="reduce" may be
@@ -45,6 +47,7 @@ EVERYWHERE = {
 }  # fmt: skip
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
 OPAQUE = {"mma", "mainloop"}
+
 
 @dataclass(frozen=True, slots=True)
 class Instr:
@@ -81,7 +84,11 @@ def verify(program: Program) -> Program:
     scope_of: list[int] = []
     for number, instr in enumerate(program.instructions):
         for arg in instr.args:
-            check(0 <= arg < number, f"%{number} uses %{arg} before its definition", program)
+            check(
+                0 <= arg < number,
+                f"%{number} uses %{arg} before its definition",
+                program,
+            )
             is_global = program.instructions[arg].op in EVERYWHERE
             is_visible = is_global or scope_of[arg] in open_scopes
             check(is_visible, f"%{number} uses %{arg} outside its scope", program)

@@ -25,6 +25,9 @@ class Call:
     function: str
     texts: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return self.function
+
 
 @dataclass(frozen=True, slots=True)
 class SharedOperand:
@@ -69,7 +72,9 @@ class SharedOperand:
         return f"{row} * {self.span} + (({chunk}) ^ {bits}) * {CHUNK}"
 
 
-def shared_operand(size: int, depth: int, is_k_major: bool, span: int = 0) -> SharedOperand:
+def shared_operand(
+    size: int, depth: int, is_k_major: bool, span: int = 0
+) -> SharedOperand:
     """Make the tile of an operand with `size` rows (or columns) of the product."""
     rows, columns = (size, depth) if is_k_major else (depth, size)
     return SharedOperand(rows, columns, is_k_major, min(span or columns, columns))

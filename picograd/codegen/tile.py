@@ -45,7 +45,9 @@ class Tile:
     space: str  # "register", "shared" or "workspace"
     layout: Layout | None = None
     workspace: int = -1
-    row_padding: int = 0  # extra elements after each row of the last dimension (bank conflicts)
+    row_padding: int = (
+        0  # extra elements after each row of the last dimension (bank conflicts)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class Assign:
     dims: tuple[Axis, ...]
     expr: Expr
     index: tuple[Index, ...] | None = None  # where in the tile, if not at `dims` itself
-    layout: Layout | None = None  # how threads walk dims when the tile is not in registers
+    layout: Layout | None = (
+        None  # how threads walk dims when the tile is not in registers
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,9 @@ class TileKernel:
     parts: tuple["TilePart", ...]
     threads: int = 1
 
+    def __repr__(self) -> str:
+        return format_tiles(self)
+
 
 @dataclass(frozen=True, slots=True)
 class TilePart:
@@ -203,9 +210,13 @@ def verify(tiles: TileKernel) -> TileKernel:
     """Check names, ranks and bindings of a tile kernel, and return it."""
     for part in tiles.parts:
         known = {tile.name: tile for tile in part.tiles}
-        check(len(known) == len(part.tiles), "two tiles of one name", format_tiles(tiles))
+        check(
+            len(known) == len(part.tiles), "two tiles of one name", format_tiles(tiles)
+        )
         for tile in part.tiles:
-            is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(part.workspaces)
+            is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(
+                part.workspaces
+            )
             check(is_placed, f"tile {tile.name} has no workspace", format_tiles(tiles))
         for step in part.steps:
             verify_step(tiles, part, known, step, set(part.grid))
@@ -213,7 +224,11 @@ def verify(tiles: TileKernel) -> TileKernel:
 
 
 def verify_step(
-    tiles: TileKernel, part: TilePart, known: Mapping[str, Tile], step: Step, bound: set[Axis]
+    tiles: TileKernel,
+    part: TilePart,
+    known: Mapping[str, Tile],
+    step: Step,
+    bound: set[Axis],
 ) -> None:
     """Check one step whose enclosing axes are `bound`."""
     if isinstance(step, For):
@@ -247,7 +262,9 @@ def format_tiles(tiles: TileKernel) -> str:
         for tile in part.tiles:
             shape = ", ".join(map(str, tile.shape))
             layout = f" {format_layout(tile.layout)}" if tile.layout else ""
-            lines.append(f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}")
+            lines.append(
+                f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}"
+            )
         for step in part.steps:
             lines += format_step(step, 2)
     return "\n".join(lines)
@@ -266,8 +283,13 @@ def format_step(step: Step, depth: int) -> list[str]:
     if isinstance(step, For | When | LastBlock):
         title = f"for {step.axis!r}" if isinstance(step, For) else "last block"
         if isinstance(step, When):
-            title = "when " + " & ".join(f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions)
-        return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
+            title = "when " + " & ".join(
+                f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions
+            )
+        return [
+            f"{head}{title}:",
+            *(x for s in step.body for x in format_step(s, depth + 1)),
+        ]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

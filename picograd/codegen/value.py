@@ -27,10 +27,18 @@ class Value:
             return other.position
         return self.emitter.const(other, self.dtype)
 
-    def raw(self, op: str, *others: Operand, dtype: DType | None = None) -> "Value":
+    def constant(self, number: float | int) -> "Value":
+        """Make a constant of this dtype."""
+        return Value(self.emitter, self.lift(number))
+
+    def raw(
+        self, op: str, *others: Operand, dtype: DType | None = None
+    ) -> "Value":
         """Append `op(self, *others)`."""
         positions = [self.lift(o) for o in others]
-        result = self.emitter.raw(op, dtype or self.dtype, self.position, *positions)
+        result = self.emitter.raw(
+            op, dtype or self.dtype, self.position, *positions
+        )
         return Value(self.emitter, result)
 
     def __add__(self, other: Operand) -> "Value":
@@ -83,5 +91,7 @@ class Value:
     def bitcast(self, dtype: DType) -> "Value":
         """Reinterpret the bits."""
         lanes = self.emitter.lanes(self.position)
-        position = self.emitter.add("bitcast", dtype, (self.position,), lanes=lanes)
+        position = self.emitter.add(
+            "bitcast", dtype, (self.position,), lanes=lanes
+        )
         return Value(self.emitter, position)

@@ -1,7 +1,7 @@
 """Hopper's tensor cores: `wgmma.mma_async`, fed from swizzled shared memory by `cp.async`.
 
-A warpgroup (128 threads) multiplies 64 x n x 16 straight from shared memory; the tiles are described
-by 64-bit matrix descriptors (PTX ISA, "Asynchronous warpgroup level matrix instructions"). Tiles are
+A warpgroup (128 threads) multiplies 64 x n x 16 straight from shared memory; 64-bit matrix
+descriptors tell where (PTX ISA, "Asynchronous warpgroup level matrix instructions"). Tiles are
 slabs with rows of 128 bytes in the 128-byte swizzle, which `SharedOperand` with span 64 is exactly.
 
 One multiplication stays in flight while the next stage is prepared, so a stage is free again one
@@ -11,11 +11,18 @@ step later than with `mma.sync`.
 from dataclasses import dataclass
 
 from picograd.codegen.layout import WgmmaAccumulator
-from picograd.codegen.tensor_core import PRIMITIVES, Call, SharedOperand, shared_operand
+from picograd.codegen.tensor_core import (
+    PRIMITIVES,
+    Call,
+    SharedOperand,
+    shared_operand,
+)
 from picograd.dtype import DType
 
 SPAN = 64  # 16-bit values in the 128 bytes of a swizzled row
-DESCRIPTOR = "0x4000004000000000ull"  # 128-byte swizzle; 1024 bytes between groups of 8 rows
+DESCRIPTOR = (
+    "0x4000004000000000ull"  # 128-byte swizzle; 1024 bytes between groups of 8 rows
+)
 
 
 @dataclass(frozen=True, slots=True)

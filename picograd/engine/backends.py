@@ -67,6 +67,14 @@ def get_device(name: str = "") -> Device:
         return device
 
 
+def open_device(name: str) -> str:
+    """Normalise a device name and open the device, so that a missing one is an error here."""
+    known = normalize_device(name)
+    if known not in OPEN:
+        get_device(known)
+    return known
+
+
 def default_device() -> str:
     """Name the default device: PICOGRAD_DEVICE, else CUDA if usable, else the CPU."""
     wanted = config.device

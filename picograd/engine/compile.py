@@ -15,6 +15,7 @@ from picograd.code import Code
 from picograd.codegen.pipeline import generate
 from picograd.config import config
 from picograd.engine import cache
+from picograd.engine.assembly import assembly_of
 from picograd.engine.debug import log, print_kernel
 from picograd.runtime.device import Device, Executable
 from picograd.schedule.canonical import canonical_key
@@ -37,10 +38,14 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
 
 
 def generate_code(kernel: Kernel, device: Device) -> Code:
-    """Run code generation for one kernel; DEBUG=3 prints every stage."""
+    """Run code generation for one kernel; DEBUG=3 prints every stage, 4 assembly."""
     start = time.perf_counter()
     trace = print_kernel if config.debug >= 3 else None
+    if trace:
+        trace("loop", kernel)
     code = generate(kernel, device.target, trace)
+    if config.debug >= 4:
+        print_kernel("assembly", assembly_of(code, device.target))
     log(2, f"generate {code.name}: {(time.perf_counter() - start) * 1e3:.1f} ms")
     return code
 
@@ -58,8 +63,8 @@ def build(codes: Sequence[Code], device: Device) -> list[Executable]:
         leave=False,
         file=sys.stderr,
     ) as bar:
-        for position in missing:
-            binary = device.compile(codes[position])
+        for number, binary in device.compile_many([codes[n] for n in missing]):
+            position = missing[number]
             binaries[position] = binary
             cache.store(codes[position], device, binary)
             bar.update()
@@ -68,4 +73,5 @@ def build(codes: Sequence[Code], device: Device) -> list[Executable]:
         log(2, f"compile {len(missing)} kernels for {device.target.arch}: {seconds * 1e3:.1f} ms")
     if len(missing) < len(codes):
         log(2, f"cache hit: {len(codes) - len(missing)} kernels")
-    return [device.load(code, binaries[number]) for number, code in enumerate(codes)]
+    ready = [binary for binary in binaries.values() if binary is not None]
+    return [device.load(code, binary) for code, binary in zip(codes, ready, strict=True)]

@@ -1,9 +1,9 @@
 """What `DEBUG=1..4` prints, to the error stream. A level never changes generated code.
 
-    1  every kernel: number, name, blocks x threads, time, GFLOP/s, GB/s, sum so far; a summary
-    2  also device operations: schedule, generate, compile, cache hits, copies, launches by line
-    3  also the IRs of each new kernel, the reasons of fusion, the generated source
-    4  also assembly: SASS with registers, shared memory and spills, or host assembly
+1  every kernel: number, name, blocks x threads, time, GFLOP/s, GB/s, sum so far; a summary
+2  also device operations: schedule, generate, compile, cache hits, copies, launches by line
+3  also the IRs of each new kernel, the reasons of fusion, the generated source
+4  also assembly: SASS with registers, shared memory and spills, or host assembly
 """
 
 import os
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.config import config
+from picograd.graph.node import Node
+from picograd.graph.verify import format_graph
 from picograd.runtime.device import Device, Tape
 from picograd.schedule.plan import KernelLaunch, Plan
 
@@ -50,10 +52,10 @@ def print_kernel(stage: str, ir: Any) -> None:
     print(f"--- {stage}\n{ir}", file=sys.stderr)
 
 
-def print_plan(plan: Plan) -> None:
-    """Print the reasons of fusion (DEBUG=3)."""
+def print_plan(roots: Sequence[Node], plan: Plan) -> None:
+    """Print a graph, and the plan made of it with the reasons of fusion (DEBUG=3)."""
     if config.debug >= 3:
-        print("\n".join(f"fuse: {reason}" for reason in plan.reasons), file=sys.stderr)
+        print(f"--- graph\n{format_graph(roots)}\n--- {plan}", file=sys.stderr)
 
 
 def print_launches(
@@ -87,4 +89,3 @@ def summary() -> str:
         share = 100 * sum(times) / max(TOTALS.seconds, 1e-12)
         lines.append(f"{share:6.1f} % {len(times):6} x {sum(times) * 1e3:10.3f} ms  {name}")
     return "\n".join(lines)
-

@@ -18,6 +18,8 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.runtime.device import Device, Tape, TapeLaunch
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan
 
+ABSURD = 1 << 40  # bytes; index arithmetic and launch limits are made for less
+
 
 @dataclass(frozen=True, slots=True)
 class TapeRun:
@@ -75,7 +77,9 @@ class CompiledPlan:
 
     def copy(self, step: CopyStep, buffers: list[Any], addresses: list[int]) -> None:
         """Copy one slot to another, across devices through the host."""
-        pair = [self.slot_buffer(number, buffers, addresses) for number in (step.target, step.source)]
+        pair = [
+            self.slot_buffer(number, buffers, addresses) for number in (step.target, step.source)
+        ]
         target, source = pair
         log(2, f"copy {source.nbytes} bytes {source.device} -> {target.device}")
         copy_buffer(target, source)
@@ -109,6 +113,7 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
     scalar_order = tuple(scalar_numbers[id(node.arg)] for node in plan.scalars)
     names = {slot.device for slot in plan.slots} | set(plan.arenas)
     devices = {name: get_device(name) for name in names}
+    check_room(plan, devices)
     actions: list[Union[TapeRun, CopyStep]] = []
     scalar_dtypes = [node.dtype for node in plan.scalars]
 
@@ -119,7 +124,7 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
         steps = list(group)
         launches = [step for step in steps if isinstance(step, KernelLaunch)]
         if not launches:
-            actions += steps
+            actions += [step for step in steps if isinstance(step, CopyStep)]
             continue
         device = devices[name]
         loaded = executables([launch.kernel for launch in launches], device)
@@ -130,6 +135,14 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
         tape = device.make_tape(records, len(plan.slots), scalar_dtypes)
         actions.append(TapeRun(device, tape, tuple(launches)))
     return CompiledPlan(plan, tuple(actions), devices, input_order, scalar_order)
+
+
+def check_room(plan: Plan, devices: dict[str, Device]) -> None:
+    """Raise OutOfMemoryError for an absurdly large buffer before code for it is generated."""
+    for slot in plan.slots:
+        nbytes = slot.size * slot.dtype.itemsize
+        if slot.kind == "output" and nbytes >= ABSURD:
+            devices[slot.device].allocate(nbytes)
 
 
 def scalar_values(scalars: Sequence[RuntimeScalar]) -> list[int | float]:

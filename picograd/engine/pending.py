@@ -12,10 +12,11 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Storage
 from picograd.engine.plan_key import leaf_buffer, walk_pending
 from picograd.engine.realize import realize
 from picograd.engine.tracing import is_tracing
+from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
@@ -24,6 +25,29 @@ LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 WRITES: "weakref.WeakSet[Node]" = weakref.WeakSet()
 RECORDED = [0]
+
+
+class Overwritten(Storage):
+    """What a leaf names once its contents are gone: reading it is the user's mistake."""
+
+    def __init__(self) -> None:
+        self.version = 0
+
+    @property
+    def buffer(self) -> Buffer | None:  # type: ignore[override]
+        """Raise: the contents are not there any more."""
+        text = "a value recorded earlier was overwritten in place before it was computed"
+        raise ValueRangeError("realize", text, "call backward() before changing tensors in place")
+
+
+def next_version(write: Node) -> Storage:
+    """Give the storage a computed write wrote to; the leaf it overwrote names nothing any more."""
+    target = write.inputs[0]
+    while target.op == "assign":
+        target = target.inputs[0]
+    storage: Storage = target.arg
+    target.arg = Overwritten()
+    return storage
 
 
 def track(node: Node, tensor: Any) -> None:

@@ -74,9 +74,9 @@ def make_plan(roots: Sequence[Node]) -> Plan:
     """Schedule a graph for the device of its first root."""
     start = time.perf_counter()
     target = get_device(roots[0].device).target
-    plan = schedule(list(roots), target)
+    plan = schedule(list(roots), target, verify=bool(config.verify))
     log(2, f"schedule {len(plan.kernels)} kernels: {(time.perf_counter() - start) * 1e3:.1f} ms")
-    print_plan(plan)
+    print_plan(roots, plan)
     return plan
 
 
@@ -107,7 +107,7 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Copy a row-major buffer to a new NumPy array; bfloat16 widens to float32."""
     raw = get_device(buffer.device).copy_out(buffer)
-    values = raw.view(buffer.dtype.storage)[: buffer.count].reshape(shape)
+    values: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count].reshape(shape)
     if buffer.dtype.name == "bfloat16":
         return (values.astype(np.uint32) << 16).view(np.float32)
     return values

@@ -260,25 +260,30 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     ignore_index: int | None = None,
 ) -> Node:
-    """-log softmax(logits)[target]; logits (N, C, *S) with target (N, *S), or (C,) with ()."""
+    """-log softmax(logits)[target]; logits (N, C, *S) with target (N, *S), or (C,) with ().
+
+    A label that is no class number gives NaN, and no gradient.
+    """
     check_dtype("cross_entropy", FLOAT, (logits,))
     check_device("cross_entropy", (logits, target))
     axis = 1 if logits.rank > 1 else 0
     if logits.rank < 1 or target.shape != reduce_shape(logits.shape, (axis,)):
         raise ShapeError(
             "cross_entropy",
-            f"target {target.shape} for logits {logits.shape}",
-            "give one class number a sample",
+            f"target of shape {target.shape} does not fit logits {logits.shape}",
+            f"the target needs shape {reduce_shape(logits.shape, (axis,)) if logits.rank else ()}",
         )
     if not target.dtype.is_integer:
         raise DTypeError(
             "cross_entropy",
-            f"target is {target.dtype.name}",
-            "cast it to int64",
+            f"class numbers must be integers, target is {target.dtype.name}",
+            "cast the target to picograd.int64",
         )
     if reduction not in ("mean", "sum", "none"):
         raise ValueRangeError(
-            "cross_entropy", f"reduction {reduction!r}", 'use "mean"'
+            "cross_entropy",
+            f"reduction={reduction!r} is unknown",
+            'use "mean", "sum" or "none"',
         )
     wide = logits.accumulated()
     ignored = (
@@ -286,12 +291,22 @@ def cross_entropy(
     )
     if ignored is not None:
         target = ignored.where(0, target)
+    known = is_class(target, logits.shape[axis])
+    target = known.where(target, 0)
     arg = (axis, label_smoothing)
     inputs = wide, target, drop_axis("logsumexp", wide, axis)
     loss = Node(
         "cross_entropy", inputs, arg, target.shape, wide.dtype, logits.device
     )
+    loss = known.where(loss, math.nan)
     return reduce_loss(loss, ignored, reduction).cast(logits.dtype)
+
+
+def is_class(target: Node, classes: int) -> Node:
+    """Tell which labels are class numbers: the others must not be read, their loss is NaN."""
+    low = target.const_like(-1).binary("less", target) if target.dtype.kind == "int" else None
+    high = target.binary("less", classes)
+    return high if low is None else low.binary("logical_and", high)
 
 
 def reduce_loss(loss: Node, ignored: Node | None, reduction: str) -> Node:

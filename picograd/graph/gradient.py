@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from picograd.errors import GradientError, check
+from picograd.errors import GradientError, internal
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 
@@ -64,8 +64,8 @@ def pass_back(
     for child, part in zip(node.inputs, vjp(flowing, node, *node.inputs)):
         if part is None or id(child) not in needed:
             continue
-        fits = part.shape == child.shape and part.dtype is child.dtype
-        check(fits, f"the gradient of {node} has {part} for its input {child}")
+        if part.shape != child.shape or part.dtype is not child.dtype:
+            internal(f"the gradient of {node} has {part} for its input {child}")
         accumulate(gradients, child, part)
 
 

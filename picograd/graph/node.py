@@ -415,21 +415,20 @@ def toposort(
     The walk does not look below nodes for which `is_leaf` holds.
     """
     order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    opened: set[int] = set()
+    listed: set[int] = set()
+    stack = list(reversed(roots))
     while stack:
-        node, is_done = stack.pop()
-        if is_done:
+        node = stack[-1]
+        key = id(node)
+        if key not in opened:  # its inputs go on top of it, and it is listed when they are done
+            opened.add(key)
+            if node.inputs and not is_leaf(node):
+                inputs = reversed(node.inputs)
+                stack += [child for child in inputs if id(child) not in opened]
+            continue
+        stack.pop()
+        if key not in listed:
+            listed.add(key)
             order.append(node)
-            continue
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        stack.append((node, True))
-        if node.inputs and not is_leaf(node):
-            stack += [
-                (child, False)
-                for child in reversed(node.inputs)
-                if id(child) not in seen
-            ]
     return order

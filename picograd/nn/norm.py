@@ -19,6 +19,9 @@ class BatchNorm(Module):
     """
 
     ranks: tuple[int, ...] = (2, 3, 4, 5)
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
 
     def __init__(
         self,
@@ -105,9 +108,8 @@ class LayerNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        is_one = isinstance(normalized_shape, int)
-        shape = (normalized_shape,) if is_one else tuple(normalized_shape)  # type: ignore
-        self.normalized_shape: tuple[int, ...] = shape
+        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape = shape = tuple(sizes)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         place = (device, dtype)
         self.weight = self.bias = None

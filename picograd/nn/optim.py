@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from picograd.dtype import float32
-from picograd.errors import GradientError, StateError, ValueRangeError
+from picograd.errors import GradientError, StateError, ValueRangeError, check
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite, realize
 from picograd.tensor.tensor import Tensor
@@ -238,11 +238,12 @@ class AdamW(Adam):
 
 def _read_groups(parameters: Iterable[Any], defaults: dict[str, Any]) -> list[ParameterGroup]:
     """Read tensors, or dicts with "params" and options, into groups."""
-    items = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    items: list[Any] = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not items:
         raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
     groups = items if isinstance(items[0], dict) else [{"params": items}]
-    result, seen = [], set()
+    result: list[ParameterGroup] = []
+    seen: set[int] = set()
     for group in groups:
         members = group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
@@ -273,7 +274,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _gradient(parameter: Tensor, weight_decay: float) -> Tensor:
-    gradient = parameter.grad.detach()
+    check(parameter.grad is not None, "an update without a gradient")
+    gradient: Tensor = parameter.grad.detach()  # type: ignore[union-attr]
     return gradient + parameter.detach() * weight_decay if weight_decay else gradient
 
 

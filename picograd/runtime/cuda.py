@@ -9,14 +9,17 @@ import hashlib
 import struct
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
+from picograd.config import usable_cores
 from picograd.dtype import DType
 from picograd.errors import DeviceError, check
+from picograd.helpers import ceil_div
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -279,12 +282,22 @@ def cell(dtype: DType) -> str:
 
 
 def compile_batches(codes: Sequence[Code], arch: str) -> Iterator[tuple[int, bytes]]:
-    """Compile kernels in batches; where a batch fails, one by one to find the kernel at fault."""
-    for positions in batches(codes, BATCH):
+    """Compile kernels in batches, one thread a batch (NVRTC runs without Python's lock)."""
+    threads = usable_cores()
+    size = min(BATCH, ceil_div(len(codes), threads)) or 1
+
+    def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
         members = [codes[position] for position in positions]
         together = compile_together(members, arch) if len(members) > 1 else None
-        for position, code in zip(positions, members, strict=True):
-            yield position, together or compile_cuda(code, arch)
+        # Where a batch fails, one by one, to find the kernel at fault.
+        return [
+            (position, together or compile_cuda(code, arch))
+            for position, code in zip(positions, members, strict=True)
+        ]
+
+    with ThreadPoolExecutor(threads) as pool:
+        for compiled in pool.map(compile_batch, batches(codes, size)):
+            yield from compiled
 
 
 def open_cuda(ordinal: int = 0) -> CudaDevice:

@@ -48,12 +48,14 @@ def must(result: tuple[Any, ...]) -> Any:
     return result[1] if len(result) > 1 else None
 
 
-def compile_text(source: str, arch: str) -> tuple[bytes | None, str]:
+def compile_text(
+    source: str, arch: str, flags: Sequence[str] = OPTIONS
+) -> tuple[bytes | None, str]:
     """Compile a program; the cubin (None if it has errors) and the compiler's log."""
     nvrtc = load_nvrtc()
     program = must(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     try:
-        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in OPTIONS)]
+        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in flags)]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         # The binding writes into these bytes: never 1, because Python shares bytes of length 1.
         log = bytes(must(nvrtc.nvrtcGetProgramLogSize(program)) + 1)

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from picograd.schedule.group import GROUP_LIMIT, Facts, Group
 
-PART_LIMIT = 64  # parts of one kernel: their slots must fit the kernel's parameter space
+PART_LIMIT = 64  # parts of one kernel
+DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
+SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
 
 
 @dataclass(eq=False, slots=True)
@@ -21,6 +23,7 @@ class Launch:
     device: str
     parts: list[list[Group]] = field(default_factory=list)
     leaves: set[int] = field(default_factory=set)
+    slots: int = 0  # at most: what parts share counts twice
 
 
 def reads_of(group: Group) -> Iterator[Facts]:
@@ -52,7 +55,7 @@ def arrange(groups: list[Group]) -> list[Launch]:
     sink(groups)
     delay(groups)
     for group in groups:
-        group.leaves = mark_reads(group)
+        group.leaves, group.slots = mark_reads(group)
     launches: dict[tuple[object, ...], list[Launch]] = {}
     for group in sorted(groups, key=lambda g: (g.depth, g.number)):
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
@@ -94,36 +97,64 @@ def delay(groups: list[Group]) -> None:
             if facts.group:
                 number = facts.group.number
                 needed[number] = min(needed.get(number, group.depth), group.depth)
-    deepest: dict[tuple[object, ...], Group] = {}
+    found: dict[tuple[object, ...], list[Group]] = {}
     for group in sorted((g for g in groups if g.kind == "reduce"), key=lambda g: -g.depth):
-        other = deepest.setdefault((group.shape, group.reduced, group.device), group)
-        if group.depth < other.depth < needed.get(group.number, 1 << 60):
-            group.depth = other.depth
+        bucket = found.setdefault((group.shape, group.reduced, group.device), [])
+        for other in bucket[-4:]:
+            is_near = group.depth < other.depth <= group.depth + DELAY_LIMIT
+            is_free = other.depth < needed.get(group.number, 1 << 60)
+            if is_near and is_free and shared_loads(group, other):
+                group.depth = other.depth
+                break
+        bucket.append(group)
 
 
-def mark_reads(group: Group) -> set[int]:
-    """Mark what a group loads as stored; the numbers of the leaves it reads."""
+def shared_loads(group: Group, other: Group) -> bool:
+    """Tell whether two groups of reductions read a large array both."""
+    return not large_loads(group).isdisjoint(large_loads(other))
+
+
+def large_loads(group: Group) -> set[int]:
+    """Numbers of the arrays as large as its domain that a group of reductions reads."""
+    found: set[int] = set()
+    for member in group.members:
+        for source in member.inputs:
+            found |= source.loads
+    return found
+
+
+def mark_reads(group: Group) -> tuple[set[int], int]:
+    """Mark what a group loads as stored; the leaves it reads, and how many slots it takes."""
     leaves: set[int] = set()
+    slots = len(group.members)
     for facts in reads_of(group):
         facts.is_stored = True
+        slots += 1
         if facts.is_source:
             leaves.add(facts.number)
-    return leaves
+    return leaves, slots
 
 
 def add_group(bucket: list[Launch], group: Group) -> None:
     """Put a group in the last launch of its bucket: beside its like, or as a new part."""
-    if bucket:
+    if bucket and bucket[-1].slots + group.slots <= SLOT_LIMIT:
         launch = bucket[-1]
         for part in launch.parts:
             is_like = part[0].shape == group.shape and group.kind in ("map", "reduce")
             if is_like and sum(g.operations for g in part) + group.operations <= GROUP_LIMIT:
                 part.append(group)
-                launch.leaves |= group.leaves
+                grow(launch, group)
                 return
         if len(launch.parts) < PART_LIMIT:
             launch.parts.append([group])
-            launch.leaves |= group.leaves
+            grow(launch, group)
             return
-    launch = Launch(group.kind, group.depth, group.device, [[group]], set(group.leaves))
+    launch = Launch(group.kind, group.depth, group.device, [[group]])
+    grow(launch, group)
     bucket.append(launch)
+
+
+def grow(launch: Launch, group: Group) -> None:
+    """Account for a group that was added."""
+    launch.leaves |= group.leaves
+    launch.slots += group.slots

@@ -10,7 +10,13 @@ from picograd.schedule.heroes import contract_operands, conv_operands, scatter_t
 from picograd.schedule.index import Axis, Index, axis_index, constant
 from picograd.schedule.interpret import identity
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Scatter, const, walk
-from picograd.schedule.lower import Indices, KernelBuilder, PartBuilder, apply, flat_index
+from picograd.schedule.lower import (
+    Indices,
+    KernelBuilder,
+    PartBuilder,
+    apply,
+    flat_index,
+)
 from picograd.schedule.normalize import normalize_part
 
 Domain = dict[int, Index]
@@ -42,7 +48,9 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     """Lower groups that share one iteration space."""
     group = groups[0]
     letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
-    axes = {d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1}
+    axes = {
+        d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1
+    }
     domain: Domain = {d: axis_index(axis) for d, axis in axes.items()}
     rows = tuple(axes[d] for d in group.kept)
     part = PartBuilder(builder, group.depth)
@@ -52,7 +60,9 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
         return None
     inner = tuple(axes[d] for d in group.inner)
     members = [m for g in groups for m in g.members]
-    members.sort(key=lambda m: (m.node.op == "assign", m.number))  # reads of old values first
+    members.sort(
+        key=lambda m: (m.node.op == "assign", m.number)
+    )  # reads of old values first
     for member in members:
         lower_member(member, part, domain, rows, inner, group)
     return Part(rows, tuple(part.computes))
@@ -74,7 +84,9 @@ def lower_member(
     """Append the computes of one member and make its value available to later ones."""
     labels = member.labels or ()
     own = indices_for(labels, domain)
-    if member.group is not None and member.node.op == "scatter":  # its base, stored beforehand
+    if (
+        member.group is not None and member.node.op == "scatter"
+    ):  # its base, stored beforehand
         axes = rows
         part.bound = axes
         body = part.value(member.inputs[0], own)
@@ -88,12 +100,16 @@ def lower_member(
     else:
         axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
         part.bound = axes
-        body = part.build(member, own) if member.node.op != "assign" else part.value(
-            member.inputs[0], own
+        body = (
+            part.build(member, own)
+            if member.node.op != "assign"
+            else part.value(member.inputs[0], own)
         )
         finish_member(member, part, Compute(axes, (), None, body, body.dtype), own)
         if member.node.op == "assign":  # later members must not read the target again
-            part.available.setdefault(member.inputs[0].number, part.available[member.number])
+            part.available.setdefault(
+                member.inputs[0].number, part.available[member.number]
+            )
 
 
 def lower_reduce(
@@ -152,10 +168,14 @@ def lower_contraction(
     right = part.guarded(member.inputs[1], b, (), const(0, node.dtype))
     args = (apply("cast", (left,), wide), apply("cast", (right,), wide))
     body = Expr("mul", args, None, wide)
-    finish_member(member, part, Compute(rows, over, "sum" if over else None, body, wide), own)
+    finish_member(
+        member, part, Compute(rows, over, "sum" if over else None, body, wide), own
+    )
 
 
-def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indices) -> None:
+def finish_member(
+    member: Facts, part: PartBuilder, compute: Compute, own: Indices
+) -> None:
     """Append a compute and what stores it; later members refer to the value."""
     dtype = member.node.dtype
     target = part.kernel.locations.get(member.number) if is_stored(member) else None
@@ -184,7 +204,7 @@ def is_stored(member: Facts) -> bool:
 def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     """Lower a scatter: the base is in the slot already."""
     node = member.node
-    axes, monoid = node.arg
+    monoid = node.arg[1]
     place = part.kernel.locations[member.number]
     updates, indices = member.inputs[1], member.inputs[2:]
     if updates.node.size == 0 or node.size == 0:
@@ -207,16 +227,24 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
 
 def hero_of(kind: str, part: Part) -> str:
     """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
-    if kind != "reduce":
-        return kind
     first = next((c for c in part.computes if c.reduce), None)
+    if kind == "scatter":
+        return kind
     if first is None:
         return "map"
+    if kind == "map" or (kind != "reduce" and is_product(first)):
+        return kind
     if is_chain(part):
         return "reduce.row"
     if not part.rows:
         return "reduce.all"
     return "reduce.row" if is_row_contiguous(part, first) else "reduce.col"
+
+
+def is_product(compute: Compute) -> bool:
+    """Tell whether both factors of a contraction are arrays; a constant one leaves a plain sum."""
+    is_load = [any(e.op == "load" for e in walk(factor)) for factor in compute.body.args]
+    return len(is_load) == 2 and all(is_load)
 
 
 def is_chain(part: Part) -> bool:

@@ -30,7 +30,9 @@ class Numbering:
             if isinstance(atom, Axis):
                 terms.append((c, *self.axis(atom)))
             elif isinstance(atom, Dynamic):
-                terms.append((c, "dynamic", self.expressions[id(atom.expr)], atom.bounds))
+                terms.append(
+                    (c, "dynamic", self.expressions[id(atom.expr)], atom.bounds)
+                )
             else:
                 kind = "div" if isinstance(atom, Div) else "mod"
                 terms.append((c, kind, atom.n, self.index(atom.index)))
@@ -53,7 +55,9 @@ class Numbering:
         for expr in walk(root):
             if id(expr) not in self.expressions:
                 args = tuple([self.expressions[id(a)] for a in expr.args])
-                self.rows.append((expr.op, args, self.argument(expr), expr.dtype.name))
+                self.rows.append(
+                    (expr.op, args, self.argument(expr), expr.dtype.name)
+                )
                 self.expressions[id(expr)] = len(self.rows) - 1
         return self.expressions[id(root)]
 
@@ -61,7 +65,11 @@ class Numbering:
         """A compute as plain data."""
         axes = tuple([self.axis(axis) for axis in compute.axes])
         over = tuple([self.axis(axis) for axis in compute.reduce])
-        store = (compute.store[0], self.index(compute.store[1])) if compute.store else None
+        store = (
+            (compute.store[0], self.index(compute.store[1]))
+            if compute.store
+            else None
+        )
         body = self.expression(compute.body)
         return axes, over, compute.monoid, body, compute.dtype.name, store
 
@@ -72,22 +80,32 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
     parts: list[Any] = []
     for part in kernel.parts:
         rows = tuple([numbering.axis(axis) for axis in part.rows])
-        computes = tuple([numbering.compute(compute) for compute in part.computes])
+        computes = tuple(
+            [numbering.compute(compute) for compute in part.computes]
+        )
         scatter: Any = None
         if part.scatter:
             s = part.scatter
             serial = tuple([numbering.axis(axis) for axis in s.serial])
             inner = tuple([numbering.axis(axis) for axis in s.inner])
             body = numbering.expression(s.body)
-            target = numbering.expression(Expr("index", (), s.target, s.body.dtype))
-            tests = tuple((numbering.index(test), lo, hi) for test, lo, hi in s.conditions)
+            target = numbering.expression(
+                Expr("index", (), s.target, s.body.dtype)
+            )
+            tests = tuple(
+                (numbering.index(test), lo, hi) for test, lo, hi in s.conditions
+            )
             scatter = (serial, inner, s.monoid, body, s.slot, target, tests)
         parts.append((rows, computes, scatter))
-    slots = tuple([(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots])
+    slots = tuple(
+        [(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots]
+    )
     scalars = tuple([dtype.name for dtype in kernel.scalars])
     return kernel.hero, slots, scalars, tuple(parts), tuple(numbering.rows)
 
 
 def canonical_key(kernel: Kernel) -> str:
     """Digest of `canonical_data`: the same in every process."""
-    return blake2b(repr(canonical_data(kernel)).encode(), digest_size=20).hexdigest()
+    return blake2b(
+        repr(canonical_data(kernel)).encode(), digest_size=20
+    ).hexdigest()

@@ -8,11 +8,9 @@
 Every decision that keeps nodes apart adds a line to `reasons`.
 """
 
-from collections.abc import Sequence
-
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
-from picograd.helpers import ceil_div, product
+from picograd.helpers import product
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -26,10 +24,15 @@ from picograd.schedule.views import (
     MOVERS,
     VIEWS,
     dimension_map,
+    fold_count,
+    iota_dimension,
+    kept_labels,
+    reduced_order,
     strip_views,
     view_labels,
     view_order,
     view_windows,
+    window_labels,
 )
 
 # Inductor's thresholds for computing a value twice rather than storing it once
@@ -122,7 +125,7 @@ class Fuser:
             self.limit_window(facts, fold_count(node))
         if node.op == "contiguous":
             self.store(facts, "contiguous was asked for")
-        elif (facts.cost > CHAIN_LIMIT and (facts.is_moved or self.recount(facts) > CHAIN_LIMIT)) or facts.length > CHAIN_LIMIT:
+        elif self.is_long(facts):
             self.store(facts, "its chain is long")
         elif facts.users > 1 and self.is_expensive(facts):
             self.store(facts, f"it has {facts.users} readers and costs {facts.cost} operations")
@@ -219,6 +222,14 @@ class Fuser:
             facts.cost = total
         return total
 
+    def is_long(self, facts: Facts) -> bool:
+        """Tell whether a floating chain has grown beyond the limit."""
+        if facts.length > CHAIN_LIMIT:
+            return True
+        if facts.cost <= CHAIN_LIMIT:
+            return False
+        return facts.is_moved or self.recount(facts) > CHAIN_LIMIT
+
     def is_expensive(self, facts: Facts) -> bool:
         """Tell whether storing a value is better than computing it for each reader."""
         return facts.cost > OPERATION_LIMIT or len(facts.loads) > READ_LIMIT
@@ -229,6 +240,8 @@ class Fuser:
         if home is None or labels is None or home.operations + facts.cost > GROUP_LIMIT:
             return None
         if home.kind in ("scatter", "copy") or home.device != facts.node.device:
+            return None
+        if home.kind in ("contract", "conv") and facts.has_window:
             return None
         if facts.is_grand:
             is_scalar = facts.node.size == 1
@@ -331,9 +344,10 @@ class Fuser:
     def visit_hero(self, facts: Facts) -> None:
         """Contractions, convolutions, scatters and copies read operands from memory."""
         node = facts.node
-        for source in facts.inputs if node.op != "scatter" else ():
+        for source in facts.inputs:
             base = strip_views(source)
-            if not base.is_loaded and base.node.op not in ("const", "iota", "scalar"):
+            is_array = base.node.op not in ("const", "iota", "scalar")
+            if is_array and (node.op != "scatter" or source.has_window):
                 self.store(base, f"operand of {node.op}")
             self.settle(source, base)
         if node.op == "copy" and not facts.inputs[0].is_loaded:
@@ -366,51 +380,3 @@ class Fuser:
         if base.is_loaded and source is not base:
             source.cost, source.length, source.loads = base.cost, 1, base.loads
             source.is_moved, source.has_window = False, False
-
-
-def fold_count(node: Node) -> int:
-    """Elements a fold adds up at each position."""
-    rows = node.arg[0]
-    return product(ceil_div(row[1], row[2]) if row[3] == 1 else row[1] for row in rows)
-
-
-def window_labels(facts: Facts, source: Facts) -> Labels | None:
-    """Labels of a window reduction: those of the dimensions it keeps."""
-    if facts.node.op != "reduce" or source.labels is None or source.home is not facts.home:
-        return None
-    axes = facts.node.arg[1]
-    is_lost = any(source.labels[d] != FREE for d in axes)
-    return None if is_lost else kept_labels(source.labels, axes)
-
-
-def iota_dimension(facts: Facts) -> int | None:
-    """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
-    mapped: int | None = None
-    chain: list[Facts] = []
-    while facts.node.op in VIEWS or facts.node.op == "cast":
-        chain.append(facts)
-        facts = facts.inputs[0]
-    if facts.node.op != "iota":
-        return None
-    mapped = int(facts.node.arg)
-    for view in reversed(chain):
-        if view.node.op == "cast":
-            continue
-        mapping = dimension_map(view.node)
-        if mapping is None or mapped not in mapping:
-            return None
-        mapped = mapping.index(mapped)
-    return mapped
-
-
-def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:
-    """Labels of a reduction's result."""
-    return tuple(label for d, label in enumerate(labels) if d not in axes)
-
-
-def reduced_order(source: Facts, axes: Sequence[int]) -> tuple[int, ...] | None:
-    """Storage order of a reduction's result: that of its input without the reduced dimensions."""
-    if source.order is None:
-        return None
-    kept = [d for d in range(len(source.node.shape)) if d not in axes]
-    return tuple(kept.index(d) for d in source.order if d in kept)

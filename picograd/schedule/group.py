@@ -36,6 +36,7 @@ class Group:
     operations: int = 0
     has_readers: bool = False
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
+    slots: int = 0  # arrays it reads or computes
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -111,9 +112,7 @@ def identity_labels(shape: tuple[int, ...]) -> Labels:
     return tuple(d if n != 1 else FREE for d, n in enumerate(shape))
 
 
-def reshape_dimensions(
-    source: tuple[int, ...], target: tuple[int, ...]
-) -> tuple[int, ...] | None:
+def reshape_dimensions(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...] | None:
     """Which source dimension each target dimension is (-1: new, of size 1), if only sizes of 1
     come and go; None for any other reshape."""
     wide = [d for d, n in enumerate(source) if n != 1]

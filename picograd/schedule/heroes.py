@@ -9,7 +9,9 @@ Indices = tuple[Index, ...]
 Operand = tuple[Indices, tuple[Condition, ...]]
 
 
-def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+def contract_operands(
+    node: Node, own: Indices
+) -> tuple[Operand, Indices, tuple[Axis, ...]]:
     """Indices of both operands and the axes summed over, from einsum labels."""
     labels_a, labels_b, labels_out = node.arg
     places = dict(zip(labels_out, own, strict=True))
@@ -26,7 +28,9 @@ def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple
     return (a, ()), b, tuple(over)
 
 
-def conv_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+def conv_operands(
+    node: Node, own: Indices
+) -> tuple[Operand, Indices, tuple[Axis, ...]]:
     """position = out * stride + k * kernel_dilation - padding, tested against the dilated input.
 
     Where the input is dilated only every `dilation`-th position holds an element. Reduce axes run
@@ -39,7 +43,10 @@ def conv_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axi
     places: list[Index] = []
     tests: list[Condition] = []
     for d in range(rank):
-        move = own[3 + d] * spec.stride[d] + axis_index(taps[d]) * spec.kernel_dilation[d]
+        move = (
+            own[3 + d] * spec.stride[d]
+            + axis_index(taps[d]) * spec.kernel_dilation[d]
+        )
         position = move - spec.padding[d][0]
         dilation = spec.input_dilation[d]
         place = position // dilation
@@ -60,7 +67,10 @@ def w_channels(x: Node) -> int:
 
 
 def scatter_target(
-    node: Node, positions: list[Expr], rest: Indices, strides: tuple[int, ...]
+    node: Node,
+    positions: list[Expr],
+    rest: Indices,
+    strides: tuple[int, ...],
 ) -> Index:
     """Flat position an update goes to."""
     axes = node.arg[0]

@@ -100,6 +100,8 @@ class Index:
     """const + sum of coefficient * atom, canonical: no zero coefficient, atoms distinct."""
 
     __slots__ = ("const", "hash", "hi", "lo", "terms")
+    lo: int
+    hi: int
 
     def __init__(self, terms: tuple[tuple[Atom, int], ...], const: int) -> None:
         self.terms, self.const = terms, const
@@ -270,7 +272,8 @@ def substitute(
     rewrite_expr: Callable[[Any], Any] = lambda expr: expr,
 ) -> Index:
     """Replace axes by indices; `rewrite_expr` does the same inside Dynamic atoms."""
-    result, plain = constant(x.const), []
+    result = constant(x.const)
+    plain: list[tuple[Atom, int]] = []
     for atom, c in x.terms:
         if isinstance(atom, Axis):
             if atom in axes:

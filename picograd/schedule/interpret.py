@@ -29,7 +29,9 @@ Array = Any
 FOLDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def interpret(kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()) -> None:
+def interpret(
+    kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()
+) -> None:
     """Run a kernel on flat arrays (one per slot, of `slot.dtype.numpy`), writing its outputs."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -67,9 +69,18 @@ class PartInterpreter:
     """This class runs one part; `values` holds each compute's value over its own axes."""
 
     def __init__(
-        self, kernel: Kernel, part: Part, slots: Sequence[Array], scalars: Sequence[Any]
+        self,
+        kernel: Kernel,
+        part: Part,
+        slots: Sequence[Array],
+        scalars: Sequence[Any],
     ) -> None:
-        self.kernel, self.part, self.slots, self.scalars = kernel, part, slots, scalars
+        self.kernel, self.part, self.slots, self.scalars = (
+            kernel,
+            part,
+            slots,
+            scalars,
+        )
         self.values: list[Array] = []
 
     def run(self) -> None:
@@ -85,7 +96,9 @@ class PartInterpreter:
         if self.part.scatter:
             self.scatter(self.part.scatter)
 
-    def places(self, axes: Sequence[Axis]) -> tuple[dict[Axis, Array], tuple[int, ...]]:
+    def places(
+        self, axes: Sequence[Axis]
+    ) -> tuple[dict[Axis, Array], tuple[int, ...]]:
         """Each axis as an array along its own dimension, and the shape of the space."""
         shape = tuple(axis.size for axis in axes)
         found: dict[Axis, Array] = {}
@@ -112,7 +125,9 @@ class PartInterpreter:
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
         return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
 
-    def body(self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
+    def body(
+        self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]
+    ) -> Array:
         """Compute an expression at every point of the space of `places`."""
         masks = guard_masks(root, places, self, axes)
         done: dict[int, Array] = {}
@@ -132,7 +147,9 @@ class PartInterpreter:
         args = [done[id(a)] for a in expr.args]
 
         def at(index: Index) -> Array:
-            return evaluate(index, places, lambda inner: np.asarray(done[id(inner)], np.int64))
+            return evaluate(
+                index, places, lambda inner: np.asarray(done[id(inner)], np.int64)
+            )
 
         if expr.op == "const":
             return np.asarray(expr.arg).astype(expr.dtype.numpy)
@@ -172,8 +189,11 @@ class PartInterpreter:
         axes = (*scatter.serial, *scatter.inner)
         places, shape = self.places(axes)
         body = np.broadcast_to(self.body(scatter.body, places, axes), shape).ravel()
-        target = np.broadcast_to(self.at(scatter.target, places, axes), shape).ravel()
-        slot, held = self.slots[scatter.slot], np.ones(shape, bool)
+        target = np.broadcast_to(
+            self.at(scatter.target, places, axes), shape
+        ).ravel()
+        slot = self.slots[scatter.slot]
+        held: Array = np.ones(shape, bool)
         for index, lo, hi in scatter.conditions:
             value = self.at(index, places, axes)
             held = held & (value >= lo) & (value <= hi)
@@ -183,9 +203,13 @@ class PartInterpreter:
                 value = FOLDS[scatter.monoid](slot[place], value)
             slot[place] = round_to(value, self.kernel.slots[scatter.slot].dtype)
 
-    def at(self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
+    def at(
+        self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]
+    ) -> Array:
         """Compute an index with its run-time atoms."""
-        return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
+        return evaluate(
+            index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64)
+        )
 
 
 def tests_hold(expr: Expr, at: Any) -> Array:
@@ -198,7 +222,10 @@ def tests_hold(expr: Expr, at: Any) -> Array:
 
 
 def guard_masks(
-    root: Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
+    root: Expr,
+    places: dict[Axis, Array],
+    part: PartInterpreter,
+    axes: Sequence[Axis],
 ) -> dict[int, Array]:
     """Where each node under a guard is needed: the union over the guards it is read through."""
     order = list(walk(root))

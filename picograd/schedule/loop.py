@@ -46,6 +46,8 @@ from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]
 MONOIDS = ("sum", "prod", "max", "min")
+INDEXED = {"load", "index", "guard", "tile"}  # operations that carry indices
+PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
 
 
 class Expr:
@@ -150,7 +152,9 @@ def walk(root: Expr) -> Iterator[Expr]:
         elif id(expr) not in seen:
             seen.add(id(expr))
             stack.append((expr, True))
-            stack += [(child, False) for child in reversed((*expr.args, *dynamic_children(expr)))]
+            if expr.op in INDEXED:
+                stack += [(child, False) for child in reversed(dynamic_children(expr))]
+            stack += [(child, False) for child in reversed(expr.args)]
 
 
 def indices_of(expr: Expr) -> tuple[Index, ...]:
@@ -211,9 +215,30 @@ def rebuild(expr: Expr, axes: Mapping[Axis, Index], inner: Callable[[Expr], Expr
     return Expr(expr.op, tuple(inner(a) for a in expr.args), arg, expr.dtype)
 
 
-def format_expr(expr: Expr) -> str:
-    """Print one expression on one line."""
-    args = ", ".join(format_expr(a) for a in expr.args)
+def format_expr(root: Expr) -> str:
+    """Print an expression on one line; in a large one, what is used twice is named first.
+
+    Spelt out, a shared expression doubles at every use: 20 rounds of a generator print for ever.
+    """
+    order = list(walk(root))
+    uses: dict[int, int] = {}
+    for expr in order:
+        for child in expr.args:
+            uses[id(child)] = uses.get(id(child), 0) + 1
+    is_large = sum(uses.values()) > PRINT_LIMIT
+    text: dict[int, str] = {}
+    named: list[str] = []
+    for expr in order:
+        text[id(expr)] = format_node(expr, [text[id(a)] for a in expr.args])
+        if is_large and expr.args and uses.get(id(expr), 0) > 1:
+            named.append(f"t{len(named)} = {text[id(expr)]}")
+            text[id(expr)] = f"t{len(named) - 1}"
+    return "; ".join([*named, text[id(root)]])
+
+
+def format_node(expr: Expr, texts: list[str]) -> str:
+    """Print one expression, given its arguments' texts."""
+    args = ", ".join(texts)
     if expr.op == "const":
         return repr(expr.arg)
     if expr.op == "load":

@@ -25,6 +25,7 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.interpret import identity
 from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of
+from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import random_bits
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
 
@@ -44,7 +45,7 @@ class KernelBuilder:
     """Numbers the slots and scalars of one kernel in order of first use."""
 
     locations: dict[int, Location]
-    sizes: dict[int, int]
+    plan_slots: list[PlanSlot]
     scalar_numbers: dict[int, int]
     slots: dict[int, int] = field(default_factory=dict)
     kinds: list[tuple[DType, int]] = field(default_factory=list)
@@ -56,7 +57,7 @@ class KernelBuilder:
         """Kernel slot number of a plan slot."""
         number = self.slots.setdefault(plan_slot, len(self.slots))
         if number == len(self.kinds):
-            self.kinds.append((dtype, self.sizes[plan_slot]))
+            self.kinds.append((dtype, self.plan_slots[plan_slot].size))
         return number
 
     def scalar(self, facts: Facts) -> int:
@@ -69,7 +70,9 @@ class KernelBuilder:
         """The kernel's slots, with the roles seen."""
         roles = {(True, False): "in", (False, True): "out", (True, True): "inout"}
         numbers = enumerate(self.kinds)
-        return tuple(Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers)
+        return tuple(
+            Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers
+        )
 
 
 class PartBuilder:
@@ -120,7 +123,9 @@ class PartBuilder:
         place = self.kernel.locations[facts.number]
         slot = self.kernel.slot(place.slot, facts.node.dtype)
         self.kernel.loaded.add(slot)
-        return Expr("load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype)
+        return Expr(
+            "load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype
+        )
 
     def elementwise(self, facts: Facts, indices: Indices) -> Expr:
         """Apply an elementwise operation to the values of its inputs."""
@@ -150,7 +155,9 @@ class PartBuilder:
         """The source inside, the fill value outside."""
         node = facts.node
         inside, tests = pad_source(node, indices)
-        return self.guarded(facts.inputs[0], inside, tests, const(node.arg[1], node.dtype))
+        return self.guarded(
+            facts.inputs[0], inside, tests, const(node.arg[1], node.dtype)
+        )
 
     def guarded(
         self, source: Facts, indices: Indices, tests: tuple[Condition, ...], fill: Expr
@@ -177,7 +184,9 @@ class PartBuilder:
         positions = dict(zip(node.arg, facts.inputs[1:], strict=True))
         for axis, size in enumerate(source.node.shape):
             if axis in positions:
-                found.append(as_index(self.value(positions[axis], indices[:rank]), size))
+                found.append(
+                    as_index(self.value(positions[axis], indices[:rank]), size)
+                )
             else:
                 found.append(rest.pop(0))
         return self.value(source, tuple(found))
@@ -250,9 +259,15 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
         source = args[0]
         if source.dtype is dtype:
             return source
-        if source.op == "const" and dtype.is_float and not isinstance(source.arg, complex):
-            return const(float(source.arg), dtype) if source.dtype.kind != "float" else cast_const(
-                source, dtype
+        if (
+            source.op == "const"
+            and dtype.is_float
+            and not isinstance(source.arg, complex)
+        ):
+            return (
+                const(float(source.arg), dtype)
+                if source.dtype.kind != "float"
+                else cast_const(source, dtype)
             )
         if source.op == "index" and dtype.name in ("int32", "int64"):
             return Expr("index", (), source.arg, dtype)

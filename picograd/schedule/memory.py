@@ -4,12 +4,15 @@ A temporary lives from the step that writes it first to the step that reads it l
 placed first, each at the lowest offset where nothing that lives at the same time is in the way.
 """
 
-from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from picograd.helpers import round_up
 
+Array = Any
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
 
 
@@ -25,31 +28,29 @@ class Lifetime:
 def place_temporaries(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
     """Find an offset for each temporary, and the size of the arena, in bytes.
 
-    Each step keeps the sorted spans that are taken while it runs, so the work is proportional to
-    the steps each temporary lives through, which is short for almost all of them.
+    The temporaries placed so far are kept as columns of an array, sorted by offset, so that one
+    NumPy comparison finds those that live at the same time as the next one.
     """
     offsets = [0] * len(lifetimes)
-    taken: dict[int, list[tuple[int, int]]] = {}
+    placed: Array = np.zeros((4, 0), np.int64)  # rows: offset, stop, first, last
     total = 0
     by_size = sorted(range(len(lifetimes)), key=lambda n: (-lifetimes[n].nbytes, n))
     for number in by_size:
         life = lifetimes[number]
         size = round_up(max(life.nbytes, 1), ALIGNMENT)
-        steps = range(life.first, life.last + 1)
-        spans = sorted({span for step in steps for span in taken.get(step, ())})
-        offset = lowest_gap(spans, size)
+        is_in_the_way = (placed[2] <= life.last) & (placed[3] >= life.first)
+        offset = lowest_gap(placed[:2, is_in_the_way], size)
         offsets[number] = offset
         total = max(total, offset + size)
-        for step in steps:
-            insort(taken.setdefault(step, []), (offset, offset + size))
+        at = int(np.searchsorted(placed[0], offset))
+        row = (offset, offset + size, life.first, life.last)
+        placed = np.insert(placed, at, row, axis=1)
     return offsets, total
 
 
-def lowest_gap(spans: Sequence[tuple[int, int]], size: int) -> int:
-    """Lowest offset with `size` free bytes between sorted, possibly overlapping spans."""
-    offset = 0
-    for start, stop in spans:
-        if offset + size <= start:
-            return offset
-        offset = max(offset, stop)
-    return offset
+def lowest_gap(spans: Array, size: int) -> int:
+    """Lowest offset with `size` free bytes between spans (starts, stops) sorted by start."""
+    starts, stops = spans
+    reach = np.concatenate(([0], np.maximum.accumulate(stops)))
+    fits = np.flatnonzero(starts - reach[:-1] >= size)
+    return int(reach[fits[0]] if len(fits) else reach[-1])

@@ -10,9 +10,19 @@ together in the same way. A division that no split removes stays as it is.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Div, Dynamic, Index, Mod, axis_index, constant, substitute
+from picograd.schedule.index import (
+    Axis,
+    Div,
+    Dynamic,
+    Index,
+    Mod,
+    axis_index,
+    constant,
+    substitute,
+)
 from picograd.schedule.loop import Compute, Part, indices_of, rewrite, walk
 
 Form = dict[Axis, int]  # coefficients of one linear form
@@ -36,7 +46,9 @@ def part_indices(part: Part) -> Iterator[Index]:
             yield compute.store[1]
 
 
-def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
+def replace_axes(
+    part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
+) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -105,7 +117,9 @@ def split(axis: Axis, cuts: Iterable[int]) -> list[Axis]:
     for cut in sorted(cuts):
         if cut % bounds[-1] == 0 and axis.size % cut == 0 and bounds[-1] < cut < axis.size:
             bounds.append(cut)
-    sizes = [high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)]
+    sizes = [
+        high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)
+    ]
     return [Axis(f"{axis.name}_{n}", size) for n, size in enumerate(reversed(sizes))]
 
 
@@ -145,7 +159,7 @@ def order_key(part: Part) -> dict[Axis, int]:
 
 
 def main_loads(compute: Compute) -> list[Index]:
-    """Indices of the loads of a compute, those over most axes first (a contraction's: `a` first)."""
+    """Indices of the loads of a compute: over most axes first, but a contraction's in order."""
     loads = [expr.arg[1] for expr in walk(compute.body) if expr.op == "load"]
     if compute.body.op == "mul" and compute.reduce:
         return loads
@@ -225,12 +239,12 @@ def merged_runs(
 ) -> list[list[Axis]]:
     """Cut a run into maximal stretches that merge."""
     groups = [[run[0]]]
-    for outer, inner in zip(run, run[1:], strict=False):
+    for outer, inner in pairwise(run):
         together = roles[outer] == roles[inner]
-        if together and all(f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms):
+        if together and all(
+            f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms
+        ):
             groups[-1].append(inner)
         else:
             groups.append([inner])
     return groups
-
-

@@ -30,22 +30,36 @@ def word(value: int) -> Expr:
 def rotate(a: Expr, count: int) -> Expr:
     """Rotate the bits of a word to the left."""
     left = binary("shift_left", a, word(count))
-    return binary("bitwise_or", left, binary("shift_right", a, word(32 - count)))
+    return binary(
+        "bitwise_or", left, binary("shift_right", a, word(32 - count))
+    )
 
 
 def random_bits(seed: int, offset: Expr, position: Index) -> Expr:
     """Build the first word of threefry2x32 at counter offset + position."""
-    counter = binary("add", cast(offset, uint64), Expr("index", (), position, uint64))
-    low = cast(binary("bitwise_and", counter, const(0xFFFFFFFF, uint64)), uint32)
-    high = cast(binary("shift_right", counter, const(32, uint64)), uint32)
+    counter = binary(
+        "add",
+        cast(offset, uint64),
+        Expr("index", (), position, uint64),
+    )
+    low = cast(
+        binary("bitwise_and", counter, const(0xFFFFFFFF, uint64)),
+        uint32,
+    )
+    high = cast(
+        binary("shift_right", counter, const(32, uint64)), uint32
+    )
     return threefry(seed, low, high)
 
 
 def threefry(seed: int, x: Expr, y: Expr) -> Expr:
     """Encrypt the counter (x, y) with the seed; the first word of the result."""
-    keys = (seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF)
-    keys = (*keys, keys[0] ^ keys[1] ^ PARITY)
-    x, y = binary("add", x, word(keys[0])), binary("add", y, word(keys[1]))
+    low, high = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+    keys = (low, high, low ^ high ^ PARITY)
+    x, y = (
+        binary("add", x, word(keys[0])),
+        binary("add", y, word(keys[1])),
+    )
     for turn in range(5):
         for count in ROTATIONS[turn % 2]:
             x = binary("add", x, y)

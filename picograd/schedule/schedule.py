@@ -65,7 +65,9 @@ def number_inputs(draft: Draft) -> None:
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack += [(child, False) for child in reversed(node.inputs) if id(child) not in seen]
+            stack += [
+                (child, False) for child in reversed(node.inputs) if id(child) not in seen
+            ]
 
 
 def number_input(draft: Draft, node: Node) -> None:
@@ -76,7 +78,9 @@ def number_input(draft: Draft, node: Node) -> None:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
             strides = row_strides(node.shape)
-            slot = PlanSlot("input", node.dtype, node.size, node.device, node.shape, strides)
+            slot = PlanSlot(
+                "input", node.dtype, node.size, node.device, node.shape, strides
+            )
             draft.slots.append(slot)
     elif node.op == "scalar" and id(node.arg) not in draft.scalar_numbers:
         draft.scalar_numbers[id(node.arg)] = len(draft.scalars)
@@ -109,13 +113,15 @@ def fuse(draft: Draft) -> None:
         chosen[id(node)] = found
         if found is node:
             unique.append(node)
-            for i in inputs:
+            for i in set(inputs):
                 users[i] = users.get(i, 0) + 1
     wanted = {id(chosen[id(root)]) for root in roots}
     facts: dict[int, Facts] = {}
     for node in unique:
         leaf = is_leaf(node)
-        inputs_facts = () if leaf else tuple([facts[id(chosen[id(i)])] for i in node.inputs])
+        inputs_facts = (
+            () if leaf else tuple([facts[id(chosen[id(i)])] for i in node.inputs])
+        )
         count = users.get(id(node), 0) + (id(node) in wanted)
         facts[id(node)] = draft.fuser.visit(node, inputs_facts, count, leaf)
         if id(node) in wanted:
@@ -140,7 +146,9 @@ def pending(roots: list[Node]) -> list[Node]:
             seen.add(id(node))
             stack.append((node, True))
             inputs = () if is_leaf(node) else node.inputs
-            stack += [(child, False) for child in reversed(inputs) if id(child) not in seen]
+            stack += [
+                (child, False) for child in reversed(inputs) if id(child) not in seen
+            ]
     return order
 
 
@@ -186,7 +194,9 @@ def place_assigns(draft: Draft) -> None:
             last_read[draft.locations[leaf].slot] = number
         for part in launch.parts:
             position.update((id(group), number) for group in part)
-    final = {assign_target(draft, f): f for f in draft.fuser.order if f.node.op == "assign"}
+    final = {
+        assign_target(draft, f): f for f in draft.fuser.order if f.node.op == "assign"
+    }
     for slot, facts in final.items():
         if last_read.get(slot, -1) <= position[id(facts.group)]:
             draft.locations[facts.number] = Location(slot, row_strides(facts.node.shape))
@@ -205,7 +215,9 @@ def assign_target(draft: Draft, facts: Facts) -> int:
 def copy_later(draft: Draft, facts: Facts, slot: int) -> None:
     """Write an assignment's value to a temporary, and copy it when all readers are done."""
     facts.is_row_major = True
-    draft.fuser.reasons.append(f"assign {facts.node.shape} is copied: the old value is read later")
+    draft.fuser.reasons.append(
+        f"assign {facts.node.shape} is copied: the old value is read later"
+    )
     add_slot(draft, facts)
     draft.copies.append(CopyStep(draft.locations[facts.number].slot, slot))
 
@@ -247,8 +259,7 @@ def lower(draft: Draft) -> None:
 
 def new_builder(draft: Draft) -> KernelBuilder:
     """Start a kernel."""
-    sizes = {number: slot.size for number, slot in enumerate(draft.slots)}
-    return KernelBuilder(draft.locations, sizes, draft.scalar_numbers)
+    return KernelBuilder(draft.locations, draft.slots, draft.scalar_numbers)
 
 
 def postpone(draft: Draft, launch: Launch) -> None:
@@ -275,7 +286,10 @@ def place_outputs(draft: Draft) -> None:
             number = copy_output(draft, root, number, facts.is_source)
         taken.add(number)
         draft.outputs.append(number)
-        slot, strides = draft.slots[number], row_strides(root.shape)  # the root may be a reshape
+        slot, strides = (
+            draft.slots[number],
+            row_strides(root.shape),
+        )  # the root may be a reshape
         draft.slots[number] = replace(slot, shape=root.shape, strides=strides)
 
 

@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from picograd.errors import internal
 from picograd.graph.node import Node
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axis_index,
+    constant,
+    flatten,
+    unflatten,
+)
 from picograd.schedule.loop import Condition
 
 Indices = tuple[Index, ...]
@@ -25,7 +32,8 @@ def view_source(node: Node, indices: Indices) -> Indices:
         pairs = zip(indices, source, strict=True)
         return tuple(constant(0) if size == 1 else index for index, size in pairs)
     if node.op == "slice":
-        return tuple(i * step + start for i, (start, _, step) in zip(indices, node.arg, strict=True))
+        rows = zip(indices, node.arg, strict=True)
+        return tuple(index * step + start for index, (start, _, step) in rows)
     if node.op == "flip":
         sizes = enumerate(zip(indices, source, strict=True))
         return tuple(i * -1 + (n - 1) if d in node.arg else i for d, (i, n) in sizes)
@@ -34,7 +42,9 @@ def view_source(node: Node, indices: Indices) -> Indices:
     return internal(f"{node.op} is no view", node)
 
 
-def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: Indices) -> Indices:
+def reshape_source(
+    source: tuple[int, ...], target: tuple[int, ...], indices: Indices
+) -> Indices:
     """Indices before a reshape, worked out for each block of dimensions by itself."""
     if 0 in source:
         return tuple(constant(0) for _ in source)
@@ -44,7 +54,9 @@ def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: In
         if source[before] == sizes:
             found += block
             continue
-        bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
+        bounded = [
+            within(index, size) for index, size in zip(block, sizes, strict=True)
+        ]
         found += unflatten(flatten(bounded, sizes), source[before])
     return tuple(found)
 
@@ -110,7 +122,10 @@ def fold_source(
         j = Axis(f"j{number}", steps)
         axes += [j] if steps != 1 else []
         if dilation == 1:
-            window, element = at // stride - axis_index(j), at % stride + axis_index(j) * stride
+            window, element = (
+                at // stride - axis_index(j),
+                at % stride + axis_index(j) * stride,
+            )
         else:
             element = axis_index(j)
             moved = at - element * dilation

@@ -1,6 +1,9 @@
 """What views do to labels, storage order and window dimensions: one rule per view op."""
 
+from collections.abc import Sequence
+
 from picograd.graph.node import Node
+from picograd.helpers import ceil_div, product
 from picograd.schedule.group import FREE, Facts, Labels, reshape_dimensions
 
 Order = tuple[int, ...]
@@ -31,7 +34,9 @@ def dimension_map(node: Node) -> tuple[int, ...] | None:
     return None
 
 
-def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
+def view_labels(
+    facts: Facts, source: Facts, mapping: tuple[int, ...] | None
+) -> Labels | None:
     """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost."""
     labels = source.labels
     if labels is None or mapping is None:
@@ -39,11 +44,15 @@ def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) ->
     is_wider = facts.node.op == "expand" and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
-    lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
+    lost = {
+        label for d, label in enumerate(labels) if label != FREE and d not in mapping
+    }
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
 
 
-def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Order | None:
+def view_order(
+    node: Node, source: Facts, mapping: tuple[int, ...] | None
+) -> Order | None:
     """Storage order a view prefers: that of its input, dimension by dimension."""
     if source.order is None:
         return None
@@ -60,7 +69,9 @@ def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Or
     return tuple(rest + kept)
 
 
-def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
+def view_windows(
+    node: Node, source: Facts, mapping: tuple[int, ...] | None
+) -> frozenset[int]:
     """Dimensions of a view that a window appended."""
     if node.op == "window":
         count = len(source.node.shape)
@@ -91,8 +102,61 @@ def strip_views(facts: Facts) -> Facts:
         node = facts.node
         is_free = node.op in VIEWS or node.op in ("detach", "bitcast")
         if node.op == "cast":
-            is_free = node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
+            is_free = (
+                node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
+            )
         if not is_free:
             return facts
         facts = facts.inputs[0]
     return facts
+
+
+def fold_count(node: Node) -> int:
+    """Elements a fold adds up at each position."""
+    rows = node.arg[0]
+    return product(ceil_div(row[1], row[2]) if row[3] == 1 else row[1] for row in rows)
+
+
+def window_labels(facts: Facts, source: Facts) -> Labels | None:
+    """Labels of a window reduction: those of the dimensions it keeps."""
+    if (
+        facts.node.op != "reduce"
+        or source.labels is None
+        or source.home is not facts.home
+    ):
+        return None
+    axes = facts.node.arg[1]
+    is_lost = any(source.labels[d] != FREE for d in axes)
+    return None if is_lost else kept_labels(source.labels, axes)
+
+
+def iota_dimension(facts: Facts) -> int | None:
+    """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
+    chain: list[Facts] = []
+    while facts.node.op in VIEWS or facts.node.op == "cast":
+        chain.append(facts)
+        facts = facts.inputs[0]
+    if facts.node.op != "iota":
+        return None
+    mapped = int(facts.node.arg)
+    for view in reversed(chain):
+        if view.node.op == "cast":
+            continue
+        mapping = dimension_map(view.node)
+        if mapping is None or mapped not in mapping:
+            return None
+        mapped = mapping.index(mapped)
+    return mapped
+
+
+def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:
+    """Labels of a reduction's result."""
+    return tuple(label for d, label in enumerate(labels) if d not in axes)
+
+
+def reduced_order(source: Facts, axes: Sequence[int]) -> tuple[int, ...] | None:
+    """Storage order of a reduction's result: that of its input without the reduced dimensions."""
+    if source.order is None:
+        return None
+    kept = [d for d in range(len(source.node.shape)) if d not in axes]
+    return tuple(kept.index(d) for d in source.order if d in kept)

@@ -52,19 +52,19 @@ class GradMode(ContextDecorator):
         MODE.enabled = self.previous.pop()
 
 
-class no_grad(GradMode):  # noqa: N801 - PyTorch's name, used as a function
+class no_grad(GradMode):
     """This class stops the recording of gradients: `with no_grad():` or `@no_grad()`."""
 
     wanted = False
 
 
-class enable_grad(GradMode):  # noqa: N801
+class enable_grad(GradMode):
     """This class resumes the recording of gradients inside `no_grad`."""
 
     wanted = True
 
 
-class set_grad_enabled(GradMode):  # noqa: N801
+class set_grad_enabled(GradMode):
     """This class switches recording by a flag, inside a block."""
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -142,9 +142,7 @@ def backward(root: Node, given: Node | None) -> list[tuple[Any, Node]]:
     return [(leaf, found) for leaf, found in pairs if found is not None]
 
 
-def gradients_of(
-    outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]
-) -> list[Node | None]:
+def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:
     """Find the gradient of each input tensor; a leaf may have had several nodes."""
     former: dict[int, list[Node]] = {id(tensor): [tensor.node] for tensor in inputs}
     for node in leaf_nodes([output for output, _ in outputs]):

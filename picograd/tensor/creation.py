@@ -7,19 +7,35 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import RuntimeScalar
-from picograd.dtype import ALIASES, BY_NAME, DType, bfloat16, default_float, float32, int64, to_dtype
-from picograd.engine.backends import default_device, normalize_device
+from picograd.dtype import (
+    ALIASES,
+    BY_NAME,
+    DType,
+    bfloat16,
+    default_float,
+    float32,
+    int64,
+    to_dtype,
+)
+from picograd.engine.backends import default_device, open_device
 from picograd.engine.realize import node_from_numpy
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
-from picograd.tensor.operands import Scalar, Shape, as_shape, constant, optional_dtype, read_scalar
+from picograd.tensor.operands import (
+    Scalar,
+    Shape,
+    as_shape,
+    constant,
+    optional_dtype,
+    read_scalar,
+)
 
 SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
 
 
 def device_named(device: Any) -> str:
     """Normalise a device argument; None is the default device."""
-    return default_device() if device is None else normalize_device(str(device))
+    return default_device() if device is None else open_device(str(device))
 
 
 def from_data(data: Any, dtype: DType | None, device: str) -> Node:

@@ -42,7 +42,9 @@ def arithmetic_bool(op: str, a: Node, b: Node) -> Node:
     """Compute with two bool operands: `+` is or, `*` is and; the rest has no meaning."""
     logical = BOOL_ARITHMETIC.get(op)
     if logical is None:
-        raise DTypeError(op, "is not defined for two bool tensors", "call .int() first")
+        raise DTypeError(
+            op, "is not defined for two bool tensors", "call .int() first"
+        )
     return build.elementwise(logical, a, b)
 
 
@@ -119,7 +121,9 @@ def bitwise(op: str, a: Operand, b: Operand) -> Node:
     """Compute bitwise and, or, xor and shifts of integers (and, or, xor of bools)."""
     first, second = pair(op, a, b)
     if first.dtype.is_float:
-        raise DTypeError(op, f"needs integers or bool, got {first.dtype.name}", "cast first")
+        raise DTypeError(
+            op, f"needs integers or bool, got {first.dtype.name}", "cast first"
+        )
     return build.elementwise(op, first, second)
 
 
@@ -147,13 +151,19 @@ def logical_not(node: Node) -> Node:
 
 def bitwise_not(node: Node) -> Node:
     """Invert bits; bools are negated."""
-    return logical_not(node) if node.dtype is bool_ else build.elementwise("bitwise_not", node)
+    return (
+        logical_not(node)
+        if node.dtype is bool_
+        else build.elementwise("bitwise_not", node)
+    )
 
 
 def negate(node: Node) -> Node:
     """Compute -x."""
     if node.dtype is bool_:
-        raise DTypeError("neg", "is not defined for bool tensors", "use ~x or x.logical_not()")
+        raise DTypeError(
+            "neg", "is not defined for bool tensors", "use ~x or x.logical_not()"
+        )
     return build.elementwise("neg", node)
 
 
@@ -169,7 +179,11 @@ def rounding(op: str, node: Node) -> Node:
 
 def absolute(node: Node) -> Node:
     """Compute |x|; unsigned integers stay."""
-    return node if node.dtype.kind in ("uint", "bool") else build.elementwise("abs", node)
+    return (
+        node
+        if node.dtype.kind in ("uint", "bool")
+        else build.elementwise("abs", node)
+    )
 
 
 def sign(node: Node) -> Node:
@@ -198,7 +212,9 @@ def is_finite(node: Node) -> Node:
     return build.const(True, node.shape, bool_, node.device)
 
 
-def where(condition: Node, a: Operand, b: Operand, dtype: DType | None = None) -> Node:
+def where(
+    condition: Node, a: Operand, b: Operand, dtype: DType | None = None
+) -> Node:
     """Choose from `a` where the condition holds, else from `b`; all three broadcast."""
     if condition.dtype is not bool_:
         text = f"condition must be bool, got {condition.dtype.name}"
@@ -229,14 +245,23 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
 def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
     """Limit values to [low, high]; a limit of None is absent. On a limit the gradient passes."""
     if low is None and high is None:
-        raise ValueRangeError("clamp", "min and max are both None", "pass at least one")
+        raise ValueRangeError(
+            "clamp", "min and max are both None", "pass at least one"
+        )
     result = node if low is None else where(compare("less", node, low), low, node)
-    return result if high is None else where(compare("less", high, result), high, result)
+    return (
+        result
+        if high is None
+        else where(compare("less", high, result), high, result)
+    )
 
 
 def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
     """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
-    below, above = compare("less_equal", node, low), compare("less_equal", high, node)
+    below, above = (
+        compare("less_equal", node, low),
+        compare("less_equal", high, node),
+    )
     return where(below, low, where(above, high, node))
 
 
@@ -288,7 +313,9 @@ def zero_valued(smooth: Node, fixed: Node) -> Node:
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:
     """Interpolate: start + weight (end - start)."""
-    return arithmetic("add", start, arithmetic("mul", weight, arithmetic("sub", end, start)))
+    return arithmetic(
+        "add", start, arithmetic("mul", weight, arithmetic("sub", end, start))
+    )
 
 
 def leaky_relu(node: Node, slope: float) -> Node:
@@ -299,7 +326,9 @@ def leaky_relu(node: Node, slope: float) -> Node:
 def elu(node: Node, alpha: float) -> Node:
     """Compute x where positive, else alpha (exp(x) - 1)."""
     below = where(compare("less", 0, node), 0.0, node)
-    return where(compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha))
+    return where(
+        compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha)
+    )
 
 
 def softplus(node: Node, beta: float, threshold: float) -> Node:
@@ -320,7 +349,11 @@ def log_sigmoid(node: Node) -> Node:
 
 def relu(node: Node) -> Node:
     """Compute max(x, 0)."""
-    return composite.relu(node) if node.dtype.is_float else arithmetic("maximum", node, 0)
+    return (
+        composite.relu(node)
+        if node.dtype.is_float
+        else arithmetic("maximum", node, 0)
+    )
 
 
 def sigmoid(node: Node) -> Node:

@@ -2,49 +2,111 @@
 
 from typing import Any
 
+from picograd.tensor.recording import grad as grad
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
-from picograd.tensor.tensor import grad as grad
 
-zeros, ones, empty, full = Tensor.zeros, Tensor.ones, Tensor.empty, Tensor.full
-arange, linspace, eye, from_numpy = Tensor.arange, Tensor.linspace, Tensor.eye, Tensor.from_numpy
-rand, randn, randint, randperm = Tensor.rand, Tensor.randn, Tensor.randint, Tensor.randperm
+zeros = Tensor.zeros
+ones = Tensor.ones
+empty = Tensor.empty
+full = Tensor.full
+arange = Tensor.arange
+linspace = Tensor.linspace
+eye = Tensor.eye
+from_numpy = Tensor.from_numpy
+rand = Tensor.rand
+randn = Tensor.randn
+randint = Tensor.randint
+randperm = Tensor.randperm
 manual_seed = Tensor.manual_seed
-cat, stack, einsum = Tensor.cat, Tensor.stack, Tensor.einsum
+cat = Tensor.cat
+stack = Tensor.stack
+einsum = Tensor.einsum
 concat = concatenate = cat
 
-exp, exp2, expm1 = Tensor.exp, Tensor.exp2, Tensor.expm1
-log, log2, log10, log1p = Tensor.log, Tensor.log2, Tensor.log10, Tensor.log1p
-sqrt, rsqrt, reciprocal, square = Tensor.sqrt, Tensor.rsqrt, Tensor.reciprocal, Tensor.square
-sin, cos, tan, tanh, erf = Tensor.sin, Tensor.cos, Tensor.tan, Tensor.tanh, Tensor.erf
-abs, sign, neg = Tensor.abs, Tensor.sign, Tensor.neg  # noqa: A001
-floor, ceil, round, trunc = Tensor.floor, Tensor.ceil, Tensor.round, Tensor.trunc  # noqa: A001
-relu, sigmoid = Tensor.relu, Tensor.sigmoid
-isnan, isinf, isfinite, allclose = Tensor.isnan, Tensor.isinf, Tensor.isfinite, Tensor.allclose
-maximum, minimum, clamp, lerp = Tensor.maximum, Tensor.minimum, Tensor.clamp, Tensor.lerp
-add, sub, mul, div, pow = Tensor.add, Tensor.sub, Tensor.mul, Tensor.div, Tensor.pow  # noqa: A001
-logical_and, logical_or = Tensor.logical_and, Tensor.logical_or
-logical_not, logical_xor = Tensor.logical_not, Tensor.logical_xor
+exp = Tensor.exp
+exp2 = Tensor.exp2
+expm1 = Tensor.expm1
+log = Tensor.log
+log2 = Tensor.log2
+log10 = Tensor.log10
+log1p = Tensor.log1p
+sqrt = Tensor.sqrt
+rsqrt = Tensor.rsqrt
+reciprocal = Tensor.reciprocal
+square = Tensor.square
+sin = Tensor.sin
+cos = Tensor.cos
+tan = Tensor.tan
+tanh = Tensor.tanh
+erf = Tensor.erf
+abs = Tensor.abs
+sign = Tensor.sign
+neg = Tensor.neg
+floor = Tensor.floor
+ceil = Tensor.ceil
+round = Tensor.round
+trunc = Tensor.trunc
+relu = Tensor.relu
+sigmoid = Tensor.sigmoid
+isnan = Tensor.isnan
+isinf = Tensor.isinf
+isfinite = Tensor.isfinite
+allclose = Tensor.allclose
+maximum = Tensor.maximum
+minimum = Tensor.minimum
+clamp = Tensor.clamp
+lerp = Tensor.lerp
+add = Tensor.add
+sub = Tensor.sub
+mul = Tensor.mul
+div = Tensor.div
+pow = Tensor.pow
+logical_and = Tensor.logical_and
+logical_or = Tensor.logical_or
+logical_not = Tensor.logical_not
+logical_xor = Tensor.logical_xor
 
-sum, prod, mean = Tensor.sum, Tensor.prod, Tensor.mean  # noqa: A001
-max, min, amax, amin = Tensor.max, Tensor.min, Tensor.amax, Tensor.amin  # noqa: A001
-argmax, argmin, var, std, norm = Tensor.argmax, Tensor.argmin, Tensor.var, Tensor.std, Tensor.norm
-any, all, logsumexp = Tensor.any, Tensor.all, Tensor.logsumexp  # noqa: A001
-softmax, log_softmax, cumsum = Tensor.softmax, Tensor.log_softmax, Tensor.cumsum
+sum = Tensor.sum
+prod = Tensor.prod
+mean = Tensor.mean
+max = Tensor.max
+min = Tensor.min
+amax = Tensor.amax
+amin = Tensor.amin
+argmax = Tensor.argmax
+argmin = Tensor.argmin
+var = Tensor.var
+std = Tensor.std
+norm = Tensor.norm
+any = Tensor.any
+all = Tensor.all
+logsumexp = Tensor.logsumexp
+softmax = Tensor.softmax
+log_softmax = Tensor.log_softmax
+cumsum = Tensor.cumsum
 
-reshape, permute, transpose, flip = Tensor.reshape, Tensor.permute, Tensor.transpose, Tensor.flip
-squeeze, unsqueeze, flatten = Tensor.squeeze, Tensor.unsqueeze, Tensor.flatten
-roll, tril, triu, split, chunk = Tensor.roll, Tensor.tril, Tensor.triu, Tensor.split, Tensor.chunk
-gather, index_select = Tensor.gather, Tensor.index_select
-take_along_dim, scatter_add = Tensor.take_along_dim, Tensor.scatter_add
-matmul, mm, bmm, dot, outer = Tensor.matmul, Tensor.mm, Tensor.bmm, Tensor.dot, Tensor.outer
-
-
-def tensor(
-    data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """Make a tensor, as `torch.tensor`."""
-    return Tensor(data, dtype, device, requires_grad)
+reshape = Tensor.reshape
+permute = Tensor.permute
+transpose = Tensor.transpose
+flip = Tensor.flip
+squeeze = Tensor.squeeze
+unsqueeze = Tensor.unsqueeze
+flatten = Tensor.flatten
+roll = Tensor.roll
+tril = Tensor.tril
+triu = Tensor.triu
+split = Tensor.split
+chunk = Tensor.chunk
+gather = Tensor.gather
+index_select = Tensor.index_select
+take_along_dim = Tensor.take_along_dim
+scatter_add = Tensor.scatter_add
+matmul = Tensor.matmul
+mm = Tensor.mm
+bmm = Tensor.bmm
+dot = Tensor.dot
+outer = Tensor.outer
 
 
 def place_like(x: Tensor, dtype: Any, device: Any) -> dict[str, Any]:

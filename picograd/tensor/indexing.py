@@ -56,7 +56,9 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
     if sum(1 for item in items if item is Ellipsis) > 1:
         raise AxisError("getitem", "more than one ellipsis", "use ... once")
     selection, axis = Selection(), 0
-    listed = list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
+    listed = (
+        list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
+    )
     for item in listed:
         if item is None:
             selection.shape.append(1)
@@ -115,7 +117,11 @@ def view(node: Node, selection: Selection) -> Node:
 
 def bounded(op: str, index: Node, size: int, is_checked: bool) -> Node:
     """Wrap negative indices; unless checked on the host, clamp to the axis."""
-    index = index if index.dtype.bits >= 32 and index.dtype.kind == "int" else index.cast(int64)
+    index = (
+        index
+        if index.dtype.bits >= 32 and index.dtype.kind == "int"
+        else index.cast(int64)
+    )
     if not is_checked and size == 0 and index.size:
         raise AxisError(op, "the axis is empty", "nothing can be selected from it")
     wrapped = index.binary("less", 0).where(index + size, index)
@@ -176,7 +182,9 @@ def put(node: Node, selection: Selection, value: Operand) -> Node:
     viewed = view(node, selection)
     indices = common_indices(viewed, selection)
     width = len(indices[0].shape)
-    rest = [size for axis, size in enumerate(viewed.shape) if axis not in selection.axes]
+    rest = [
+        size for axis, size in enumerate(viewed.shape) if axis not in selection.axes
+    ]
     place = index_place(selection)
     shape = (*rest[:place], *indices[0].shape, *rest[place:])
     values = fit_value(value_node(node, value), shape)
@@ -249,10 +257,14 @@ def spread(values: Node, axis: int, start: int, step: int, size: int) -> Node:
         values = wide.reshape((*before, count * step, *after))
         values = movement.cut(values, axis, 0, (count - 1) * step + 1)
     high = size - start - values.shape[axis]
-    return values.pad((*none[:axis], (start, high), *none[axis + 1 :]), movement.zero_of(values))
+    return values.pad(
+        (*none[:axis], (start, high), *none[axis + 1 :]), movement.zero_of(values)
+    )
 
 
-def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Node | None:
+def inside_range(
+    node: Node, axis: int, start: int, stop: int, step: int
+) -> Node | None:
     """Mark the positions of a range along an axis; None when it is the whole axis."""
     size = node.shape[axis]
     if (start, stop, step) == (0, size, 1):
@@ -264,7 +276,9 @@ def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Nod
     if stop < size:
         tests.append(position.binary("less", stop))
     if step > 1:
-        tests.append((position + (step - start % step)).binary("mod", step).binary("equal", 0))
+        tests.append(
+            (position + (step - start % step)).binary("mod", step).binary("equal", 0)
+        )
     if not tests:
         return None
     mask = tests[0]
@@ -294,13 +308,17 @@ def check_mask(node_shape: Shape, mask: Node, axis: int) -> None:
         raise AxisError("getitem", text, "use a mask of the same sizes")
 
 
-def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[Node], int]:
+def along_axis(
+    op: str, node: Node, axis: Any, index: Node
+) -> tuple[Node, list[Node], int]:
     """Prepare an index along one axis: all axes are indexed, the others by their position."""
     need_integer(op, index)
     check_device(op, node, index)
     if not node.shape or len(index.shape) != len(node.shape):
         if node.shape != index.shape:
-            text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
+            text = (
+                f"index {index.shape} and tensor {node.shape} differ in number of axes"
+            )
             raise ShapeError(op, text, "give them the same number of axes")
     position = as_axis(axis, len(node.shape), op)
     indices = [index.iota(at, index.dtype) for at in range(len(index.shape))]
@@ -326,12 +344,16 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
     check_device("index_select", node, index)
     position = as_axis(axis, len(node.shape), "index_select")
     if len(index.shape) > 1:
-        raise ShapeError("index_select", f"index {index.shape} is not 1-d", "flatten it")
+        raise ShapeError(
+            "index_select", f"index {index.shape} is not 1-d", "flatten it"
+        )
     flat = index.reshape((index.size,))
     return movement.move_axis(node.gather([flat], (position,)), 0, position)
 
 
-def scatter(op: str, node: Node, axis: Any, index: Node, source: Node, monoid: str | None) -> Node:
+def scatter(
+    op: str, node: Node, axis: Any, index: Node, source: Node, monoid: str | None
+) -> Node:
     """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
     node, indices, _ = along_axis(op, node, axis, index)
     if len(source.shape) != len(index.shape):
@@ -350,5 +372,7 @@ def scatter(op: str, node: Node, axis: Any, index: Node, source: Node, monoid: s
 def masked_fill(node: Node, mask: Node, value: Operand) -> Node:
     """Replace elements where the mask holds; the mask broadcasts, the dtype stays."""
     if mask.dtype is not bool_:
-        raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
+        raise DTypeError(
+            "masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it"
+        )
     return elementwise.where(mask, value_node(node, value), node)

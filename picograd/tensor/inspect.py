@@ -1,9 +1,14 @@
-"""Looking at tensors from outside: the plan that would compute them, and waiting for devices."""
+"""Looking at tensors from outside: plans and stages without running, waiting for devices."""
+
+from collections.abc import Sequence
 
 from picograd.engine import realize
+from picograd.engine.explain import explain_nodes
 from picograd.engine.inspect import PlanView, inspect
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import ValueRangeError
+from picograd.graph.node import Node
+from picograd.target import Target
 from picograd.tensor.tensor import Tensor
 
 
@@ -15,11 +20,32 @@ def plan(*tensors: Tensor) -> PlanView:
     >>> [kernel.hero for kernel in picograd.plan(x.softmax(1)).kernels]
     ['reduce.row']
     """
+    return inspect(pending_nodes("plan", tensors))
+
+
+def explain(
+    tensor: Tensor, target: str | Target = "cpu", assembly: bool = False, full: bool = False
+) -> str:
+    """Write every stage of computing a tensor, under the file that makes it; nothing runs.
+
+    `target`: "cpu" (this machine), "cuda" (an H200; no GPU is needed), "sm_80" and the like, or a
+    `picograd.target.Target`. `assembly` adds machine code, `full` the helpers before CUDA kernels.
+
+    >>> import picograd
+    >>> text = picograd.explain(picograd.Tensor([-1.0, 2.0]).relu(), "cuda")
+    >>> [line.split()[-1] for line in text.splitlines() if line.startswith("== ")][2:4]
+    ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
+    """
+    return explain_nodes(pending_nodes("explain", (tensor,)), target, assembly, full)
+
+
+def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:
+    """List the nodes still to compute; ValueRangeError if there are none."""
     roots = [tensor.node for tensor in tensors if leaf_buffer(tensor.node) is None]
     if not roots:
         problem = "every tensor given is computed already"
-        raise ValueRangeError("plan", problem, "ask before reading or realizing them")
-    return inspect(roots)
+        raise ValueRangeError(name, problem, "ask before reading or realizing them")
+    return roots
 
 
 def synchronize(device: str | None = None) -> None:

@@ -125,6 +125,7 @@ class Jitted:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the plan kept for arguments like these, or trace."""
         if is_tracing():  # a jitted function inside another is inlined
             return self.function(*args, **kwargs)
         flattener = Flattener()
@@ -197,7 +198,9 @@ def alias(node: Node) -> Node:
     return leaf(twin, node.shape)
 
 
-def restore(arguments: Sequence[Tensor], aliases: Sequence[Node], originals: Sequence[Node]) -> None:
+def restore(
+    arguments: Sequence[Tensor], aliases: Sequence[Node], originals: Sequence[Node]
+) -> None:
     """Give arguments that were not assigned to their own nodes back."""
     for tensor, node, original in zip(arguments, aliases, originals, strict=True):
         written = tensor.node is not node

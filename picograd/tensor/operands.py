@@ -101,7 +101,9 @@ def result_dtype(a: Node, b: Node) -> DType:
 
 def read_scalar(op: str, value: Any) -> Scalar:
     """Check that an operand is a Python or NumPy number."""
-    if isinstance(value, (bool, int, float)):
+    if type(value) in (float, int, bool):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (int, float)):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         number: Scalar = value.item()
@@ -125,6 +127,9 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
     if not isinstance(a, Node):
         second, first = pair_scalar(op, b, a, floating)
         return first, second
+    if a.dtype is b.dtype and a.shape == b.shape and a.device == b.device:
+        if not floating or a.dtype.kind == "float":
+            return a, b
     if a.device != b.device:
         a, b = meet(op, a, b)
     dtype = result_dtype(a, b)
@@ -163,8 +168,8 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
 
 def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
-    if dtype.is_float:
-        return build.const(float(value), shape, dtype, device)
+    if dtype.kind == "float":
+        return Node("const", (), float(value), shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)
     if isinstance(value, float) and not value.is_integer():

@@ -70,7 +70,9 @@ def float_dtype(op: str, dtype: DType | None) -> DType:
     """Check the dtype of a random float tensor; None is float32."""
     wanted = default_float if dtype is None else dtype
     if not wanted.is_float:
-        raise DTypeError(op, f"needs a float dtype, got {wanted.name}", "use randint for integers")
+        raise DTypeError(
+            op, f"needs a float dtype, got {wanted.name}", "use randint for integers"
+        )
     return wanted
 
 
@@ -95,7 +97,12 @@ def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None)
 
 
 def integers(
-    low: int, high: int, shape: Shape, dtype: DType, device: str, generator: Generator | None
+    low: int,
+    high: int,
+    shape: Shape,
+    dtype: DType,
+    device: str,
+    generator: Generator | None,
 ) -> Node:
     """Draw whole numbers from [low, high): the bits scaled by the span, biased by < 2 ** -32."""
     if high <= low:
@@ -115,4 +122,6 @@ def permutation(count: int, generator: Generator | None) -> "np.ndarray[Any, Any
     check_not_tracing("randperm")
     source = DEFAULT if generator is None else generator
     key = (source.seed, int(source.take(count).value))
-    return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64))).permutation(count)
+    return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64))).permutation(
+        count
+    )

@@ -20,10 +20,14 @@ def reduce(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
 
 def count(node: Node, axis: Any, op: str) -> int:
     """Count the elements one result is made of."""
-    return product(node.shape[each] for each in as_axes(axis, len(node.shape), op))
+    return product(
+        node.shape[each] for each in as_axes(axis, len(node.shape), op)
+    )
 
 
-def total(op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None) -> Node:
+def total(
+    op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None
+) -> Node:
     """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
     if dtype is None and not node.dtype.is_float:
         dtype = int64
@@ -35,7 +39,9 @@ def total(op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None) ->
 def mean(node: Node, axis: Any, keepdim: bool) -> Node:
     """Average; 16-bit floats accumulate in float32 and round once."""
     need_float("mean", node)
-    return composite.mean(node, as_axes(axis, len(node.shape), "mean"), keepdim)
+    return composite.mean(
+        node, as_axes(axis, len(node.shape), "mean"), keepdim
+    )
 
 
 def extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
@@ -66,14 +72,32 @@ def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
     return find(node, as_axis(axis, len(node.shape), op), keepdim)
 
 
-def variance(op: str, node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
+def picked(node: Node, index: Node, axis: Any, keepdim: bool) -> Node:
+    """Take the element at `index` (kept axis) of each row: its gradient goes there alone."""
+    position = as_axis(axis, len(node.shape), "max")
+    if not node.shape:
+        return node
+    chosen = node.iota(position).binary("equal", index.expand(node.shape))
+    return chosen.where(node, 0).reduce("sum", (position,), keepdim)
+
+
+def variance(
+    op: str, node: Node, axis: Any, keepdim: bool, correction: float
+) -> Node:
     """Average squared distance from the mean, divided by count - correction."""
     need_float(op, node)
     axes = as_axes(axis, len(node.shape), op)
     return composite.var(node, axes, correction, keepdim)
 
 
-def truth_test(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
+def deviation(node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
+    """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's."""
+    return root(variance("std", node, axis, keepdim, correction))
+
+
+def truth_test(
+    op: str, monoid: str, node: Node, axis: Any, keepdim: bool
+) -> Node:
     """Compute `any` (sum of truths > 0) or `all` (number of falsehoods = 0)."""
     flags = elementwise.truth(node)
     if monoid == "all":
@@ -112,10 +136,20 @@ def norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
     if order == 1:
         return reduce("norm", "sum", size, axis, keepdim)
     if order == 2 or order == "fro":
-        return root(reduce("norm", "sum", elementwise.power("pow", node, 2), axis, keepdim))
+        return root(
+            reduce(
+                "norm", "sum", elementwise.power("pow", node, 2), axis, keepdim
+            )
+        )
     if not isinstance(order, (int, float)):
         raise DTypeError("norm", f"unknown order {order!r}", "pass a number")
-    powers = reduce("norm", "sum", elementwise.power("pow", size, float(order)), axis, keepdim)
+    powers = reduce(
+        "norm",
+        "sum",
+        elementwise.power("pow", size, float(order)),
+        axis,
+        keepdim,
+    )
     return elementwise.power("pow", powers, 1 / order)
 
 
@@ -138,7 +172,9 @@ def cumulative_sum(node: Node, axis: Any, dtype: DType | None) -> Node:
     size = result.shape[position] if result.shape else 0
     step = 1
     while step < size:
-        result = elementwise.arithmetic("add", result, shift(result, position, step))
+        result = elementwise.arithmetic(
+            "add", result, shift(result, position, step)
+        )
         step *= 2
     return result
 

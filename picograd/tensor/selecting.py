@@ -20,9 +20,17 @@ from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor import indexing, movement
-from picograd.tensor.operands import Operand, as_axis, broadcast_to, check_device, need_integer
+from picograd.tensor.operands import (
+    Operand,
+    as_axis,
+    broadcast_to,
+    check_device,
+    need_integer,
+)
 
-CHECKED = 4096  # indices up to this many are checked on the host when their values are there
+CHECKED = (
+    4096  # indices up to this many are checked on the host when their values are there
+)
 
 Array = Any
 MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod",
@@ -44,7 +52,9 @@ def computed_values(node: Node) -> Array:
         pending.compute([node])
     buffer = leaf_buffer(node)
     if buffer is None:
-        raise ValueRangeError("getitem", "the mask was not computed", "call .realize() on it")
+        raise ValueRangeError(
+            "getitem", "the mask was not computed", "call .realize() on it"
+        )
     return buffer_to_numpy(buffer, node.shape)
 
 
@@ -134,7 +144,9 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
         text = f"mask of shape {array.shape} does not match axes of {node.shape} from {axis}"
         raise AxisError("getitem", text, "use a mask of the same sizes")
     places = np.nonzero(array)
-    return [node_from_numpy(each.astype(np.int64), int64, node.device) for each in places]
+    return [
+        node_from_numpy(each.astype(np.int64), int64, node.device) for each in places
+    ]
 
 
 def read(node: Node, items: Sequence[Any]) -> Node:
@@ -150,8 +162,12 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
         source = indexing.value_node(node, value)
         trailing = node.shape[len(mask.shape) :]
         if len(source.shape) <= len(trailing) or source.size == 1:
-            return indexing.put_mask(node, mask, indexing.fit_value(source, trailing or ()))
-    return indexing.put(node, indexing.parse(node.shape, read_items(node, items)), value)
+            return indexing.put_mask(
+                node, mask, indexing.fit_value(source, trailing or ())
+            )
+    return indexing.put(
+        node, indexing.parse(node.shape, read_items(node, items)), value
+    )
 
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:

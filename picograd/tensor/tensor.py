@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.buffer import Storage
 from picograd.dtype import (
     DType,
     bool_,
-    category,
-    dtype_named,
     float16,
     float32,
     float64,
@@ -29,7 +26,7 @@ from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.errors import DTypeError, ShapeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
@@ -49,6 +46,28 @@ from picograd.tensor import (
 )
 from picograd.tensor.autograd import LEAVES, MODE
 from picograd.tensor.operands import UNSET, Scalar, Shape, as_shape, either, optional_dtype
+from picograd.tensor.recording import (
+    NUMBERS,
+    Recorded,
+    apply,
+    apply_all,
+    as_tensor,
+    check_leaf_write,
+    check_write,
+    copied,
+    drawn,
+    fresh,
+    grad,
+    made,
+    read,
+    restored,
+    selector,
+    several,
+    start,
+    update,
+    wrap,
+    write,
+)
 
 Other = Any  # a Tensor, a Python number or an array
 
@@ -60,7 +79,7 @@ class Extreme(NamedTuple):
     indices: "Tensor"
 
 
-class Tensor:
+class Tensor(Recorded):
     """This class is a lazy tensor; see the module docstring.
 
     `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Ints give int64, floats
@@ -71,13 +90,9 @@ class Tensor:
     [3.0, 6.0]
     """
 
-    __slots__ = ("_node", "_tracks", "_history", "_past", "grad", "name", "__weakref__")
+    __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves `array + tensor` to the methods here
 
-    _node: Node
-    _tracks: bool
-    _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
-    _past: "weakref.ref[Node] | None"  # the node before the leaf: alive while something reads it
     grad: "Tensor | None"
 
     def __init__(
@@ -107,79 +122,6 @@ class Tensor:
     def from_node(node: Node, requires_grad: bool = False) -> "Tensor":
         """Wrap a node of the graph."""
         return wrap(node, requires_grad)
-
-    @property
-    def node(self) -> Node:
-        """Node of the graph this tensor's value is."""
-        return self._node
-
-    @node.setter
-    def node(self, node: Node) -> None:
-        is_leaf = self.is_leaf
-        pending.forget(self._node, self)
-        if pending.owner(node) is not None:
-            node = same_value(node)
-        self._node = node
-        pending.track(node, self)
-        if is_leaf:
-            LEAVES[node] = weakref.ref(self)
-
-    # what it is
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes of the axes."""
-        return self._node.shape
-
-    @property
-    def dtype(self) -> DType:
-        """Element type."""
-        return self._node.dtype
-
-    @property
-    def device(self) -> str:
-        """Name of the device it lives on."""
-        return self._node.device
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self._node.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self._node.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self._node.size * self._node.dtype.itemsize
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether `backward` gives this tensor, or what it was computed from, a gradient."""
-        return self._tracks
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        if wanted == self._tracks:
-            return
-        if wanted and not self.dtype.is_float:
-            text = f"a {self.dtype.name} tensor cannot have a gradient"
-            raise GradientError("requires_grad", text, "use a float dtype")
-        if not wanted and not self.is_leaf:
-            text = "only a leaf can stop asking for gradients"
-            raise GradientError("requires_grad", text, "use .detach()")
-        if wanted and self._node not in LEAVES:
-            self.node = build.detach(self._node)
-            LEAVES[self._node] = weakref.ref(self)
-        self._tracks = bool(wanted)
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the user made this tensor, rather than an operation on tensors that track."""
-        return not self._tracks or autograd.leaf_of(self._node) is self
 
     def dim(self) -> int:
         """Count the axes."""
@@ -217,21 +159,6 @@ class Tensor:
         """Compute this tensor and others now, together."""
         realize_tensors((self, *others))
         return self
-
-    def settle(self) -> None:
-        """Let the graph go once the value is computed; the engine calls this."""
-        node = self._node
-        buffer = node.realized
-        is_leaf = self.is_leaf
-        if buffer is None or node.op == "buffer" or not is_leaf:
-            return
-        target = node.inputs[0] if node.op == "assign" else None
-        storage = target.arg if target is not None and target.op == "buffer" else Storage(buffer)
-        is_made = node in LEAVES
-        keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
-        self.node = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        self._history = node if keeps else None
-        self._past = weakref.ref(node)
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """Compute, and copy the values to a NumPy array."""
@@ -375,7 +302,9 @@ class Tensor:
 
     def __setitem__(self, items: Any, value: Any) -> None:
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)
-        tracks = MODE.enabled and (self._tracks or (isinstance(source, Tensor) and source._tracks))
+        tracks = MODE.enabled and (
+            self._tracks or (isinstance(source, Tensor) and source._tracks)
+        )
         check_leaf_write("setitem", self)
         node = selecting.write(read(self), selector(items), read(source))
         write(self, node, tracks)
@@ -501,14 +430,18 @@ class Tensor:
 
     add, sub, mul, div = __add__, __sub__, __mul__, __truediv__
     true_divide, floor_divide, remainder, neg, matmul = (
-        __truediv__, __floordiv__, __mod__, __neg__, __matmul__,
-    )  # fmt: skip
+        __truediv__,
+        __floordiv__,
+        __mod__,
+        __neg__,
+        __matmul__,
+    )
     add_, sub_, mul_, div_ = __iadd__, __isub__, __imul__, __itruediv__
     bitwise_and, bitwise_or, bitwise_xor, bitwise_not = __and__, __or__, __xor__, __invert__
 
     def pow(self, exponent: Other) -> "Tensor":
         """Raise to a power."""
-        return operate(elementwise.power, "pow", self, exponent)
+        return apply(elementwise.power, "pow", self, exponent)
 
     # comparison
 
@@ -537,15 +470,15 @@ class Tensor:
 
     def logical_and(self, other: Other) -> "Tensor":
         """Compute `and` of truth values."""
-        return operate(elementwise.logical, "logical_and", self, other)
+        return apply(elementwise.logical, "logical_and", self, other)
 
     def logical_or(self, other: Other) -> "Tensor":
         """Compute `or` of truth values."""
-        return operate(elementwise.logical, "logical_or", self, other)
+        return apply(elementwise.logical, "logical_or", self, other)
 
     def logical_xor(self, other: Other) -> "Tensor":
         """Compute exclusive or of truth values."""
-        return operate(elementwise.logical_xor, "logical_xor", self, other)
+        return apply(elementwise.logical_xor, "logical_xor", self, other)
 
     def logical_not(self) -> "Tensor":
         """Negate truth values."""
@@ -659,11 +592,11 @@ class Tensor:
 
     def maximum(self, other: Other) -> "Tensor":
         """Compute the larger of two; NaN propagates."""
-        return operate(elementwise.arithmetic, "maximum", self, other)
+        return apply(elementwise.arithmetic, "maximum", self, other)
 
     def minimum(self, other: Other) -> "Tensor":
         """Compute the smaller of two; NaN propagates."""
-        return operate(elementwise.arithmetic, "minimum", self, other)
+        return apply(elementwise.arithmetic, "minimum", self, other)
 
     def clamp(self, min: Other = None, max: Other = None) -> "Tensor":
         """Limit values to [min, max]."""
@@ -730,17 +663,27 @@ class Tensor:
     # reductions
 
     def sum(
-        self, axis: Any = UNSET, keepdim: Any = UNSET, *, dtype: Any = None,
-        dim: Any = UNSET, keepdims: Any = UNSET,
-    ) -> "Tensor":  # fmt: skip
+        self,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dtype: Any = None,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> "Tensor":
         """Add up; bool and integers give int64."""
         where_, keep = axes("sum", axis, dim, keepdim, keepdims)
         return apply(reduce.total, "sum", self, where_, keep, optional_dtype(dtype))
 
     def prod(
-        self, axis: Any = UNSET, keepdim: Any = UNSET, *, dtype: Any = None,
-        dim: Any = UNSET, keepdims: Any = UNSET,
-    ) -> "Tensor":  # fmt: skip
+        self,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dtype: Any = None,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> "Tensor":
         """Multiply up; bool and integers give int64."""
         where_, keep = axes("prod", axis, dim, keepdim, keepdims)
         return apply(reduce.total, "prod", self, where_, keep, optional_dtype(dtype))
@@ -803,7 +746,7 @@ class Tensor:
     ) -> "Tensor":  # fmt: skip
         """Compute the standard deviation."""
         chosen = axes("std", axis, dim, keepdim, keepdims)
-        return apply(reduce.variance, "std", self, *chosen, correction).sqrt()
+        return apply(reduce.deviation, self, *chosen, correction)
 
     def any(
         self, axis: Any = UNSET, keepdim: Any = UNSET, *, dim: Any = UNSET, keepdims: Any = UNSET
@@ -828,7 +771,9 @@ class Tensor:
     def softmax(self, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> "Tensor":
         """Normalise exp(x) to sum 1 along an axis (the last, unless given)."""
         x = self if dtype is None else self.cast(dtype)
-        return apply(reduce.softmax, "softmax", x, either("softmax", "axis", axis, "dim", dim, -1))
+        return apply(
+            reduce.softmax, "softmax", x, either("softmax", "axis", axis, "dim", dim, -1)
+        )
 
     def log_softmax(self, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> "Tensor":
         """Compute log(softmax(x)) along an axis (the last, unless given)."""
@@ -873,12 +818,12 @@ class Tensor:
         return self.T
 
     @property
-    def T(self) -> "Tensor":  # noqa: N802 - PyTorch's name
+    def T(self) -> "Tensor":
         """This tensor with its axes reversed: the transpose of a matrix."""
         return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
 
     @property
-    def mT(self) -> "Tensor":  # noqa: N802 - PyTorch's name
+    def mT(self) -> "Tensor":
         """This tensor with its last two axes swapped."""
         return apply(movement.transpose, self, -2, -1)
 
@@ -1107,7 +1052,12 @@ class Tensor:
 
     @staticmethod
     def linspace(
-        start: Scalar, end: Scalar, steps: Any, dtype: Any = None, device: Any = None, **more: Any
+        start: Scalar,
+        end: Scalar,
+        steps: Any,
+        dtype: Any = None,
+        device: Any = None,
+        **more: Any,
     ) -> "Tensor":
         """Space numbers evenly, both ends included."""
         return fresh(creation.linspace(start, end, steps, dtype, device), **more)
@@ -1204,7 +1154,9 @@ class Tensor:
 
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
-            raise DTypeError("iter()", "a zero-dim tensor has no elements to visit", "use .item()")
+            raise DTypeError(
+                "iter()", "a zero-dim tensor has no elements to visit", "use .item()"
+            )
         return iter([self[at] for at in range(self.shape[0])])
 
     def __contains__(self, value: Other) -> Any:
@@ -1256,105 +1208,7 @@ class Tensor:
         return restored, (type(self), *state), more or None
 
 
-NUMBERS = (bool, int, float, np.generic)
-
-
-def start(tensor: Tensor, node: Node, tracks: bool) -> None:
-    """Fill the slots of a new tensor."""
-    if id(node) in pending.LIVE:
-        node = same_value(node)
-    tensor._node, tensor._tracks = node, tracks
-    tensor._history = tensor._past = tensor.grad = None
-    tensor.name = ""
-    pending.LIVE[id(node)] = tensor
-
-
-def same_value(node: Node) -> Node:
-    """Give another node of the same value: every tensor has a node of its own.
-
-    A cast to the same dtype costs nothing in a kernel, and gradients pass.
-    """
-    return Node("cast", (node,), node.dtype, node.shape, node.dtype, node.device)
-
-
-def wrap(node: Node, tracks: bool) -> Tensor:
-    """Make a tensor of a recorded node; pending work over budget is computed here."""
-    tensor = Tensor.__new__(Tensor)
-    start(tensor, node, tracks)
-    if pending.is_over_budget():
-        pending.realize_all()
-    return tensor
-
-
-def made(node: Node) -> Tensor:
-    """Make a leaf tensor of a node."""
-    tensor = wrap(node, False)
-    LEAVES[tensor._node] = weakref.ref(tensor)
-    return tensor
-
-
-def fresh(node: Node, requires_grad: bool = False) -> Tensor:
-    """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
-    tensor = made(build.detach(node) if node.dtype.is_float else node)
-    if requires_grad:
-        tensor.requires_grad = True
-    return tensor
-
-
-def drawn(
-    op: str, draw: Callable[..., Node], sizes: Any, generator: Any, dtype: Any, device: Any,
-    more: dict[str, Any],
-) -> Tensor:  # fmt: skip
-    """Make a random float tensor."""
-    wanted = random.float_dtype(op, optional_dtype(dtype))
-    place = creation.device_named(device)
-    return fresh(draw(as_shape(sizes, op), wanted, place, generator), **more)
-
-
-def read(value: Any) -> Any:
-    """Give the node of a tensor as an operand; inside no_grad gradients stop here."""
-    if not isinstance(value, Tensor):
-        return value
-    if value._tracks and not MODE.enabled:
-        return build.detach(value._node)
-    return value._node
-
-
-def apply(function: Callable[..., Node], *operands: Any) -> Tensor:
-    """Record an operation: tensors among the operands become nodes, the result a tensor."""
-    tracks, nodes = False, []
-    for operand in operands:
-        if isinstance(operand, Tensor):
-            node = operand._node
-            if operand._tracks:
-                if MODE.enabled:
-                    tracks = True
-                else:
-                    node = build.detach(node)
-            nodes.append(node)
-        else:
-            nodes.append(operand)
-    result = function(*nodes)
-    return wrap(result, tracks and result.dtype.kind == "float")
-
-
-def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Tensor:
-    """Record an operation on a list of tensors."""
-    if isinstance(tensors, Tensor):
-        tensors = list(tensors)
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            text = f"expected tensors, got {type(tensor).__name__}"
-            raise DTypeError(getattr(function, "__name__", "op"), text, "wrap it in Tensor(...)")
-    tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
-    result = function([read(tensor) for tensor in tensors], *options)
-    return wrap(result, tracks and result.dtype.is_float)
-
-
-def several(source: Tensor, nodes: Sequence[Node]) -> tuple[Tensor, ...]:
-    """Wrap several results of one tensor."""
-    tracks = source._tracks and MODE.enabled
-    return tuple(wrap(node, tracks) for node in nodes)
+Recorded.kind = Tensor
 
 
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
@@ -1370,15 +1224,6 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
     return apply(function, op, a, b)
 
 
-def as_tensor(value: Any, like: Tensor) -> Tensor:
-    """Wrap data that is not a tensor yet, on the device of `like`; numbers take its dtype."""
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, (bool, int, float)):
-        return wrap(build.const(value, (), like.dtype, like.device), False)
-    return Tensor(value, device=like.device)
-
-
 def axes(op: str, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
     """Read the two spellings of a reduction's axes and of keeping them."""
     chosen = either(op, "axis", axis, "dim", dim)
@@ -1390,10 +1235,13 @@ def extreme(op: str, x: Tensor, axis: Any, dim: Any, keepdim: Any, keepdims: Any
     if isinstance(axis, Tensor):
         return x.maximum(axis) if op == "max" else x.minimum(axis)
     chosen, keep = axes(op, axis, dim, keepdim, keepdims)
-    values = apply(reduce.extreme, op, x, chosen, keep)
-    if chosen is None or not isinstance(chosen, int):
-        return values
-    return Extreme(values, apply(reduce.arg_extreme, f"arg{op}", x, chosen, keep))
+    if not isinstance(chosen, int):
+        return apply(reduce.extreme, op, x, chosen, keep)
+    indices = apply(reduce.arg_extreme, f"arg{op}", x, chosen, keep)
+    if not (x._tracks and MODE.enabled):
+        return Extreme(apply(reduce.extreme, op, x, chosen, keep), indices)
+    kept = indices if keep else apply(reduce.arg_extreme, f"arg{op}", x, chosen, True)
+    return Extreme(apply(reduce.picked, x, kept, chosen, keep), indices)
 
 
 def where(condition: Any, a: Any, b: Any) -> Tensor:
@@ -1404,118 +1252,6 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     return apply(elementwise.where, condition, a, b)
 
 
-def selector(items: Any) -> list[Any]:
-    """Read an index expression; tensors become nodes."""
-    listed = items if isinstance(items, tuple) else (items,)
-    return [item._node if isinstance(item, Tensor) else item for item in listed]
-
-
-def check_write(op: str, target: Tensor, node: Node) -> None:
-    """Raise unless a value has exactly the target's shape, dtype and device."""
-    if node.shape != target.shape:
-        text = f"value of shape {node.shape} does not fit a tensor of shape {target.shape}"
-        raise ShapeError(op, text, "reshape or expand the value")
-    if node.dtype is not target.dtype:
-        text = f"value is {node.dtype.name} but the tensor is {target.dtype.name}"
-        raise DTypeError(op, text, f'cast it with .cast("{target.dtype.name}")')
-    elementwise.check_device(op, target._node, node)
-
-
-def check_leaf_write(op: str, target: Tensor) -> None:
-    """Raise GradientError for an in-place operation on a leaf that asked for gradients."""
-    if target._tracks and MODE.enabled and target.is_leaf:
-        text = "a leaf that requires gradients cannot be changed in place"
-        raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
-
-
-def update(target: Tensor, function: Callable[..., Node], op: str, other: Any) -> Tensor:
-    """Record `target op= other`: the shape and dtype of the target stay."""
-    source = other if isinstance(other, (Tensor, *NUMBERS)) else as_tensor(other, target)
-    check_leaf_write(op, target)
-    tracks = MODE.enabled and (target._tracks or (isinstance(source, Tensor) and source._tracks))
-    node = function(op, read(target), read(source))
-    if category(node.dtype) > category(target.dtype):
-        text = f"the result is {node.dtype.name} but the tensor is {target.dtype.name}"
-        raise DTypeError(op, f"in place {text}", "write x = x op y instead")
-    node = node.cast(target.dtype)
-    check_write(op, target, node)
-    write(target, node, tracks)
-    return target
-
-
-def write(target: Tensor, node: Node, tracks: bool) -> None:
-    """Give a tensor its next value: in place if it has a buffer that nothing unseen reads."""
-    current, was_leaf = target._node, target.is_leaf
-    past = None if target._past is None else target._past()
-    in_place = current.op in ("buffer", "assign") and not tracks
-    if in_place and (past is None or is_tracing()):
-        node = build.assign(current, node)
-        pending.WRITES.add(node)
-    elif was_leaf and not tracks:
-        node = build.detach(node)
-    target._history = target._past = None
-    if tracks:
-        target._tracks = False  # so that the setter does not make it a leaf
-        pending.forget(current, target)
-        target._node = same_value(node) if pending.owner(node) is not None else node
-        pending.track(target._node, target)
-        target._tracks = True
-        return
-    if not was_leaf:
-        target._tracks = False
-    target.node = node
-    LEAVES[target._node] = weakref.ref(target)
-    if pending.is_over_budget():
-        pending.realize_all()
-
-
 def realize_tensors(tensors: Sequence[Tensor]) -> None:
     """Compute tensors together, with whatever has to run in the same plan."""
     pending.compute([tensor._node for tensor in tensors])
-
-
-def grad(
-    outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False,
-    allow_unused: bool = False,
-) -> Any:  # fmt: skip
-    """Find the gradients of outputs with respect to inputs, without touching `grad`.
-
-    A list of tensors, one per input (None where `allow_unused` and nothing leads there).
-    """
-    sources = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    targets = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else grad_outputs
-    starts = [None] * len(sources) if given is None else [None if each is None else each._node for each in given]
-    pairs = []
-    for source, beginning in zip(sources, starts):
-        root = source._history if source._history is not None else source._node
-        pairs.append((root, autograd.start_gradient("grad", root, beginning)))
-    found = autograd.gradients_of(pairs, targets)
-    if not allow_unused and any(node is None for node in found):
-        position = [node is None for node in found].index(True)
-        text = f"input {position} was not used to compute the outputs"
-        raise GradientError("grad", text, "pass allow_unused=True, or check for detach and no_grad")
-    return [
-        None if node is None else wrap(node if create_graph else build.detach(node), create_graph)
-        for node in found
-    ]
-
-
-def copied(tensor: Tensor) -> Tensor:
-    """Make a leaf of the same class, values and attributes."""
-    result = type(tensor).__new__(type(tensor))
-    start(result, build.detach(tensor._node), False)
-    LEAVES[result._node] = weakref.ref(result)
-    result._tracks, result.name = tensor._tracks, tensor.name
-    for key, value in getattr(tensor, "__dict__", {}).items():
-        setattr(result, key, value)
-    return result
-
-
-def restored(kind: type, values: Any, dtype: str, device: str, requires_grad: bool) -> Tensor:
-    """Make the tensor that was pickled."""
-    result: Tensor = kind.__new__(kind)
-    start(result, creation.from_data(values, dtype_named(dtype), device), False)
-    LEAVES[result._node] = weakref.ref(result)
-    result._tracks = requires_grad
-    return result

@@ -19,7 +19,13 @@ using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, s
 
 struct Place { int x; };
 struct Copy { void* to; const void* from; bool is_inside; };
-struct Lane { ucontext_t context; bool is_done; std::vector<std::vector<Copy>> groups; };
+using Multiplies = std::vector<std::function<void()>>;
+struct Lane {
+  ucontext_t context;
+  bool is_done;
+  std::vector<std::vector<Copy>> groups;  // the last one is still open
+  std::vector<Multiplies> multiplies;
+};
 struct Meeting { int arrived = 0, generation = 0; };
 
 static Place threadIdx, blockIdx;
@@ -67,6 +73,7 @@ static void run_block(int block, int threads, size_t shared, bool is_reversed) {
     lanes[i].context.uc_stack.ss_size = stack;
     lanes[i].is_done = false;
     lanes[i].groups.emplace_back();
+    lanes[i].multiplies.emplace_back();
     makecontext(&lanes[i].context, enter, 0);
   }
   for (int left = threads, rounds = 0; left; rounds++) {
@@ -172,8 +179,14 @@ static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned
 static inline unsigned shared_address(const void* p) { return (const unsigned char*)p - shared_bytes; }
 static inline void fence_async_proxy() {}
 static inline void warpgroup_fence() {}
-static inline void warpgroup_commit() {}
-template <int pending> static inline void warpgroup_wait() {}
+static inline void warpgroup_commit() { lanes[threadIdx.x].multiplies.emplace_back(); }
+template <int pending> static inline void warpgroup_wait() {  // multiplies as late as allowed
+  auto& groups = lanes[threadIdx.x].multiplies;
+  while ((int)groups.size() - 1 > pending) {
+    for (auto& multiply : groups.front()) multiply();
+    groups.erase(groups.begin());
+  }
+}
 static inline int warpgroup() { return threadIdx.x / 128; }
 static inline void keep(float& value) {}
 // One value of a swizzled operand: row m (or n), depth k, found through its matrix descriptor.
@@ -190,9 +203,12 @@ static inline float described(unsigned long long d, int row, int k) {
 template <typename T, int n, bool a_transposed, bool b_transposed>
 static inline void warpgroup_multiply(float* d, unsigned long long a, unsigned long long b) {
   int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  for (int i = 0; i < n / 2; i++) {
-    int row = 16 * warp + lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
-    for (int k = 0; k < 16; k++)
-      d[i] += described<T, a_transposed>(a, row, k) * described<T, b_transposed>(b, column, k);
-  }
+  auto later = [=] {
+    for (int i = 0; i < n / 2; i++) {
+      int row = 16 * warp + lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+      for (int k = 0; k < 16; k++)
+        d[i] += described<T, a_transposed>(a, row, k) * described<T, b_transposed>(b, column, k);
+    }
+  };
+  lanes[threadIdx.x].multiplies.back().push_back(later);
 }

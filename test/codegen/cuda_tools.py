@@ -12,9 +12,11 @@ import numpy as np
 from cuda.bindings import nvrtc
 
 from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.c import type_name
 from picograd.codegen.render.cuda import render
 from picograd.codegen.tile import TileKernel
+from picograd.codegen.tile import verify as verify_tiles
 from picograd.dtype import DType, accumulate_dtype
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
@@ -37,9 +39,14 @@ def row_major(*axes: Axis):
 def matmul_kernel(m, n, k, dtype, a="mk", b="kn", out="mn", batch=1, out_dtype=None, epilogue=None):
     """out = a @ b with the memory order of each array given by its axis letters."""
     axes = {"m": Axis("m", m), "n": Axis("n", n), "k": Axis("k", k), "z": Axis("z", batch)}
-    order = lambda text: row_major(*(axes[c] for c in "z" + text))
     sum_dtype = accumulate_dtype(dtype)
-    wide = lambda e: e if sum_dtype is dtype else Expr("cast", (e,), None, sum_dtype)
+
+    def order(text):
+        return row_major(*(axes[c] for c in "z" + text))
+
+    def wide(expr):
+        return expr if sum_dtype is dtype else Expr("cast", (expr,), None, sum_dtype)
+
     body = Expr(
         "mul",
         (wide(load(0, order(a), dtype)), wide(load(1, order(b), dtype))),
@@ -66,7 +73,7 @@ def matmul_kernel(m, n, k, dtype, a="mk", b="kn", out="mn", batch=1, out_dtype=N
 
 
 def source_of(tile_kernel: TileKernel, target=H200) -> tuple[str, int]:
-    program = linearize(tile_kernel, target)
+    program = verify_program(linearize(verify_tiles(tile_kernel), target))
     return render(program), program.shared_bytes
 
 

@@ -1,14 +1,19 @@
 """The CPU contract template: whole kernels, compiled and compared with NumPy in float64."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from contractions import Case, conv, conv_weight_gradient, matmul, widen
+from contractions import Case, conv, conv_weight_gradient, matmul, values, widen
 from run_cpu import TARGET, Loaded
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.templates import contract
-from picograd.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8
+from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
+from picograd.schedule.index import Axis, Dynamic, Index, axis_index
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
 from picograd.target import Target
 
 AVX2 = Target("llvm", "haswell", 32, threads=2, registers=16)
@@ -92,7 +97,8 @@ def test_dtypes(dtype: object, sizes: tuple[int, int, int, int]) -> None:
 @pytest.mark.parametrize("sizes", [(1, 1, 33, 65), (2, 50, 70, 90), (1, 30, 40, 5000)], ids=str)
 def test_epilogue(dtype: object, sizes: tuple[int, int, int, int]) -> None:
     check(matmul(sizes, dtype, with_bias=True), shuffle=True)  # type: ignore[arg-type]
-    check(matmul(sizes, dtype, order_b=(0, 2, 1), order_c=(0, 2, 1), with_bias=True))  # type: ignore[arg-type]
+    orders = {"order_b": (0, 2, 1), "order_c": (0, 2, 1)}
+    check(matmul(sizes, dtype, **orders, with_bias=True))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sizes", [(1, 4, 5, 0), (1, 1, 1, 0)], ids=str)
@@ -175,3 +181,67 @@ def test_program_means_the_same(case: Case) -> None:
     program = linearize(contract.build(case.kernel, TARGET), TARGET)
     interpret_program.interpret(program, slots)
     assert np.allclose(slots[-1], case.expected.ravel(), atol=1e-4)
+
+
+PROLOGUES = {
+    "exp": np.exp,
+    "tanh": np.tanh,
+    "erf": lambda x: np.vectorize(math.erf)(x),
+    "relu": lambda x: np.maximum(x, 0),
+    "sign": np.sign,
+    "isnan": lambda x: np.where(np.isnan(x), 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("op", PROLOGUES)
+@pytest.mark.parametrize("sizes", [(1, 13, 37, 50), (1, 40, 20, 1500)], ids=str)
+def test_elementwise_fused_before_and_behind(op: str, sizes: tuple[int, int, int, int]) -> None:
+    def apply(expr: Expr) -> Expr:
+        if op == "relu":
+            return Expr("maximum", (expr, const(0.0, float32)), None, float32)
+        if op == "isnan":
+            return Expr("cast", (Expr("isnan", (expr,), None, bool_),), None, float32)
+        return Expr(op, (expr,), None, float32)
+
+    case = matmul(sizes)
+    part = case.kernel.parts[0]
+    hero = part.computes[0]
+    a, b = hero.body.args
+    half = Expr("mul", (apply(b), const(0.125, float32)), None, float32)
+    sum_ = replace(hero, body=Expr("mul", (apply(a), half), None, float32), store=None)
+    after = Compute(hero.axes, (), None, apply(Expr("ref", (), 0, float32)), float32, hero.store)
+    kernel = replace(case.kernel, parts=(replace(part, computes=(sum_, after)),))
+    function = PROLOGUES[op]
+    wide = [function(x.astype(np.float64)) for x in case.inputs]
+    expected = wide[0] @ (wide[1] * 0.125)
+    if op == "exp":  # keep exp(sum) finite and comparable
+        alone = replace(part, computes=(replace(sum_, store=hero.store),))
+        check(Case(replace(case.kernel, parts=(alone,)), case.inputs, expected))
+        return
+    loaded = Loaded(kernel, case.inputs)
+    got = loaded.result().reshape(expected.shape)
+    if op == "sign":
+        sure = np.abs(expected) > 1e-3
+        assert np.array_equal(got[sure], np.sign(expected[sure]))
+        return
+    assert np.allclose(got, function(expected), atol=2e-5 * max(1, np.abs(expected).max()))
+
+
+def test_rows_gathered_by_an_index() -> None:
+    """The rows of a are read through a Dynamic index, as an embedding in front of a matmul."""
+    rows, k, n, total = 21, 40, 24, 10
+    i, j, r = Axis("i", rows), Axis("j", n), Axis("r", k)
+    number = Expr("load", (), (2, axis_index(i)), int64)
+    picked = Index(((Dynamic(number, 0, total - 1), 1),), 0)
+    a = Expr("load", (), (0, picked * k + axis_index(r)), float32)
+    b = Expr("load", (), (1, axis_index(r) * n + axis_index(j)), float32)
+    store = 3, axis_index(i) * n + axis_index(j)
+    body = Expr("mul", (a, b), None, float32)
+    compute = Compute((i, j), (r,), "sum", body, float32, store)
+    slots = (Slot(float32, total * k, "in"), Slot(float32, k * n, "in"),
+             Slot(int64, rows, "in"), Slot(float32, rows * n, "out"))  # fmt: skip
+    kernel = Kernel("embed", "contract", slots, (), (Part((i, j), (compute,)),))
+    table, weight = values((total, k), float32, 1), values((k, n), float32, 2)
+    picks = np.random.default_rng(0).integers(0, total, rows)
+    expected = table.astype(np.float64)[picks] @ weight.astype(np.float64)
+    check(Case(kernel, (table, weight, picks), expected))

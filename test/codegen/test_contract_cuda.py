@@ -74,10 +74,6 @@ def expected_of(case, arrays):
     return result.transpose(0, 2, 1) if case.get("out", "mn") == "nm" else result
 
 
-def uses_mma(schedule):
-    return isinstance(schedule, MmaSchedule)
-
-
 def uses_wgmma(schedule):
     return isinstance(schedule, WgmmaSchedule)
 
@@ -86,28 +82,54 @@ def uses_no_wgmma(schedule):
     return not isinstance(schedule, WgmmaSchedule)
 
 
-HALVES = [case for case in ORDERS + ODD + OTHERS if case["dtype"] in (float16, bfloat16)]
+def uses_block(kind, m, n):
+    return lambda schedule: isinstance(schedule, kind) and schedule.block[:2] == (m, n)
 
 
-@pytest.mark.parametrize("select", [uses_no_wgmma, uses_wgmma])
-def test_matrix_products(select):
-    cases = HALVES if select is uses_wgmma else ORDERS + ODD + OTHERS
-    built = [contract_cuda.build(matmul_kernel(**case), H200, select) for case in cases]
+def is_half(dtype):
+    return dtype in (float16, bfloat16)
+
+
+# One processor: K is not split, so a block runs through its ring of stages several times.
+ONE = cuda_target("sm_90a", 1)
+RING = [
+    (dict(m=65, n=136, k=600, dtype=bfloat16, a=a, b=b), uses_block(*block))
+    for a, b in (("mk", "kn"), ("km", "nk"))
+    for block in ((WgmmaSchedule, 64, 128), (WgmmaSchedule, 128, 256), (MmaSchedule, 64, 64))
+]
+RING += [(dict(m=65, n=72, k=200, dtype=float32, b=b), uses_no_wgmma) for b in ("kn", "nk")]
+ANY = [(case, uses_no_wgmma, H200) for case in ORDERS + ODD + OTHERS]
+HALVES = [(case, uses_wgmma, H200) for case in ORDERS + ODD + OTHERS if is_half(case["dtype"])]
+GROUPS = {"any": ANY, "wgmma": HALVES, "ring": [(*pair, ONE) for pair in RING]}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_matrix_products(group):
+    cases = GROUPS[group]
+    built = []
+    for number, (case, select, target) in enumerate(cases):
+        kernel = matmul_kernel(**case)
+        kernel = dataclasses.replace(kernel, name=f"{kernel.name}_{number}")
+        built.append(contract_cuda.build(kernel, target, select))
     library = compile_host(built)
     generator = np.random.default_rng(0)
-    for case, tile_kernel in zip(cases, built, strict=True):
-        dtype, batch = case["dtype"], case.get("batch", 1)
-        shapes = [(batch, *(case[x] for x in case.get(*o))) for o in (("a", "mk"), ("b", "kn"))]
-        shapes += [(case["n"],)] if case.get("epilogue") else []
-        arrays = [numbers(shape, dtype, generator) for shape in shapes]
-        arrays = [from_raw(to_raw(x, dtype), dtype).reshape(x.shape) for x in arrays]
-        expected = expected_of(case, arrays)
-        inputs = dict(zip((0, 1, 3), arrays, strict=False))
-        one = run_host(library, tile_kernel, inputs)[2].reshape(expected.shape)
-        two = run_host(library, tile_kernel, inputs, is_reversed=True)[2].reshape(expected.shape)
-        np.testing.assert_array_equal(one, two)
-        error = np.abs(one.astype(np.float64) - expected).max() / max(np.abs(expected).max(), 1)
-        assert error <= TOLERANCE.get(dtype.name, 0), (tile_kernel.kernel.name, error)
+    for (case, _, _), tile_kernel in zip(cases, built, strict=True):
+        check_product(library, case, tile_kernel, generator)
+
+
+def check_product(library, case, tile_kernel, generator):
+    dtype, batch = case["dtype"], case.get("batch", 1)
+    shapes = [(batch, *(case[x] for x in case.get(*o))) for o in (("a", "mk"), ("b", "kn"))]
+    shapes += [(case["n"],)] if case.get("epilogue") else []
+    arrays = [numbers(shape, dtype, generator) for shape in shapes]
+    arrays = [from_raw(to_raw(x, dtype), dtype).reshape(x.shape) for x in arrays]
+    expected = expected_of(case, arrays)
+    inputs = dict(zip((0, 1, 3), arrays, strict=False))
+    one = run_host(library, tile_kernel, inputs)[2].reshape(expected.shape)
+    two = run_host(library, tile_kernel, inputs, is_reversed=True)[2].reshape(expected.shape)
+    np.testing.assert_array_equal(one, two)
+    error = np.abs(one.astype(np.float64) - expected).max() / max(np.abs(expected).max(), 1)
+    assert error <= TOLERANCE.get(dtype.name, 0), (tile_kernel.kernel.name, error)
 
 
 def in_dtype(kernel, name, dtype):
@@ -189,17 +211,28 @@ def test_nothing_spills(number, target):
     tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[number]), target)
     _, log = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
     assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+    assert "serialized" not in log, log
 
 
 @pytest.mark.parametrize("target", [H200, A100], ids=lambda t: t.arch)
 def test_tensor_core_opcodes(target, tmp_path):
-    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[0]), target, uses_mma)
+    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[0]), target, uses_no_wgmma)
     cubin, _ = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
     sass = disassemble(cubin, tmp_path)
     for opcode in ("HMMA.16816.F32.BF16", "LDSM.16.M88.4", "LDSM.16.MT88.4", "LDGSTS"):
         assert opcode in sass, opcode
     for opcode in ("LDL", "STL", "F2F."):
         assert opcode not in sass, opcode
+
+
+@pytest.mark.parametrize("b", ["kn", "nk"])
+def test_hopper_opcodes(b, tmp_path):
+    tile_kernel = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16, b=b), H200)
+    cubin, log = compile_cuda(source_of(tile_kernel)[0], "sm_90a")
+    assert "serialized" not in log and "0 bytes spill stores" in log, log
+    sass = disassemble(cubin, tmp_path)
+    for opcode in ("HGMMA.64x256x16.F32.BF16", "LDGSTS", "FENCE.VIEW.ASYNC"):
+        assert opcode in sass, opcode
 
 
 def test_large_problems_use_large_tiles_and_long_ones_split():

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from cases import BINARY, INTEGER, STRUCTURED, UNARY, Case, binary, unary
+from cases import BINARY, INTEGER, UNARY, Case, binary, unary
 from compare import check_arrays
 from harness import TARGET
+from structured import STRUCTURED
 
 from picograd import dtype as dtypes
 from picograd.codegen.interpret_program import interpret
@@ -13,7 +14,15 @@ from picograd.codegen.program import format_program, verify
 from picograd.target import Target, cuda_target
 
 TARGETS = {"llvm": TARGET, "cuda": cuda_target("sm_90a")}
-SLOW = {"column_sum", "column_max", "total", "total_shape", "adam", "transpose"}
+SLOW = {
+    "column_sum",
+    "column_max",
+    "total",
+    "total_shape",
+    "adam",
+    "transpose",
+    "transpose_batch",
+}
 
 
 def compare(case: Case, target: Target) -> None:
@@ -41,6 +50,8 @@ def test_binary(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INTEGER)
-@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name
+)
 def test_integer(name: str, dtype: dtypes.DType) -> None:
     compare(binary(name, dtype, 60), TARGET)

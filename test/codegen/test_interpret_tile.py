@@ -1,9 +1,9 @@
 """The tile interpreter equals the Loop-IR interpreter, for the tiles of both languages."""
 
 import pytest
-from cases import STRUCTURED
 from compare import check_arrays, inputs
 from harness import TARGET
+from structured import STRUCTURED
 
 from picograd.codegen.interpret_tile import interpret
 from picograd.codegen.pipeline import tile

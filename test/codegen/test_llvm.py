@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from cases import BINARY, INTEGER, STRUCTURED, UNARY, Case, binary, unary
+from cases import BINARY, INTEGER, UNARY, Case, binary, unary
 from compare import check_arrays
 from harness import run
+from structured import STRUCTURED
 
 from picograd import dtype as dtypes
 from picograd.schedule.verify import verify

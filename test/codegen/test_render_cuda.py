@@ -72,7 +72,8 @@ def inputs_of(op, kernel):
         if dtype is bool_:
             values = generator.random(COUNT) < 0.5
         elif dtype.is_float:
-            values = generator.uniform(0.2 if op in ("pow", "log", "sqrt", "rsqrt") else -4, 4, COUNT)
+            low = 0.2 if op in ("pow", "log", "sqrt", "rsqrt") else -4
+            values = generator.uniform(low, 4, COUNT)
             if op in ("maximum", "minimum", "isnan", "sign", "abs", "less", "equal"):
                 values[::7] = np.nan
             if op in ("floordiv", "mod"):

@@ -4,9 +4,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from cases import STRUCTURED, Case, column_sum, cross_entropy, layer_norm, softmax, total
+from cases import Case
 from compare import check_arrays, inputs
 from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
+from structured import STRUCTURED, column_sum, cross_entropy, layer_norm, softmax, total
 
 from picograd.codegen.pipeline import tile
 
@@ -16,6 +17,7 @@ LARGE = {
     "layer_norm_aligned": lambda: layer_norm(17, 256),
     "column_split": lambda: column_sum(500, 132),
     "total_split": lambda: total(40001),
+    "total_vectors": lambda: total(41000),
     "cross_entropy_wide": lambda: cross_entropy(19, 1500),
 }
 CASES = {**STRUCTURED, **LARGE}
@@ -37,12 +39,18 @@ def test_runs_right(name: str) -> None:
     cases, tiles, compiled = library()
     case = cases[name]
     for is_reversed in (False, True):
-        given = {n: a for n, a in enumerate(inputs(case)) if case.kernel.slots[n].role != "out"}
+        given = {
+            n: a
+            for n, a in enumerate(inputs(case))
+            if case.kernel.slots[n].role != "out"
+        }
         found = run_host(compiled, tiles[name], given, case.scalars, is_reversed)
         check_arrays(case, [found.get(n, a) for n, a in enumerate(inputs(case))])
 
 
-@pytest.mark.parametrize("name", ["softmax_aligned", "column_split", "adam", "total_split"])
+@pytest.mark.parametrize(
+    "name", ["softmax_aligned", "column_split", "adam", "total_split"]
+)
 def test_compiles_without_spills(name: str) -> None:
     _, tiles, _ = library()
     cubin, log = compile_cuda(source_of(tiles[name])[0], "sm_90a")

@@ -34,6 +34,7 @@ def test_gather_gradients() -> None:
     check_gradients(lambda n: build.gather(n, [leaf(ROWS[:0])], (0,)), X)
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min", None])
 def test_scatter(monoid: Any) -> None:
     values = np.random.default_rng(1).normal(size=(2, 2, 3, 5)) + 2

@@ -189,13 +189,13 @@ def scalar_constant(text: str, source: Instr) -> str:
 
 
 def render_loop(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Write a loop head; an integer instead of a flag asks for that much unrolling."""
-    (first, last), (step, unroll) = args, instr.arg
+    """Write a loop head; `is_unrolled` None forbids unrolling."""
+    (first, last), (step, is_unrolled) = args, instr.arg
     typed = type_name(instr.dtype or int32)
     head = f"for ({typed} {name} = {first}; {name} < {last}; {name} += {step}) {{"
-    if unroll is True:
-        return ["#pragma unroll", head]
-    return [f"#pragma unroll {unroll}", head] if unroll else [head]
+    if is_unrolled is None:
+        return ["#pragma unroll 1", head]
+    return ["#pragma unroll", head] if is_unrolled else [head]
 
 
 def render_array(name: str, args: list[str], instr: Instr) -> list[str]:

@@ -44,7 +44,6 @@ FLOAT_INTRINSICS = {
     "round": "roundeven", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "pow": "pow",
     "fma": "fma",
 }  # fmt: skip
-LIBRARY = {"tanh": "tanh", "erf": "erf"}  # float64 only: libm's functions
 
 
 def type_name(dtype: DType, lanes: int = 1) -> str:
@@ -443,10 +442,9 @@ class Renderer:
                 return self.text[instr.args[0]]
             name = f"llvm.abs.{mangled(dtype, instr.lanes)}"
             return self.call(number, name, vector, [args[0], "i1 false"])
-        library = LIBRARY.get(instr.op)
-        if library is not None:
+        if instr.op not in FLOAT_INTRINSICS:  # float64 tanh, erf, ...: libm's function of that name
             check(dtype.bits == 64 and instr.lanes == 1, f"{instr.op} of {dtype.name}")
-            return self.call(number, library, vector, args)
+            return self.call(number, instr.op, vector, args)
         name = f"llvm.{FLOAT_INTRINSICS[instr.op]}.{mangled(dtype, instr.lanes)}"
         return self.call(number, name, vector, args)
 

@@ -45,8 +45,15 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axis_index,
+    constant,
+    flatten,
+    substitute,
+)
 from picograd.schedule.loop import Condition, Expr, Kernel, const
 from picograd.target import Target
 
@@ -68,11 +75,16 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 def is_thin(product: Contraction) -> bool:
     """Tell whether few vectors (M) meet a matrix (N) and both are contiguous along a long K."""
-    if product.sizes[1] > THIN or not product.depth or product.depth[-1].size < 2 * VECTOR:
+    if (
+        product.sizes[1] > THIN
+        or not product.depth
+        or product.depth[-1].size < 2 * VECTOR
+    ):
         return False
     sides = (product.a, product.rows), (product.b, product.columns)
     return all(
-        nearest(strides(expr, product.depth[-1:])) < nearest(strides(expr, side))
+        nearest(strides(expr, product.depth[-1:]))
+        < nearest(strides(expr, side))
         for expr, side in sides
     )
 
@@ -80,23 +92,45 @@ def is_thin(product: Contraction) -> bool:
 def thin_part(product: Contraction) -> TilePart:
     """Write one dot product per result element."""
     _, m, n, k = product.sizes
-    block = max(min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1)
+    block = max(
+        min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1
+    )
     chunk = Axis("chunk", ceil_div(n, block))
     piece = range_cut(product.columns, block, (chunk,), True).pieces[0]
     values = dict(piece.values)
-    body = Expr("mul", (bind(product.a, values), bind(product.b, values)), None, product.dtype)
+    body = Expr(
+        "mul",
+        (bind(product.a, values), bind(product.b, values)),
+        None,
+        product.dtype,
+    )
     total = Tile("total", (), product.dtype, "register")
     sum_up = Accumulate("total", (), product.depth, "sum", body)
     value = Expr("tile", (), ("total", ()), product.dtype)
-    done = [Store(o.slot, o.index, (), o.expr) for o in stores(product, values, value)]
-    inner = guarded_steps(piece.guards, loops(product.rows, [sum_up, *done]))
-    return TilePart((*product.batch, chunk), (total,), (For(piece.dims[0], inner),))
+    done = [
+        Store(o.slot, o.index, (), o.expr)
+        for o in stores(product, values, value)
+    ]
+    inner = guarded_steps(
+        piece.guards, loops(product.rows, [sum_up, *done])
+    )
+    return TilePart(
+        (*product.batch, chunk), (total,), (For(piece.dims[0], inner),)
+    )
 
 
-def guarded_steps(conditions: Sequence[Condition], steps: Sequence[Step]) -> tuple[Step, ...]:
+def guarded_steps(
+    conditions: Sequence[Condition], steps: Sequence[Step]
+) -> tuple[Step, ...]:
     """Run steps under the conditions that do not always hold."""
-    conditions = [c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])]
-    return (When(tuple(conditions), tuple(steps)),) if conditions else tuple(steps)
+    conditions = [
+        c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])
+    ]
+    return (
+        (When(tuple(conditions), tuple(steps)),)
+        if conditions
+        else tuple(steps)
+    )
 
 
 def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -109,50 +143,73 @@ def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def packed_part(plan: Plan) -> TilePart:
     """Write the task program of a packed contraction."""
-    pack_b, pack_a = pack_columns(plan), pack_rows(plan)
-    block = [*pack_a, *multiply(plan)] if plan.packs_all else [*pack_b, *pack_a, *multiply(plan)]
-    inside: list[Step] = []
-    if not plan.is_first:
-        inside.append(clear(plan))
+    pack_b = pack_columns(plan) if plan.depth.size else ()
+    block = [*pack_rows(plan), *multiply(plan)]
+    before: tuple[Step, ...] = ()
+    if plan.packs_all:
+        before = loops(plan.depth.outer, pack_b)
+    else:
+        block = [*pack_b, *block]
+    inside: list[Step] = [] if plan.is_first else [clear(plan)]
     if plan.depth.size:
-        inside += loops(plan.depth.outer, guarded_steps(plan.depth.guard, block))
-    inside += combine(plan, epilogue(plan)) if plan.part.size > 1 else epilogue(plan)
+        guarded_block = guarded_steps(plan.depth.guard, block)
+        inside += loops(plan.depth.outer, guarded_block)
+    inside += finish(plan)
     if plan.rows.first is not None and plan.row_loop.size > 1:
-        inside = list(guarded_steps(((plan.rows.first, 0, plan.rows.total - 1),), inside))
-    before = loops(plan.depth.outer, pack_b) if plan.packs_all and plan.depth.size else ()
+        exists = needed(plan.rows.first, plan.rows.total)
+        inside = list(guarded_steps(exists, inside))
     steps = (*before, *loops((plan.row_loop,), inside))
     if plan.part.size == 1:
         return TilePart(plan.cells, tiles(plan), steps)
     partial, cells = partial_tile(plan), size_of(plan.cells)
-    size = size_of([Axis("", x) for x in partial.shape]) * partial.dtype.itemsize
+    size = product(partial.shape) * partial.dtype.itemsize
     workspaces = (size, False), (4 * cells, True)
-    return TilePart((*plan.cells, plan.part), (*tiles(plan), partial), steps, workspaces)
+    grid = (*plan.cells, plan.part)
+    return TilePart(grid, (*tiles(plan), partial), steps, workspaces)
+
+
+def finish(plan: Plan) -> Sequence[Step]:
+    """Store the finished block, after adding the parts of K if there are several."""
+    stored = epilogue(plan)
+    return combine(plan, stored) if plan.part.size > 1 else stored
 
 
 def partial_tile(plan: Plan) -> Tile:
     """Where every part of K leaves its block of sums."""
     rows, width = plan.rows_padded, plan.panels * plan.columns.lanes
     shape = size_of(plan.cells), plan.part.size, rows, width
-    return Tile("partial", shape, plan.product.dtype, "workspace", workspace=0)
+    return Tile(
+        "partial", shape, plan.product.dtype, "workspace", workspace=0
+    )
 
 
-def combine(plan: Plan, finish: Sequence[Step]) -> tuple[Step, ...]:
+def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
     """Leave this part's sums; the task that is last adds all parts, in order, and finishes."""
     tile, dtype = partial_tile(plan), plan.product.dtype
     dims = Axis("row", tile.shape[2]), Axis("column", tile.shape[3])
     here = tuple(map(axis_index, dims))
-    cell = flatten([axis_index(x) for x in plan.cells], [x.size for x in plan.cells])
+    cell = flatten(
+        [axis_index(x) for x in plan.cells], [x.size for x in plan.cells]
+    )
     other = Axis("other", plan.part.size)
     mine = Expr("tile", (), ("c", here), dtype)
-    leave = Assign("partial", dims, mine, (cell, axis_index(plan.part), *here))
-    read = Expr("tile", (), ("partial", (cell, axis_index(other), *here)), dtype)
+    leave = Assign(
+        "partial", dims, mine, (cell, axis_index(plan.part), *here)
+    )
+    read = Expr(
+        "tile", (), ("partial", (cell, axis_index(other), *here)), dtype
+    )
     add = Accumulate("c", dims, (other,), "sum", read)
-    return leave, LastBlock(1, cell, plan.part.size, (add, *finish))
+    return leave, LastBlock(1, cell, plan.part.size, (add, *stored))
 
 
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """List the packed blocks and the block of results, all in the worker's scratch."""
-    dtype, depth, lanes = plan.product.dtype, plan.depth.size, plan.columns.lanes
+    dtype, depth, lanes = (
+        plan.product.dtype,
+        plan.depth.size,
+        plan.columns.lanes,
+    )
     rows, width = plan.rows_padded, plan.panels * lanes
     # Rows one cache line apart from a power of two do not all fall in one cache set.
     pad = 64 // dtype.itemsize
@@ -171,19 +228,31 @@ def pack_rows(plan: Plan) -> list[Step]:
         for deep in plan.depth.pieces:
             expr = bind(plan.product.a, {**row.values, **deep.values})
             expr = guarded(expr, row.guards)
-            dims = (*deep.dims, *row.dims) if plan.is_km else (*row.dims, *deep.dims)
+            dims = (
+                (*deep.dims, *row.dims)
+                if plan.is_km
+                else (*row.dims, *deep.dims)
+            )
             index = row.position, deep.position
-            step = pack("a", dims, expr, index[::-1] if plan.is_km else index)
+            step = pack(
+                "a", dims, expr, index[::-1] if plan.is_km else index
+            )
             found += guarded_steps((*row.when, *deep.when), [step])
     rows = Axis("row", plan.rows_padded)
     for when, (axis, position) in missing_depth(plan.depth):
-        index = (position, axis_index(rows)) if plan.is_km else (axis_index(rows), position)
+        index = (
+            (position, axis_index(rows))
+            if plan.is_km
+            else (axis_index(rows), position)
+        )
         step = pack("a", (rows, axis), const(0, plan.product.dtype), index)
         found += guarded_steps(when, [step])
     return found
 
 
-def missing_depth(depth: Cut) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
+def missing_depth(
+    depth: Cut,
+) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
     """Find the depths that a shorter last block lacks: there both operands must be 0."""
     found = []
     for piece in depth.pieces:
@@ -205,15 +274,28 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
             deep = with_short_runs(deep)
             expr = bind(plan.product.b, {**piece.values, **deep.values})
             dims = pack_order(expr, deep.dims, piece.dims)
-            step = pack("b", dims, expr, (block, at[0], deep.position, at[1]))
+            step = pack(
+                "b", dims, expr, (block, at[0], deep.position, at[1])
+            )
             found += guarded_steps((*piece.when, *deep.when), [step])
     for when, (axis, position) in missing_depth(plan.depth):
         lane = Axis("lane", columns.lanes)
         zero = const(0, plan.product.dtype)
         panels = (columns.panel,) if not columns.is_looped else ()
-        index = (block, axis_index(columns.panel), position, axis_index(lane))
-        found += guarded_steps(when, [pack("b", (*panels, axis, lane), zero, index)])
-    return loops((columns.panel,), found) if columns.is_looped else tuple(found)
+        index = (
+            block,
+            axis_index(columns.panel),
+            position,
+            axis_index(lane),
+        )
+        found += guarded_steps(
+            when, [pack("b", (*panels, axis, lane), zero, index)]
+        )
+    return (
+        loops((columns.panel,), found)
+        if columns.is_looped
+        else tuple(found)
+    )
 
 
 def with_short_runs(piece: Piece) -> Piece:
@@ -221,11 +303,21 @@ def with_short_runs(piece: Piece) -> Piece:
     axis = piece.dims[-1] if piece.dims else None
     if axis is None or axis.size % VECTOR or axis.size == VECTOR:
         return piece
-    run = Axis(f"{axis.name}s", axis.size // VECTOR), Axis(f"{axis.name}r", VECTOR)
+    run = (
+        Axis(f"{axis.name}s", axis.size // VECTOR),
+        Axis(f"{axis.name}r", VECTOR),
+    )
     moved = {axis: axis_index(run[0]) * VECTOR + axis_index(run[1])}
-    values = {x: substitute(v, moved) for x, v in piece.values.items()} | moved
+    values = {
+        x: substitute(v, moved) for x, v in piece.values.items()
+    } | moved
     position = substitute(piece.position, moved)
-    return replace(piece, dims=(*piece.dims[:-1], *run), values=values, position=position)
+    return replace(
+        piece,
+        dims=(*piece.dims[:-1], *run),
+        values=values,
+        position=position,
+    )
 
 
 def pack_order(
@@ -233,13 +325,17 @@ def pack_order(
 ) -> tuple[Axis, ...]:
     """Order the loops that pack a panel: reads contiguous along K stay in the inner loop."""
     steps = strides(expr, (*deep, *lanes))
-    is_transposed = nearest({x: steps[x] for x in deep}) < nearest({x: steps[x] for x in lanes})
+    is_transposed = nearest({x: steps[x] for x in deep}) < nearest(
+        {x: steps[x] for x in lanes}
+    )
     if not is_transposed:
         return (*deep, *lanes)
     return (*deep[:-1], *lanes, deep[-1])
 
 
-def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) -> Assign:
+def pack(
+    tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]
+) -> Assign:
     """Make a packing step: an assignment that the linearizer writes with explicit vectors."""
     shape = tuple(axis.size for axis in dims)
     ones = (1,) * len(shape)
@@ -249,8 +345,16 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) ->
 
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
-    dims = Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes)
-    return pack("c", dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
+    dims = (
+        Axis("row", plan.rows_padded),
+        Axis("column", plan.panels * plan.columns.lanes),
+    )
+    return pack(
+        "c",
+        dims,
+        const(0, plan.product.dtype),
+        tuple(map(axis_index, dims)),
+    )
 
 
 def multiply(plan: Plan) -> tuple[Step, ...]:
@@ -271,7 +375,9 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     )  # fmt: skip
     inner: tuple[Step, ...] = (dot,)
     if plan.rows.first is not None:
-        inner = guarded_steps(needed(plan.rows.first + row, plan.rows.total), inner)
+        inner = guarded_steps(
+            needed(plan.rows.first + row, plan.rows.total), inner
+        )
     inner = loops((group,), inner)
     first = plan.columns.cut.first
     if first is not None:
@@ -293,7 +399,12 @@ def epilogue(plan: Plan) -> list[Step]:
             index = row.position, column.position
             value = Expr("tile", (), ("c", index), plan.product.dtype)
             dims = (*row.dims, *column.dims)
-            outputs = stores(plan.product, {**row.values, **column.values}, value)
-            steps = [Store(o.slot, o.index, dims, o.expr, row.guards) for o in outputs]
+            outputs = stores(
+                plan.product, {**row.values, **column.values}, value
+            )
+            steps = [
+                Store(o.slot, o.index, dims, o.expr, row.guards)
+                for o in outputs
+            ]
             found += guarded_steps((*row.when, *column.when), steps)
     return found

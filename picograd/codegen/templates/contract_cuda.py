@@ -12,6 +12,7 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -44,7 +45,6 @@ from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
 from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
-Schedule = MmaSchedule | SimtSchedule | WgmmaSchedule
 MOST_SPLITS = 64
 
 
@@ -69,14 +69,31 @@ class Role:
 
 
 def build(
-    kernel: Kernel, target: Target, select: Callable[[Schedule], bool] = lambda schedule: True
+    kernel: Kernel,
+    target: Target,
+    select: Callable[[Schedule], bool] = lambda schedule: True,
 ) -> TileKernel:
     """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules."""
     contraction, dtype, majors = arrange(analyse(kernel), target)
-    schedule = choose(contraction, dtype, majors, target, select)
-    grid = make_grid(contraction, schedule, target)
-    part = write_part(contraction, schedule, grid, dtype)
+    for schedule in choices(contraction, dtype, majors, target, select):
+        grid = make_grid(contraction, schedule, target)
+        part = write_part(contraction, schedule, grid, dtype)
+        if suits(kernel, schedule, part):
+            break
     return TileKernel(kernel, (part,), schedule.threads)
+
+
+def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:
+    """Tell whether a schedule can run well: wgmma wants operands that cp.async can copy.
+
+    Staging registers beside its accumulator make ptxas serialise the multiplications.
+    """
+    main = part.steps[0]
+    if not isinstance(schedule, WgmmaSchedule) or not isinstance(main, MainLoop):
+        return True
+    return all(
+        plain_load(kernel, operand) is not None for operand in operands_of(main)
+    )
 
 
 def arrange(
@@ -138,27 +155,28 @@ def narrow(expr: Expr) -> Expr:
     return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
 
 
-def choose(
+def choices(
     c: Contraction,
     dtype: DType,
     majors: tuple[bool, bool],
     target: Target,
     select: Callable[[Schedule], bool],
-) -> Schedule:
-    """Choose the block tile: the first option that keeps the GPU busy, else the smallest."""
+) -> list[Schedule]:
+    """List block tiles, best first: those that keep the GPU busy, then the smallest."""
     is_half = dtype.is_float and dtype.bits == 16
     options = mma_options(majors) if is_half else simt_options(dtype, majors)
     if is_half and target.arch == "sm_90a":
         options = wgmma_options(majors) + options
     options = [schedule for schedule in options if select(schedule)]
-    return next((s for s in options if fits(s, c, target)), options[-1])
+    return [*(s for s in options if fits(s, c, target)), options[-1]]
 
 
 def wgmma_options(majors: tuple[bool, bool]) -> list[Schedule]:
-    """List Hopper schedules: two warpgroups of 64 rows."""
+    """List Hopper schedules: a warpgroup for every 64 rows."""
     return [
         WgmmaSchedule((128, 256, 64), 4, *majors),
         WgmmaSchedule((128, 128, 64), 4, *majors),
+        WgmmaSchedule((64, 128, 64), 4, *majors),
     ]
 
 
@@ -196,11 +214,10 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
-    # 2048 of K a processor: enough for splitting K to hide the sum over the parts.
-    return (
-        tiles >= target.multiprocessors
-        or k * tiles >= 2048 * target.multiprocessors
-    )
+    # Three quarters of a wave of large tiles beat a whole wave of small ones; 2048 of K for each
+    # processor is enough for splitting K to hide the sum over the parts.
+    is_wave = 4 * tiles >= 3 * target.multiprocessors
+    return is_wave or k * tiles >= 2048 * target.multiprocessors
 
 
 def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:

@@ -3,7 +3,14 @@
 from dataclasses import dataclass, replace
 from math import gcd
 
-from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer, whole_position
+from picograd.codegen.cuts import (
+    Cut,
+    Piece,
+    nested_cut,
+    range_cut,
+    split_outer,
+    whole_position,
+)
 from picograd.codegen.operands import (
     Contraction,
     bind,
@@ -16,12 +23,23 @@ from picograd.codegen.operands import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axes_of,
+    axis_index,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import Expr, const
 from picograd.target import Target
 
-CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
-DEPTH = 384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
+CACHE_BYTES = (
+    1 << 20
+)  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
+DEPTH = (
+    384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
+)
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 WORK_PER_TASK = 1 << 20  # multiply-adds that outweigh handing out a task (about 10 us)
 
@@ -84,19 +102,29 @@ def vector_lanes(dtype: DType, target: Target) -> int:
 
 
 def orient(product: Contraction, target: Target) -> Contraction:
-    """Choose which side is N (vectors) and which M (broadcast).
-
-    The output's nearest axis should be N, so that stores are vectors. A side whose axes do not
-    form one range and whose last axis does not fill vectors goes to M, where packing it is cheap.
-    """
+    """Choose which side is N (vectors) and which M (broadcast): the cheaper by `side_cost`."""
     lanes = vector_lanes(product.dtype, target)
-    m = nearest(output_strides(product, product.rows))
-    n = nearest(output_strides(product, product.columns))
-    if m < n:
-        product = swap(product)
-    if is_awkward(product, lanes) and not is_awkward(swap(product), lanes):
-        product = swap(product)
-    return with_orders(product)
+    turned = swap(product)
+    is_turned = side_cost(turned, lanes) < side_cost(product, lanes)
+    return with_orders(turned if is_turned else product)
+
+
+def side_cost(product: Contraction, lanes: int) -> float:
+    """Estimate instructions: multiply-adds, packing both operands, storing the result.
+
+    B is transposed element by element unless memory runs along N, and found by division if N is
+    several axes whose last does not fill vectors; A is fine along M or K.
+    """
+    _, m, n, k = product.sizes
+    near_n = nearest(strides(product.b, product.columns))
+    near_a = nearest(strides(product.a, (*product.rows, *product.depth)))
+    b_step = 1.0 if near_n > nearest(strides(product.b, product.depth)) else 1 / lanes
+    b_step = 6.0 if is_awkward(product, lanes) else b_step
+    out = nearest(output_strides(product, product.columns))
+    is_row = out <= nearest(output_strides(product, product.rows))
+    multiply = m * round_up(n, lanes) * k / lanes
+    packing = 2 * (n * k * b_step + m * k * (1 / lanes if near_a == 1 else 1))
+    return multiply + packing + 2 * m * n * (1 / lanes if is_row else 1)
 
 
 def with_orders(product: Contraction) -> Contraction:
@@ -125,7 +153,11 @@ def is_range(product: Contraction, axes: tuple[Axis, ...]) -> bool:
     parts = unflatten(axis_index(flat), tuple(axis.size for axis in axes))
     values = dict(zip(axes, parts, strict=True))
     outputs = stores(product, values, const(0, product.dtype))
-    exprs = [bind(product.b, values), bind(product.a, values), *(o.expr for o in outputs)]
+    exprs = [
+        bind(product.b, values),
+        bind(product.a, values),
+        *(o.expr for o in outputs),
+    ]
     indices = [o.index for o in outputs]
     for expr in exprs:
         for node in all_nodes(expr):
@@ -161,13 +193,23 @@ def is_awkward(product: Contraction, lanes: int) -> bool:
 
 
 def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and vectors of the register block: 24 of 32 registers accumulate, or 12 of 16."""
-    room = (registers * 3) // 4
-    wanted = 2 if m > room // 4 else 4
-    vectors = min(ceil_div(n, lanes), wanted)
-    most = min(room // vectors, 14)
-    groups = ceil_div(m, most)
-    return (ceil_div(m, groups) if groups <= 8 else most), vectors
+    """Rows and vectors of the register block: three quarters of the registers accumulate.
+
+    The block that wastes least at the edges; wide ones first, as they load less: per depth, rows +
+    vectors loads feed rows * vectors multiply-adds. 6 x 4 beats 8 x 3 and 12 x 2 (Zen 4, 1024^3).
+    """
+    best, found = 0.0, (1, 1)
+    for vectors in range(1, min(4, ceil_div(n, lanes)) + 1):
+        most = min((registers * 3 // 4) // vectors, 14)
+        if vectors * (most + 1) >= registers:
+            continue
+        groups = ceil_div(m, most)
+        height = ceil_div(m, groups) if groups <= 8 else most
+        padded = round_up(m, height) * round_up(n, vectors * lanes)
+        cost = padded * (1 + 0.2 * (height + vectors) / (height * vectors))
+        if not best or cost < best:
+            best, found = cost, (height, vectors)
+    return found
 
 
 def is_rowwise(product: Contraction) -> bool:
@@ -186,6 +228,14 @@ def packing_weight(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) 
     return 2 if nearest(strides(expr, side)) <= nearest(strides(expr, depth)) else 16
 
 
+def counts(low: int, high: int) -> list[int]:
+    """Numbers of parts worth trying: all small ones, then steps of a quarter."""
+    found = [low]
+    while found[-1] < high:
+        found.append(min(max(found[-1] + 1, found[-1] * 5 // 4), high))
+    return found
+
+
 def share_work(
     product: Contraction,
     least: tuple[int, int],
@@ -202,9 +252,9 @@ def share_work(
     batch = max(product.sizes[0], 1)
     weight = packing_weight(product.b, product.columns, product.depth)
     best, found = 0.0, (least[0], least[1], 1)
-    for rows in range(least[0], max(least[0], most[0]) + 1):
-        for columns in range(least[1], max(least[1], most[1]) + 1):
-            for parts in range(1, most[2] + 1):
+    for rows in counts(least[0], most[0]):
+        for columns in counts(least[1], most[1]):
+            for parts in counts(1, most[2]):
                 tasks = batch * rows * columns * parts
                 whole = rows * round_up(ceil_div(m, rows), block[0])
                 work = whole * columns * round_up(ceil_div(n, columns), block[1])
@@ -217,51 +267,76 @@ def share_work(
     return found
 
 
+def most_rows(product: Contraction, height: int, depth: int) -> int:
+    """Longest block of A: a quarter of the cache.
+
+    Where packing B is slow, A may overflow it: a row is streamed only once per panel.
+    """
+    is_slow = packing_weight(product.b, product.columns, product.depth) > 2
+    rows = (
+        CACHE_BYTES // (1 if is_slow else 4) // (max(depth, 1) * product.dtype.itemsize)
+    )
+    return max(min(rows, MOST_ROWS) // height, 1) * height
+
+
 def choose(product: Contraction, target: Target) -> Plan:
     """Choose blocks, panels and tasks for one contraction."""
     batch, m, n, k = product.sizes
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize
     height, vectors = register_block(m, n, lanes, target.registers)
     depth = nested_cut(product.depth, DEPTH)
-    wanted = min(batch * m * n * k // WORK_PER_TASK, 4 * target.threads) // max(batch, 1)
-    is_km = is_rowwise(product)
+    wanted = min(batch * m * n * k // WORK_PER_TASK, 4 * target.threads)
+    wanted //= max(batch, 1)
     packs_all = round_up(n, lanes) * max(k, 1) * item <= CACHE_BYTES
-    # Where packing B is slow, A may overflow the cache: a row is streamed once per panel.
-    is_slow = packing_weight(product.b, product.columns, product.depth) > 2
-    tall = CACHE_BYTES // (1 if is_slow else 4) // (max(depth.size, 1) * item)
-    tall = min(tall, MOST_ROWS)
-    tall = max(tall // height, 1) * height
+    is_nested = is_rowwise(product) and not is_range(swap(product), product.rows)
+    tall = most_rows(product, height, depth.size)
     wide = CACHE_BYTES // 2 // (min(tall, m) * item)
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
-    is_nested = is_km and not is_range(swap(product), product.rows)
     least = 1 if packs_all and not is_nested else ceil_div(m, tall), ceil_div(n, wide)
-    most = min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), 1
-    if depth.count > 1 and not (packs_all and m > 8 * tall):
-        most = (*most[:2], max(min(wanted, depth.count), 1))
+    is_deep = depth.count > 1 and not (packs_all and m > 8 * tall)
+    parts = min(wanted, depth.count) if is_deep else 1
+    most = (
+        min(wanted, ceil_div(m, height)),
+        min(wanted, ceil_div(n, lanes)),
+        max(parts, 1),
+    )
+    block = height, lanes * vectors
     row_tasks, column_tasks, parts = share_work(
-        product, least, most, (height, lanes * vectors), target.threads
+        product, least, most, block, target.threads
     )
     part = Axis("part", 1)
     if parts > 1:
         packs_all = False
-        depth = nested_cut(product.depth, max(min(DEPTH, ceil_div(k, parts)), DEPTH // 4))
+        share = max(min(DEPTH, ceil_div(k, parts)), DEPTH // 4)
+        depth = nested_cut(product.depth, share)
         depth, part = split_outer(depth, parts)
         row_tasks = max(row_tasks, ceil_div(m, tall))
     share = round_up(ceil_div(m, row_tasks), height)
-    blocks = ceil_div(share, tall) if packs_all else 1
-    if is_nested:
-        rows = nested_cut(product.rows, min(share, tall))
-        task, loop = rows.outer, Axis("row_block", 1)
-    else:
-        size = round_up(ceil_div(share, blocks), height)
-        tasks = ceil_div(ceil_div(m, size), blocks)
-        task, loop = (Axis("rows", tasks),), Axis("row_block", blocks)
-        rows = range_cut(product.rows, size, (*task, loop), not is_km)
+    rows, task, loop = cut_rows(product, share, tall, height, packs_all)
     columns = cut_columns(product, ceil_div(n, column_tasks), lanes, vectors)
+    height, is_km = min(height, rows.size), is_rowwise(product)
     return Plan(
-        product, rows, columns, depth, min(height, rows.size), task, loop, part, is_km, packs_all
+        product, rows, columns, depth, height, task, loop, part, is_km, packs_all
     )
+
+
+def cut_rows(
+    product: Contraction, share: int, tall: int, height: int, packs_all: bool
+) -> tuple[Cut, tuple[Axis, ...], Axis]:
+    """Divide M among tasks of about `share` rows, and a task into blocks of at most `tall`.
+
+    Returns the cut, its grid axes and its loop.
+    """
+    is_km = is_rowwise(product)
+    if is_km and not is_range(swap(product), product.rows):
+        rows = nested_cut(product.rows, min(share, tall))
+        return rows, rows.outer, Axis("row_block", 1)
+    blocks = ceil_div(share, tall) if packs_all else 1
+    size = round_up(ceil_div(share, blocks), height)
+    tasks = ceil_div(ceil_div(size_of(product.rows), size), blocks)
+    task, loop = Axis("rows", tasks), Axis("row_block", blocks)
+    return range_cut(product.rows, size, (task, loop), not is_km), (task,), loop
 
 
 def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> Columns:
@@ -271,7 +346,9 @@ def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> C
         cut = nested_cut(axes, max(width, lanes))
         inner = gcd(*(piece.dims[-1].size if piece.dims else 1 for piece in cut.pieces))
         if inner % lanes == 0:
-            return nested_columns(cut, lanes * (vectors if inner % (lanes * vectors) == 0 else 1))
+            return nested_columns(
+                cut, lanes * (vectors if inner % (lanes * vectors) == 0 else 1)
+            )
     panel_width = lanes * min(vectors, ceil_div(width, lanes))
     block = round_up(width, panel_width)
     chunk = Axis("columns", ceil_div(size_of(axes), block))
@@ -293,6 +370,10 @@ def nested_columns(cut: Cut, lanes: int) -> Columns:
         joined = {axis: axis_index(parts[0]) * lanes + axis_index(parts[1])}
         values = {x: substitute(v, joined) for x, v in piece.values.items()} | joined
         dims = (*piece.dims[:-1], *parts)
-        pieces.append(replace(piece, dims=dims, values=values, position=whole_position(dims)))
+        pieces.append(
+            replace(piece, dims=dims, values=values, position=whole_position(dims))
+        )
     panel = Axis("panel", cut.size // lanes)
-    return Columns(replace(cut, pieces=tuple(pieces)), panel, tuple(pieces), lanes, False)
+    return Columns(
+        replace(cut, pieces=tuple(pieces)), panel, tuple(pieces), lanes, False
+    )

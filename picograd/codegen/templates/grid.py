@@ -65,6 +65,26 @@ def cut(axes: Sequence[Axis], points: int) -> Cut:
     return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
 
 
+def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
+    """Cut the last axis and one other into square tiles; the rest become grid axes."""
+    pairs: dict[Axis, Index] = {}
+    conditions: list[Condition] = []
+    grid = [axis for axis in axes[:-1] if axis is not other]
+    dims: list[Axis] = []
+    for axis in (other, axes[-1]):
+        chunk = min(side, axis.size)
+        tiles, within = (
+            Axis(f"{axis.name}_tile", ceil_div(axis.size, chunk)),
+            Axis("in", chunk),
+        )
+        pairs[axis] = axis_index(tiles) * chunk + axis_index(within)
+        grid.append(tiles)
+        dims.append(within)
+        if axis.size % chunk:
+            conditions.append((pairs[axis], 0, axis.size - 1))
+    return Cut(tuple(grid), tuple(dims), pairs, tuple(conditions))
+
+
 def balanced(size: int, chunk: int) -> int:
     """Shrink a chunk so that all chunks are about equal; prefer one that divides the size."""
     chunk = ceil_div(size, ceil_div(size, chunk))
@@ -149,7 +169,11 @@ def merge_part(part: Part) -> Part:
         for axis in axes:
             last = group[-1] if group else None
             joins = last and follows[last] is axis and not leads[axis]
-            if last is not None and joins and all(is_joint(i, last, axis) for i in indices):
+            if (
+                last is not None
+                and joins
+                and all(is_joint(i, last, axis) for i in indices)
+            ):
                 group.append(axis)
                 continue
             close_group(group, merged, new)

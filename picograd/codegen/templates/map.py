@@ -1,22 +1,42 @@
 """Map template: elementwise kernels, copies and gathers, with small windows reduced in place.
 
-    grid: chunks of the row-major space    steps: one assignment per value that is used again,
-    then the stores, so that a load of an updated slot always sees its old content
+grid: chunks of the row-major space    steps: one assignment per value that is used again,
+then the stores, so that a load of an updated slot always sees its old content
 """
 
 from collections.abc import Sequence
 
 from picograd.codegen.layout import Blocked, Layout
-from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, part_indices, rebind
-from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TileKernel, TilePart
+from picograd.codegen.templates.grid import (
+    Cut,
+    cut,
+    cut_flat,
+    cut_square,
+    merge_part,
+    part_indices,
+    rebind,
+)
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+)
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, const, rewrite, walk
 from picograd.target import Target
 
-TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
+TASK_POINTS = (
+    65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
+)
 SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
+TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
+CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -28,6 +48,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one part: cut the space, then lay out the steps of one grid point."""
     axes = max((c.axes for c in part.computes), key=len)
+    across = transposed_axis(part, axes)
+    if across is not None:
+        return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.language == "cuda" and axes and not has_windows
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
@@ -38,6 +61,35 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         extra = (1,) * (len(shape) - 1)
         vector = (1, lanes) if lanes > 1 else (1,)
         layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
+    tiles, steps = map_steps(part, space, layout)
+    return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
+    """Find an axis along which a load is contiguous while the last axis strides through memory."""
+    loads = [e.arg[1] for c in part.computes for e in walk(c.body) if e.op == "load"]
+    for index in loads:
+        factors = {
+            atom: factor for atom, factor in index.terms if isinstance(atom, Axis)
+        }
+        if not axes or factors.get(axes[-1], 1) == 1 or axes[-1].size < TRANSPOSED_SIZE:
+            continue
+        for axis in axes[:-1]:
+            if factors.get(axis) == 1 and axis.size >= TRANSPOSED_SIZE:
+                return axis
+    return None
+
+
+def build_transpose(
+    part: Part, axes: Sequence[Axis], across: Axis, target: Target
+) -> TilePart:
+    """Write a part in square tiles, so that both directions use whole cache lines."""
+    layout: Layout | None = None
+    space = cut_square(axes, across, CPU_SIDE)
+    if target.language == "cuda":
+        space = cut_square(axes, across, CUDA_SIDE)
+        shape = tuple(axis.size for axis in space.dims)
+        layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
     tiles, steps = map_steps(part, space, layout)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
@@ -65,10 +117,14 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     """Tell whether an index is the same for all lanes, or theirs in order from a multiple."""
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
-    if axis in axes_of(rest) or any(isinstance(a, Dynamic) and direct for a, _ in rest.terms):
+    if axis in axes_of(rest) or any(
+        isinstance(a, Dynamic) and direct for a, _ in rest.terms
+    ):
         return False
     return not direct or (
-        direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
+        direct == [1]
+        and index.const % lanes == 0
+        and all(c % lanes == 0 for _, c in rest.terms)
     )
 
 
@@ -91,7 +147,9 @@ def map_steps(
                 monoid = compute.monoid or "sum"
                 over = compute.reduce
                 wide = over_layout(layout, over)
-                steps.append(Accumulate(tile.name, space.dims, over, monoid, expr, True, wide))
+                steps.append(
+                    Accumulate(tile.name, space.dims, over, monoid, expr, True, wide)
+                )
             else:
                 steps.append(Assign(tile.name, space.dims, expr))
             expr = Expr("tile", (), (tile.name, here), compute.dtype)
@@ -99,7 +157,9 @@ def map_steps(
     for compute, value in zip(part.computes, values, strict=True):
         if compute.store:
             slot, index = compute.store[0], rebind(compute.store[1], space.axes)
-            steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
+            steps.append(
+                Store(slot, index, space.dims, value, space.conditions, layout)
+            )
     return tiles, steps
 
 
@@ -109,7 +169,9 @@ def over_layout(layout: Layout | None, over: Sequence[Axis]) -> Layout | None:
         return layout
     ones = (1,) * len(over)
     sizes = tuple(axis.size for axis in over)
-    return Blocked((*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones))
+    return Blocked(
+        (*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones)
+    )
 
 
 def kept_values(part: Part) -> set[int]:

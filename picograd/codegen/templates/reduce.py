@@ -16,23 +16,29 @@ from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates.grid import Cut, balanced, cut, merge_part
 from picograd.codegen.templates.rows import Rows, Threads
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, flatten
 from picograd.schedule.loop import Compute, Kernel, Part, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536
-COLUMNS = 256  # columns a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
+COLUMNS = (
+    256  # columns a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
+)
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
-BLOCKS_PER_MULTIPROCESSOR = 4
+BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
-    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
-    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+    parts = tuple(
+        build_part(kernel, merge_part(part), target) for part in kernel.parts
+    )
+    return TileKernel(
+        kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS
+    )
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -43,7 +49,9 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     over = split_axes(part)
     if over is not None:
         rows = product(axis.size for axis in part.rows)
-        splits = split_count(rows, product(a.size for a in over), is_column, target)
+        splits = split_count(
+            rows, product(a.size for a in over), is_column, target
+        )
         splits = min(splits, over[0].size)
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -54,7 +62,9 @@ def split_axes(part: Part) -> tuple[Axis, ...] | None:
     """Find the axes that all reductions of a part share, if none depends on another's result."""
     over: set[tuple[Axis, ...]] = set()
     for compute in part.computes:
-        is_row = compute.axes == part.rows and not (part.rows and not compute.axes)
+        is_row = compute.axes == part.rows and not (
+            part.rows and not compute.axes
+        )
         if not is_row and (compute.reduce or not compute.axes):
             return None
         if compute.reduce:
@@ -82,7 +92,9 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     """Choose into how many pieces the reduced axes are cut."""
     if target.language == "llvm":
         tiles = ceil_div(rows, COLUMNS) if is_column else rows
-        wanted = min(rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads)
+        wanted = min(
+            rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads
+        )
         return max(1, wanted // tiles)
     width = CUDA_COLUMN_THREADS * 4
     tiles = ceil_div(rows, width) if is_column else rows
@@ -92,21 +104,27 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     return max(1, min(wanted, per_tile // 4096))
 
 
-def cut_rows(kernel: Kernel, part: Part, target: Target, is_column: bool, row: int) -> Cut:
+def cut_rows(
+    kernel: Kernel, part: Part, target: Target, is_column: bool, row: int
+) -> Cut:
     """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
     if target.language == "llvm":
         if is_column:
             return cut(part.rows, COLUMNS)
         total = row * product(a.size for a in part.rows)
         small = total <= map_template.SMALL_POINTS
-        return cut(part.rows, max(1, (total if small else TASK_POINTS) // max(1, row)))
+        return cut(
+            part.rows, max(1, (total if small else TASK_POINTS) // max(1, row))
+        )
     if is_column:
-        return cut(part.rows[-1:], CUDA_COLUMN_THREADS * 4).with_grid(part.rows[:-1])
+        return cut(part.rows[-1:], CUDA_COLUMN_THREADS * 4).with_grid(
+            part.rows[:-1]
+        )
     return cut(part.rows[-1:], rows_in_block(row)).with_grid(part.rows[:-1])
 
 
 def rows_in_block(row: int) -> int:
-    """Choose how many rows of this length one CUDA block reduces: a warp a row if they are short."""
+    """Choose how many rows of this length a CUDA block reduces: short rows get one warp each."""
     return 8 if row <= 1024 else 1
 
 
@@ -114,13 +132,19 @@ def inner_size(part: Part) -> int:
     """Elements of the longest row."""
     sizes = [1]
     for compute in part.computes:
-        axes = [a for a in (*compute.axes, *compute.reduce) if a not in part.rows]
+        axes = [
+            a for a in (*compute.axes, *compute.reduce) if a not in part.rows
+        ]
         sizes.append(product(a.size for a in axes))
     return max(sizes)
 
 
 def threads_for(
-    kernel: Kernel, part: Part, target: Target, dims: Sequence[Axis], is_column: bool
+    kernel: Kernel,
+    part: Part,
+    target: Target,
+    dims: Sequence[Axis],
+    is_column: bool,
 ) -> Threads | None:
     """Choose how the threads of a CUDA block share the dims and the row elements."""
     if target.language == "llvm":
@@ -131,22 +155,38 @@ def threads_for(
         lanes = lanes if sizes and sizes[-1] % lanes == 0 else 1
         ones = (1,) * (len(sizes) - 1)
         inner = CUDA_THREADS // CUDA_COLUMN_THREADS
-        return Threads(sizes, (*ones, CUDA_COLUMN_THREADS), (*ones, lanes), inner, 1)
+        return Threads(
+            sizes, (*ones, CUDA_COLUMN_THREADS), (*ones, lanes), inner, 1
+        )
     inner_axes = [c.reduce[-1] for c in part.computes if c.reduce]
-    lanes = map_template.vector_lanes(kernel, part, inner_axes[0]) if inner_axes else 1
+    lanes = (
+        map_template.vector_lanes(kernel, part, inner_axes[0])
+        if inner_axes
+        else 1
+    )
     count = 8 if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
-    return Threads(sizes, shape, (1,) * len(sizes), CUDA_THREADS // (count if sizes else 1), lanes)
+    return Threads(
+        sizes,
+        shape,
+        (1,) * len(sizes),
+        CUDA_THREADS // (count if sizes else 1),
+        lanes,
+    )
 
 
-def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> TilePart:
+def build_whole(
+    kernel: Kernel, part: Part, target: Target, is_column: bool
+) -> TilePart:
     """Write a part whose grid points each do whole rows."""
     space = cut_rows(kernel, part, target, is_column, inner_size(part))
     is_serial = target.language == "llvm" and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
     conditions = () if is_serial else space.conditions
-    point = flatten([axis_index(a) for a in space.grid], [a.size for a in space.grid])
+    point = flatten(
+        [axis_index(a) for a in space.grid], [a.size for a in space.grid]
+    )
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial:
@@ -155,7 +195,10 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
         body = insert_when(body, space)
     first, last = rows.grand(product(a.size for a in space.grid), point)
     return TilePart(
-        space.grid, tuple(rows.tiles), (*first, *body, *last), tuple(rows.workspaces)
+        space.grid,
+        tuple(rows.tiles),
+        (*first, *body, *last),
+        tuple(rows.workspaces),
     )
 
 
@@ -165,6 +208,13 @@ def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
         return body
     inner = (When(space.conditions, body[0].body),)
     return (For(body[0].axis, inner),)
+
+
+def threads_need_vectors(
+    over: tuple[Axis, ...], chunk: int, target: Target
+) -> bool:
+    """Tell whether chunks are cut out of the contiguous axis of a GPU's loads."""
+    return target.language == "cuda" and len(over) == 1 and chunk > CUDA_THREADS
 
 
 def build_split(
@@ -182,6 +232,8 @@ def build_split(
         space = Cut(part.rows, (), {}, ())
     first = over[0]
     chunk = balanced(first.size, ceil_div(first.size, splits))
+    if threads_need_vectors(over, chunk, target):
+        chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     split = Axis("split", ceil_div(first.size, chunk))
     within = Axis(f"{first.name}_in", chunk)
     index = axis_index(split) * chunk + axis_index(within)
@@ -189,8 +241,12 @@ def build_split(
     threads = threads_for(kernel, part, target, space.dims, is_column)
     axes: dict[Axis, Index] = {**space.axes, first: index}
     rows = Rows(part, space.dims, axes, space.conditions, threads, is_column)
-    point = flatten([axis_index(a) for a in space.grid], [a.size for a in space.grid])
+    point = flatten(
+        [axis_index(a) for a in space.grid], [a.size for a in space.grid]
+    )
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)
     grid = (*space.grid, split)
-    return TilePart(grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces))
+    return TilePart(
+        grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces)
+    )

@@ -101,7 +101,9 @@ class Rows:
         """Make a register tile over (*dims, *inner) and the expression that reads it here."""
         axes = (*self.dims, *inner)
         layout = self.threads.layout(inner) if self.threads else None
-        self.tiles.append(Tile(name, tuple(a.size for a in axes), dtype, "register", layout))
+        self.tiles.append(
+            Tile(name, tuple(a.size for a in axes), dtype, "register", layout)
+        )
         return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
 
     def layout(self, inner: Sequence[Axis] = ()) -> Blocked | None:
@@ -148,7 +150,11 @@ class Rows:
 
     def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
         """Write a compute that is no row reduction: nothing, if its readers recompute it."""
-        level, inner, expr = self.level(compute), self.inner(compute), self.body(compute)
+        level, inner, expr = (
+            self.level(compute),
+            self.inner(compute),
+            self.body(compute),
+        )
         if level == "grand":
             return self.grand_step(number, compute, expr)
         if level == "row" and not self.is_cheap(expr):
@@ -182,7 +188,9 @@ class Rows:
         """Tell whether an expression only renames a value."""
         return expr.op in ("tile", "const", "scalar")
 
-    def window_layout(self, inner: Sequence[Axis], over: Sequence[Axis]) -> Blocked | None:
+    def window_layout(
+        self, inner: Sequence[Axis], over: Sequence[Axis]
+    ) -> Blocked | None:
         """Extend the layout of an element by window axes that a thread walks alone."""
         layout = self.layout(inner)
         if layout is None:
@@ -195,7 +203,9 @@ class Rows:
     def kept(self) -> set[int]:
         """Find the per-element values worth keeping: read twice, and dear (or on a GPU)."""
         uses = [0] * len(self.part.computes)
-        stored = [n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)]
+        stored = [
+            n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)
+        ]
         for compute in self.part.computes:
             for number in {e.arg for e in walk(compute.body) if e.op == "ref"}:
                 uses[number] += 1
@@ -234,7 +244,9 @@ class Rows:
         """Make a store; on a CPU the contiguous columns go innermost."""
         conditions = (*self.conditions, *more)
         if self.threads or not self.is_column:
-            return Store(slot, index, (*self.dims, *inner), value, conditions, self.layout(inner))
+            return Store(
+                slot, index, (*self.dims, *inner), value, conditions, self.layout(inner)
+            )
         return Store(slot, index, (*inner, *self.dims), value, conditions)
 
     # -- accumulation -----------------------------------------------------------------------------
@@ -256,7 +268,9 @@ class Rows:
                 Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
                 for name, monoid, expr in zip(names, monoids, exprs, strict=True)
             ]
-        return self.in_pieces(group, over, exprs, max(1, limit * over[0].size // length))
+        return self.in_pieces(
+            group, over, exprs, max(1, limit * over[0].size // length)
+        )
 
     def in_pieces(
         self,
@@ -268,7 +282,10 @@ class Rows:
         """Write sums of pieces: for piece: part = sum over a piece; total += part."""
         size = over[0].size
         chunk = balanced(size, chunk)
-        piece, within = Axis("piece", ceil_div(size, chunk)), Axis(f"{over[0].name}_in", chunk)
+        piece, within = (
+            Axis("piece", ceil_div(size, chunk)),
+            Axis(f"{over[0].name}_in", chunk),
+        )
         index = axis_index(piece) * chunk + axis_index(within)
         ragged = ((index, 0, size - 1),) if size % chunk else ()
         starts: list[Step] = []
@@ -281,7 +298,9 @@ class Rows:
             if expr.op == "guard":
                 expr = Expr("guard", expr.args, (*expr.arg, *ragged), expr.dtype)
             elif ragged:
-                expr = Expr("guard", (expr, const(fill, expr.dtype)), ragged, expr.dtype)
+                expr = Expr(
+                    "guard", (expr, const(fill, expr.dtype)), ragged, expr.dtype
+                )
             expr = rewrite(expr, {over[0]: index})
             name = f"r{number}"
             starts.append(Assign(name, self.dims, const(fill, dtype)))
@@ -322,13 +341,19 @@ class Rows:
                 final.append(Assign(f"g{number}", (), self.body(compute)))
             else:
                 self.scalar_tile(f"t{number}", dtype)
-                first.append(Assign(f"t{number}", (), const(identity(monoid, dtype), dtype)))
+                first.append(
+                    Assign(f"t{number}", (), const(identity(monoid, dtype), dtype))
+                )
                 name, total = f"q{number}", Expr("tile", (), (f"t{number}", ()), dtype)
                 self.workspace_tile(name, (points,), dtype)
                 last.append(Assign(name, (), total, (point,)))
                 partial = Expr("tile", (), (name, (axis_index(block),)), dtype)
                 layout = self.all_threads(points)
-                final.append(Accumulate(f"g{number}", (), (block,), monoid, partial, True, layout))
+                final.append(
+                    Accumulate(
+                        f"g{number}", (), (block,), monoid, partial, True, layout
+                    )
+                )
             if compute.store:
                 index = rebind(compute.store[1], self.axes)
                 value = self.values[number]
@@ -344,11 +369,15 @@ class Rows:
         """Make the layout in which every thread of a block shares one axis."""
         if self.threads is None:
             return None
-        return Blocked((size,), (product(self.threads.threads) * self.threads.inner,), (1,))
+        return Blocked(
+            (size,), (product(self.threads.threads) * self.threads.inner,), (1,)
+        )
 
     def workspace_tile(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
         """Make a tile in a workspace of its own."""
-        self.tiles.append(Tile(name, shape, dtype, "workspace", None, len(self.workspaces)))
+        self.tiles.append(
+            Tile(name, shape, dtype, "workspace", None, len(self.workspaces))
+        )
         self.workspaces.append((product(shape) * dtype.itemsize, False))
 
     # -- the split scheme -------------------------------------------------------------------------
@@ -373,7 +402,9 @@ class Rows:
                 self.values.append(self.tile(f"r{number}", (), compute.dtype))
             elif self.level(compute) == "row":
                 after.append((number, compute))
-                self.values.append(Expr("tile", (), (f"v{number}", self.here), compute.dtype))
+                self.values.append(
+                    Expr("tile", (), (f"v{number}", self.here), compute.dtype)
+                )
             else:
                 self.element_store(compute, over, ragged)
         steps = self.accumulate(reductions, over, exprs)
@@ -385,7 +416,9 @@ class Rows:
             self.store(compute, self.values[number], ())
         for number, compute in after:
             self.tile(f"v{number}", (), compute.dtype)
-            final.append(Assign(f"v{number}", self.dims, self.guarded(self.body(compute), 0)))
+            final.append(
+                Assign(f"v{number}", self.dims, self.guarded(self.body(compute), 0))
+            )
             self.store(compute, self.values[number], ())
         body = (*final, *self.stores)
         return [*steps, *early, *partials, LastBlock(counter, point, split.size, body)]
@@ -426,5 +459,7 @@ class Rows:
             partial = Expr("tile", (), (name, read), dtype)
             wide = self.layout((number_of,))
             monoid, over = compute.monoid or "sum", (number_of,)
-            final.append(Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide))
+            final.append(
+                Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide)
+            )
         return partials, final

@@ -1,0 +1,91 @@
+"""explain: every stage of an expression, from its graph to the text of its kernels.
+
+Nothing runs and no GPU is needed: each stage is a pure function, and the target is plain data.
+Above each stage stands the file that makes it; the grammar of an IR is in the file that defines it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from picograd.codegen import linearize_cpu, linearize_cuda
+from picograd.codegen.pipeline import TEMPLATES, generate
+from picograd.codegen.render import cuda, llvm
+from picograd.engine.assembly import assembly_of
+from picograd.engine.inspect import target_named
+from picograd.graph import verify as graph_printer
+from picograd.graph.expand import expand_composites
+from picograd.graph.node import Node
+from picograd.schedule import assemble
+from picograd.schedule.loop import Kernel
+from picograd.schedule.plan import format_plan
+from picograd.schedule.schedule import schedule
+from picograd.target import Target
+
+WIDTH = 100
+LANGUAGES = {"cpu": "llvm", "cuda": "cuda"}
+# The helpers in front of every CUDA kernel are the same text, between these two.
+PROLOGUE_START, PROLOGUE_END = "#ifndef HELPER_", "\n#endif\n"
+
+
+def explain_nodes(
+    roots: Sequence[Node], target: str | Target, assembly: bool = False, full: bool = False
+) -> str:
+    """Write every stage of computing `roots`; see `picograd.explain`."""
+    chosen = target if isinstance(target, Target) else named_target(target)
+    return "\n\n".join(stages(roots, chosen, assembly, full)) + "\n"
+
+
+def named_target(name: str) -> Target:
+    """Find a target: "cpu" (this machine), "cuda" (an H200) or an architecture such as "sm_80"."""
+    if name.startswith("sm_"):
+        return target_named("cuda", name)
+    return target_named(LANGUAGES.get(name, name), "sm_90a")
+
+
+def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) -> Iterator[str]:
+    """Yield the text of each stage under its heading."""
+    yield section("Graph IR", "picograd.graph.build", graph_printer.format_graph(roots))
+    expanded = expand_composites(roots)
+    if list(map(id, expanded)) != list(map(id, roots)):
+        text = graph_printer.format_graph(expanded)
+        yield section("Graph IR, composites expanded", "picograd.graph.expand", text)
+    plan = schedule(list(roots), target)
+    yield section("Plan", "picograd.schedule.schedule", format_plan(plan))
+    seen: set[str] = set()
+    for kernel in plan.kernels:
+        if repr(kernel) not in seen:
+            seen.add(repr(kernel))
+            yield from kernel_stages(kernel, target, assembly, full)
+
+
+def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) -> Iterator[str]:
+    """Yield the stages of one kernel's code generation."""
+    yield section("Loop IR", assemble.__name__, repr(kernel))
+    made: dict[str, Any] = {}
+    code = generate(kernel, target, made.__setitem__)
+    is_llvm = target.language == "llvm"
+    template = TEMPLATES[kernel.hero].__module__
+    yield section("Tile IR", template, repr(made["tile"]))
+    linearize = linearize_cpu if is_llvm else linearize_cuda
+    yield section("Program", linearize.__name__, repr(made["program"]))
+    source = code.source if full else without_prologue(code.source)
+    title = f"Source: {'LLVM IR' if is_llvm else 'CUDA C'} for {target.arch}"
+    yield section(title, (llvm if is_llvm else cuda).__name__, source)
+    if assembly:
+        yield section("Machine code", assembly_of.__module__, assembly_of(code, target))
+
+
+def section(title: str, module: str, text: str) -> str:
+    """Put a stage under a heading that names the file that makes it."""
+    path = f"{module.replace('.', '/')}.py"
+    return f"{f'== {title} '.ljust(WIDTH - len(path) - 1, '=')} {path}\n{text.strip()}"
+
+
+def without_prologue(source: str) -> str:
+    """Leave out the helpers that every CUDA kernel starts with."""
+    if not source.startswith(PROLOGUE_START):
+        return source
+    head, _, kernel = source.partition(PROLOGUE_END + 'extern "C"')
+    return (
+        f'// ({head.count(chr(10)) + 2} lines of helpers)\nextern "C"{kernel}' if kernel else source
+    )

@@ -1,0 +1,49 @@
+"""The command line of `picograd.explain`: every stage of an expression, without running it.
+
+python -m picograd.explain "Tensor([-1., 2.]).relu()" [--target cuda] [--assembly] [--full]
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import numpy
+
+from picograd.errors import PicogradError, ValueRangeError
+from picograd.tensor import functions
+from picograd.tensor.inspect import explain
+from picograd.tensor.tensor import Tensor
+
+TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80"
+
+
+def evaluate(expression: str) -> Tensor:
+    """Evaluate Python over `Tensor`, picograd's functions and `np`; the user's own command."""
+    names = {name: getattr(functions, name) for name in dir(functions) if name[0] != "_"}
+    tensor = eval(expression, {**names, "Tensor": Tensor, "np": numpy})
+    if not isinstance(tensor, Tensor):
+        problem = f"the expression is a {type(tensor).__name__}"
+        raise ValueRangeError("explain", problem, "write an expression that gives a Tensor")
+    return tensor
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the stages of the expression on the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m picograd.explain", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("expression", help='Python, for example "Tensor([-1., 2.]).relu()"')
+    parser.add_argument("--target", default="cpu", help=TARGETS)
+    parser.add_argument("--assembly", action="store_true", help="also machine code")
+    parser.add_argument("--full", action="store_true", help="CUDA C with its helpers")
+    options = parser.parse_args(arguments)
+    try:
+        tensor = evaluate(options.expression)
+        print(explain(tensor, options.target, options.assembly, options.full), end="")
+    except (PicogradError, SyntaxError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

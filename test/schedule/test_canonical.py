@@ -1,0 +1,37 @@
+"""Equal layers have equal keys; anything that changes the code changes the key."""
+
+from plan_support import TARGET, leaf, linear
+
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.canonical import canonical_key
+from picograd.schedule.schedule import schedule
+
+
+def key(node: Node) -> str:
+    (kernel,) = schedule([node], TARGET).kernels
+    return canonical_key(kernel)
+
+
+def test_equal_layers_share_a_key() -> None:
+    y = leaf(8, 16)
+    for _ in range(6):
+        y = build.gelu(linear(y, leaf(16, 16), leaf(16)))
+    kernels = schedule([y], TARGET).kernels
+    assert len(kernels) == 6
+    assert len({canonical_key(kernel) for kernel in kernels}) == 1
+
+
+def test_differences_change_the_key() -> None:
+    x = leaf(4, 6)
+    nodes = [
+        x + 1.0,
+        x + 2.0,
+        x * 1.5,
+        leaf(6, 4).permute((1, 0)) + 1.0,
+        leaf(6, 6) + 1.0,
+        x.unary("exp"),
+        x.reduce("sum", (0,)),
+        x.reduce("max", (0,)),
+    ]
+    assert len({key(node) for node in nodes}) == len(nodes)

@@ -1,0 +1,136 @@
+"""How many kernels graphs take, which heroes they get, and the reasons printed."""
+
+import pytest
+from plan_support import TARGET, check_plan, cnn_step, leaf, linear, spread
+
+from picograd.dtype import int64
+from picograd.graph import build
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+from picograd.schedule.plan import Plan
+from picograd.schedule.schedule import schedule
+
+
+def heroes(plan: Plan) -> list[str]:
+    return [kernel.hero for kernel in plan.kernels]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("function", [build.softmax, build.log_softmax, build.logsumexp])
+def test_softmax_is_one_kernel(function: object, axis: int) -> None:
+    plan = check_plan([function(leaf(4, 6), axis)], 1)  # type: ignore[operator]
+    assert heroes(plan) == ["reduce.row"]
+
+
+def test_softmax_gradients_are_one_kernel() -> None:
+    x = leaf(4, 6)
+    for function in (build.softmax, build.log_softmax):
+        check_plan([g for g in gradient([(function(x, 1), leaf(4, 6))], [x]) if g], 1)
+
+
+def test_layer_norm_is_one_kernel_and_its_gradient_two() -> None:
+    x, weight, bias = leaf(4, 6), leaf(6), leaf(6)
+    y = build.layer_norm(x, 1, weight, bias)
+    assert heroes(check_plan([y], 1)) == ["reduce.row"]
+    found = [g for g in gradient([(y, leaf(4, 6))], [x, weight, bias]) if g]
+    assert heroes(check_plan(found, 2)) == ["reduce.row", "reduce.col"]
+
+
+def test_mean_and_variance_are_one_kernel() -> None:
+    x = leaf(4, 6)
+    check_plan([build.mean(x, 1), build.var(x, 1)], 1)
+
+
+def test_sum_and_difference_are_one_kernel_of_one_part() -> None:
+    a, b = leaf(4, 6), leaf(4, 6)
+    plan = check_plan([a + b, a - b], 1)
+    assert len(plan.kernels[0].parts) == 1
+
+
+def test_contraction_absorbs_bias_and_gelu() -> None:
+    x, weight, bias = leaf(4, 6), leaf(6, 8), leaf(8)
+    h = build.matmul(x, weight)
+    assert heroes(check_plan([build.gelu(h + spread(bias, h.shape))], 1)) == ["contract"]
+
+
+def test_residual_joins_the_epilogue() -> None:
+    x = leaf(4, 4)
+    y = build.relu(linear(x, leaf(4, 4), leaf(4))) + x
+    check_plan([linear(y, leaf(4, 4), leaf(4))], 2)
+
+
+def test_cross_entropy_with_its_gradient_is_one_kernel() -> None:
+    x = leaf(4, 6)
+    loss = build.cross_entropy(x, leaf(4, dtype=int64, below=6))
+    check_plan([loss], 1)
+    found = gradient([(loss, loss.const_like(1.0))], [x])
+    check_plan([loss, *(g for g in found if g)], 1)
+
+
+def test_adam_is_one_kernel() -> None:
+    _, step = cnn_step(2, (2, 3), 8)
+    plan = schedule(step, TARGET)
+    writers = [kernel for kernel in plan.kernels if any(s.role == "inout" for s in kernel.slots)]
+    assert len(writers) == 1
+    assert writers[0].name.startswith("map_assign")
+
+
+def test_a_cnn_training_step_takes_few_kernels() -> None:
+    _, step = cnn_step(64, (32, 64), 28)
+    assert len(schedule(step, TARGET).kernels) <= 30
+
+
+def test_batch_statistics_are_one_column_kernel() -> None:
+    x = leaf(64, 3, 20, 20)
+    plan = schedule(list(build.batch_stats(x)), TARGET)
+    assert len(plan.kernels) == 1
+
+
+def test_heroes_of_reductions() -> None:
+    x = leaf(40, 50)
+    for axes, hero in (((0,), "reduce.col"), ((1,), "reduce.row"), ((0, 1), "reduce.all")):
+        assert heroes(check_plan([x.reduce("sum", axes)], 1, 1e-3)) == [hero]
+
+
+def test_a_large_softmax_is_not_kept_in_one_block() -> None:
+    x = leaf(2, 40000)
+    plan = schedule([build.softmax(x, 1)], TARGET)
+    assert len(plan.kernels) == 3
+    assert any("does not fit one block" in reason for reason in plan.reasons)
+
+
+def test_reasons_name_the_readers() -> None:
+    x = leaf(6, 6)
+    y = x.unary("tanh").unary("exp").unary("sin").unary("erf").unary("log")
+    plan = schedule([build.matmul(y, y), y.reduce("sum", (0,))], TARGET)
+    assert "stored log (6, 6): it has 2 readers and costs 37 operations" in plan.reasons
+
+
+def test_a_view_chain_of_any_length_is_cut() -> None:
+    y: Node = leaf(6)
+    for number in range(700):
+        y = build.flip(y, (0,)) if number % 2 else y + 1.0
+    check_plan([y])
+
+
+def test_equal_nodes_are_computed_once() -> None:
+    x = leaf(4, 6)
+    plan = check_plan([x.unary("exp").reduce("sum", (1,)) + x.unary("exp").reduce("sum", (1,))], 1)
+    assert sum(bool(c.reduce) for c in plan.kernels[0].parts[0].computes) == 1
+
+
+def test_products_without_two_arrays_are_no_contractions() -> None:
+    x = leaf(5, 6)
+    ones = build.const(1.0, (3, 5), x.dtype, "cpu")
+    assert heroes(check_plan([build.matmul(ones, x)], 1)) == ["reduce.col"]
+    outer = leaf(4).contract(leaf(3), ((0,), (1,), (0, 1)))
+    assert heroes(check_plan([outer + 1.0], 1)) == ["map"]
+
+
+def test_windows_do_not_enter_contractions_or_scatters() -> None:
+    x = leaf(4, 6)
+    pooled = build.window(x, ((1, 2, 2, 1),)).reduce("max", (2,))
+    plan = check_plan([build.matmul(x, leaf(6, 3)) + pooled], 2)
+    assert sorted(heroes(plan)) == ["contract", "map"]
+    rows = leaf(4, dtype=int64, below=4)
+    check_plan([build.scatter(leaf(4, 3), pooled, [rows], (0,), "sum")])

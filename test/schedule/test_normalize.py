@@ -1,0 +1,62 @@
+"""Axes after normalisation: split at divisors, ordered by stride, merged where contiguous."""
+
+from plan_support import TARGET, check_plan, leaf
+
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.index import Div, Mod
+from picograd.schedule.loop import Kernel, indices_of, walk
+from picograd.schedule.schedule import schedule
+
+
+def only_kernel(node: Node) -> Kernel:
+    (kernel,) = check_plan([node], 1).kernels
+    return kernel
+
+
+def axes(kernel: Kernel) -> list[int]:
+    return [axis.size for axis in kernel.parts[0].rows]
+
+
+def has_division(kernel: Kernel) -> bool:
+    bodies = [c.body for part in kernel.parts for c in part.computes]
+    indices = [x for body in bodies for expr in walk(body) for x in indices_of(expr)]
+    return any(isinstance(atom, (Div, Mod)) for index in indices for atom, _ in index.terms)
+
+
+def test_contiguous_axes_merge() -> None:
+    assert axes(only_kernel(leaf(2, 3, 4) + leaf(2, 3, 4))) == [24]
+    x = leaf(2, 3, 4)
+    assert axes(only_kernel(x + build.expand(leaf(1, 3, 4), (2, 3, 4)))) == [2, 12]
+
+
+def test_reshapes_split_axes() -> None:
+    x = build.permute(leaf(6, 4), (1, 0))
+    kernel = only_kernel(build.reshape(x, (24,)) * leaf(24))
+    assert axes(kernel) == [4, 6]
+    assert not has_division(kernel)
+
+
+def test_reductions_over_split_rows_are_affine() -> None:
+    x = build.permute(leaf(4, 3, 5), (0, 2, 1))
+    kernel = only_kernel(build.reshape(x, (4, 15)).reduce("sum", (1,)))
+    assert not has_division(kernel)
+    assert [axis.size for axis in kernel.parts[0].computes[0].reduce] == [15]
+
+
+def test_the_store_is_contiguous_innermost() -> None:
+    kernel = only_kernel(build.contiguous(build.permute(leaf(3, 4, 5), (2, 0, 1))))
+    compute = kernel.parts[0].computes[0]
+    assert compute.store is not None
+    assert dict(compute.store[1].terms)[compute.axes[-1]] == 1
+    assert axes(kernel) == [5, 12]
+
+
+def test_odd_divisions_stay() -> None:
+    x = build.reshape(build.permute(leaf(4, 5), (1, 0)), (4, 5))
+    assert has_division(only_kernel(x * 2.0))
+
+
+def test_non_overlapping_folds_are_affine() -> None:
+    x = build.fold(build.permute(leaf(2, 4, 3), (2, 1, 0)), ((1, 2, 2, 1),), (8,))
+    assert not has_division(schedule([x], TARGET).kernels[0])

@@ -1,0 +1,130 @@
+"""Gradients at the level of tensors: leaves, modes, accumulation, second derivatives."""
+
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.errors import GradientError
+
+
+def test_leaves_that_asked_get_gradients() -> None:
+    w, x = Tensor([2.0, 3.0], requires_grad=True), Tensor([4.0, 5.0])
+    loss = (w * x).sum()
+    assert loss.requires_grad and not loss.is_leaf and w.is_leaf
+    loss.backward()
+    assert w.grad is not None and w.grad.tolist() == [4, 5] and x.grad is None
+    (w * x).sum().backward()
+    assert w.grad.tolist() == [8, 10] and not w.grad.requires_grad
+    w.grad = None
+    (w * 1).backward()  # starts from ones
+    assert w.grad.tolist() == [1, 1]
+
+
+def test_small_scripts_get_gradients_without_asking() -> None:
+    x, c = Tensor([1.0, 2.0]), Tensor.ones(2)
+    loss = (x * x * c).sum()
+    assert loss.item() == 5  # reading the value first keeps the way back
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 4]
+    assert c.grad is not None and c.grad.tolist() == [1, 4]
+
+
+def test_created_tensors_are_leaves() -> None:
+    for leaf in (Tensor.ones(2), Tensor.rand(2), Tensor.zeros(2), Tensor.linspace(0, 1, 2)):
+        leaf.requires_grad = True
+        (leaf * 3).sum().backward()
+        assert leaf.grad is not None and leaf.grad.tolist() == [3, 3]
+
+
+def test_realizing_does_not_cut_the_graph() -> None:
+    w = Tensor.rand(3, requires_grad=True)
+    loss = (w.exp() * 2).sum()
+    loss.realize()
+    w.realize()
+    loss.backward()
+    assert w.grad is not None
+    assert w.grad.numpy() == pytest.approx(2 * w.detach().exp().numpy())
+
+
+def test_no_grad_and_detach() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    with picograd.no_grad():
+        y = w * 2
+        with picograd.enable_grad():
+            assert (w * 2).requires_grad
+    assert not y.requires_grad and not w.detach().requires_grad and picograd.is_grad_enabled()
+    (y * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 4]
+
+    @picograd.no_grad()
+    def inside() -> bool:
+        return (w * 2).requires_grad
+
+    @picograd.no_grad
+    def bare() -> bool:
+        return (w * 2).requires_grad
+
+    assert not inside() and not bare()
+    with pytest.raises(GradientError, match="no tensor in the graph can take a gradient"):
+        y.backward()
+    with pytest.raises(GradientError, match="a int64 tensor has no gradient"):
+        Tensor([1]).backward()
+
+
+def test_second_derivatives() -> None:
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (first,) = picograd.grad((x**3).sum(), x, create_graph=True)
+    (second,) = picograd.grad(first.sum(), x)
+    assert first.tolist() == [3, 12, 27] and second.tolist() == [6, 12, 18]
+    y = (x.sin() * x).sum()
+    y.backward(create_graph=True)
+    assert x.grad is not None and x.grad.requires_grad
+
+
+def test_grad_of_intermediate_and_unused() -> None:
+    x, z = Tensor([2.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    y = x * 3
+    loss = (y * y).sum()
+    assert picograd.grad(loss, [y, x])[0].tolist() == [12]
+    with pytest.raises(GradientError, match="input 0 was not used"):
+        picograd.grad(loss, z)
+    assert picograd.grad(loss, [z], allow_unused=True) == [None]
+    assert picograd.grad(loss, x, grad_outputs=Tensor(2.0))[0].tolist() == [72]
+
+
+def test_in_place_on_a_leaf_needs_no_grad() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(GradientError, match="cannot be changed in place"):
+        w += 1
+    for _ in range(3):
+        loss = (w * w).sum()
+        w.grad = None
+        loss.backward()
+        with picograd.no_grad():
+            w -= w.grad * 0.5
+        assert w.requires_grad and w.is_leaf
+    assert w.tolist() == [0, 0] and loss.item() == 0
+
+
+def test_in_place_on_the_way() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    y = w * 2
+    y += 1
+    y[0] = 5.0
+    y *= y
+    y.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [0, 20]
+
+
+def test_long_chains() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    y = x
+    for _ in range(3000):
+        y = y * 1.0001
+    gradient = picograd.grad(y, x)[0]
+    assert gradient.node.dtype is picograd.float32
+
+
+def test_integers_cannot_ask() -> None:
+    with pytest.raises(GradientError, match="int64 tensor cannot have a gradient"):
+        Tensor([1], requires_grad=True)

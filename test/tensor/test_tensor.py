@@ -1,0 +1,269 @@
+"""Tensor: making, reading, promotion, in-place writes, protocols and error messages."""
+
+import copy
+import gc
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import picograd
+from picograd import Tensor
+from picograd.engine import pending
+
+DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+def torch_dtype(name: str) -> Any:
+    return getattr(torch, name)
+
+
+def test_dtype_of_new_tensors(device: str) -> None:
+    assert Tensor(1, device=device).dtype is picograd.int64
+    assert Tensor([1.5]).dtype is picograd.float32
+    assert Tensor([True]).dtype is picograd.bool
+    assert Tensor(np.zeros(2)).dtype is picograd.float64
+    assert Tensor(np.zeros(2, np.uint8)).dtype is picograd.uint8
+    assert Tensor([]).shape == (0,)
+    assert Tensor([1, 2], dtype="float16").dtype is picograd.float16
+    assert Tensor([[Tensor([1.0]), Tensor([2.0])]][0]).shape == (2, 1)
+    assert Tensor.full((2,), 3).dtype is picograd.int64
+    assert Tensor.arange(3).dtype is picograd.int64
+    assert Tensor.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75]
+    assert Tensor.ones(2, 3).shape == Tensor.ones((2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("first", DTYPES)
+def test_promotion_equals_pytorch(first: str, device: str) -> None:
+    for second in DTYPES:
+        for shapes in (((2,), (2,)), ((2,), ()), ((), (2,))):
+            a, b = (Tensor.ones(s, dtype=d) for s, d in zip(shapes, (first, second)))
+            c, d = (torch.ones(s, dtype=torch_dtype(d)) for s, d in zip(shapes, (first, second)))
+            assert (a * b).dtype.name == str((c * d).dtype)[6:], (first, second, shapes)
+            assert (a / b).dtype.name == str((c / d).dtype)[6:], (first, second, shapes)
+    for number in (True, 2, 2.5):
+        want = torch.ones(2, dtype=torch_dtype(first)) * number
+        assert (Tensor.ones(2, dtype=first) * number).dtype.name == str(want.dtype)[6:]
+
+
+def test_round_trip(device: str) -> None:
+    for dtype in DTYPES:
+        values = np.array([[1, 0, 3], [2, 1, 0]])
+        tensor = Tensor(values, dtype=dtype, device=device)
+        assert tensor.numpy().tolist() == tensor.tolist()
+        assert (tensor.numpy() == values.astype(tensor.numpy().dtype)).all()
+    assert Tensor([1.00390625], dtype="bfloat16").item() == 1.0  # half way: to even
+
+
+def test_printing() -> None:
+    assert repr(Tensor([1.0, 2.5])) == "Tensor([1. , 2.5], dtype=float32, device='cpu')"
+    shown = repr(Tensor([1.0], requires_grad=True))
+    assert shown == "Tensor([1.], dtype=float32, device='cpu', requires_grad=True)"
+    assert len(repr(Tensor.zeros(1000, 1000))) < 1000
+    assert f"{Tensor(2.0):.2f}" == "2.00"
+    assert repr(Tensor.zeros(0, 3)) == "Tensor([], shape=(0, 3), dtype=float32, device='cpu')"
+
+
+def test_protocols() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]]
+    assert float(Tensor(2.5)) == 2.5 and int(Tensor([3])) == 3 and [5, 6][Tensor(1)] == 6
+    assert bool(Tensor(1)) and not bool(Tensor([0.0]))
+    assert np.asarray(x).tolist() == x.tolist()
+    assert (np.ones((2, 2), np.float32) + x).tolist() == [[2, 3], [4, 5]]
+    assert {x: 1}[x] == 1 and 3.0 in x and 9.0 not in x
+    assert (x == None) is False  # noqa: E711
+    assert x.numel() == 4 and x.size() == (2, 2) and x.size(0) == 2 and x.nbytes == 16
+
+
+def test_copies() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    for other in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert other is not x and other.tolist() == [1, 2] and other.requires_grad
+        with picograd.no_grad():
+            other += 1
+        assert x.tolist() == [1, 2] and other.tolist() == [2, 3]
+
+
+def test_reader_recorded_before_a_write_sees_the_old_value(device: str) -> None:
+    x = Tensor([1.0, 2.0, 3.0], device=device)
+    before = x * 2
+    alias, view = x.detach(), x[1:]
+    x += 1
+    after = x * 2
+    x *= 10
+    assert x.tolist() == [20, 30, 40]
+    assert before.tolist() == [2, 4, 6] and after.tolist() == [4, 6, 8]
+    assert alias.tolist() == [1, 2, 3] and view.tolist() == [2, 3]
+
+
+def test_write_order_does_not_depend_on_who_is_realized(device: str) -> None:
+    a, b = Tensor([1.0], device=device), Tensor([10.0], device=device)
+    a.assign(a + b)  # 11
+    b.assign(b + a)  # 21, reads the new a
+    assert b.tolist() == [21] and a.tolist() == [11]
+    a, b = Tensor([1.0], device=device), Tensor([10.0], device=device)
+    old = a * 1
+    b.assign(b + a)
+    a.assign(a * 0)
+    assert a.tolist() == [0] and b.tolist() == [11] and old.tolist() == [1]
+
+
+def test_writes_keep_the_buffer(device: str) -> None:
+    x = Tensor([1.0, 2.0], device=device)
+    buffer = pending.leaf_buffer(x.node)
+    for _ in range(3):
+        x += 1
+        x.realize()
+    assert pending.leaf_buffer(x.node).address == buffer.address  # type: ignore[union-attr]
+    assert x.tolist() == [4, 5]
+
+
+def test_same_value_twice_is_not_one_tensor(device: str) -> None:
+    x = Tensor([1.0, 2.0], device=device)
+    y, z = x + 0, x.T.T
+    x += 1
+    assert (x.tolist(), y.tolist(), z.tolist()) == ([2, 3], [1, 2], [1, 2])
+    p = x * 2
+    q = p.reshape(2)
+    p.realize(q)
+    p += 1
+    assert p.tolist() == [5, 7] and q.tolist() == [4, 6]
+
+
+def test_overlapping_writes(device: str) -> None:
+    x = Tensor.arange(6, device=device).realize()
+    x[1:] = x[:-1]
+    assert x.tolist() == [0, 0, 1, 2, 3, 4]
+    x[:] = x.flip(0)
+    assert x.tolist() == [4, 3, 2, 1, 0, 0]
+    x[[0, 1]] = x[[1, 0]]
+    assert x.tolist() == [3, 4, 2, 1, 0, 0]
+
+
+def test_augmented_assignment_keeps_dtype(device: str) -> None:
+    x = Tensor([1.0, 2.0], device=device)
+    x += Tensor([1.0, 1.0], dtype="float64", device=device)
+    assert x.dtype is picograd.float32
+    n = Tensor([1, 2], device=device)
+    with pytest.raises(TypeError, match="in place the result is float32 but the tensor is int64"):
+        n /= 2
+    with pytest.raises(ValueError, match="does not fit a tensor of shape"):
+        x += Tensor([[1.0, 1.0], [2.0, 2.0]], device=device)
+
+
+def test_lazy_loop_has_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "BUDGET", 50)
+    pending.realize_all()
+    x = Tensor([0.0])
+    for _ in range(220):
+        x = x + 1
+    from picograd.graph.node import toposort
+
+    assert len(toposort([x.node])) < 150
+    assert x.item() == 220
+
+
+def test_graphs_are_freed() -> None:
+    x = Tensor([1.0])
+    for _ in range(5):
+        x = (x + 1).realize()
+    gc.collect()
+    assert x.node.op == "buffer" and x.item() == 6
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "inner sizes": (
+        lambda: Tensor.ones(32, 784) @ Tensor.ones(128, 784),
+        ValueError,
+        "matmul: inner sizes differ: (32, 784) @ (128, 784). "
+        "Fix: transpose the second operand with .T.",
+    ),
+    "ragged": (
+        lambda: Tensor([[1, 2], [3]]),
+        ValueError,
+        "Tensor: ragged list: data[1] has 1 elements but data[0] has 2 elements. "
+        "Fix: make all rows the same length.",
+    ),
+    "broadcast": (
+        lambda: Tensor.ones(2, 3) + Tensor.ones(4),
+        RuntimeError,
+        "add: shapes (2, 3) and (4,) do not broadcast. "
+        "Fix: make sizes equal or 1, counted from the right.",
+    ),
+    "axis": (
+        lambda: Tensor.ones(2, 3).sum(5),
+        IndexError,
+        "sum: axis 5 is out of range for 2 axes. Fix: use an axis from -2 to 1.",
+    ),
+    "index": (
+        lambda: Tensor.ones(3)[5],
+        IndexError,
+        "getitem: index 5 is out of range for axis 0 of size 3. Fix: use an index from -3 to 2.",
+    ),
+    "index tensor": (
+        lambda: Tensor.ones(3)[Tensor([0, 7])],
+        IndexError,
+        "getitem: index 7 is out of range for axis 0 of size 3. Fix: use indices from -3 to 2.",
+    ),
+    "reshape": (
+        lambda: Tensor.ones(4).reshape(3, 2),
+        RuntimeError,
+        "reshape: cannot reshape (4,) (4 elements) to (3, 2). "
+        "Fix: keep the number of elements, with at most one -1.",
+    ),
+    "truth": (
+        lambda: bool(Tensor([1, 2])),
+        RuntimeError,
+        "bool(): the truth value of a tensor of shape (2,) is ambiguous. "
+        "Fix: use .any() or .all().",
+    ),
+    "two axes": (
+        lambda: Tensor.ones(3).sum(axis=0, dim=0),
+        TypeError,
+        "sum: both axis and dim were given. Fix: pass one of them.",
+    ),
+    "operand": (
+        lambda: Tensor.ones(3).maximum("x"),
+        TypeError,
+        "maximum: operand must be a Tensor or a number, not str. "
+        "Fix: wrap it in picograd.Tensor(...).",
+    ),
+    "device": (
+        lambda: Tensor.ones(3, device="cpu") + Tensor.ones(3, device="null"),
+        RuntimeError,
+        'add: operands are on different devices: cpu and null. Fix: move one with .to("cpu").',
+    ),
+    "mean of ints": (
+        lambda: Tensor([1, 2]).mean(),
+        TypeError,
+        "mean: needs a float dtype, got int64. Fix: call .float() first.",
+    ),
+    "assign": (
+        lambda: Tensor.ones(3).assign(Tensor.ones(4)),
+        ValueError,
+        "assign: value of shape (4,) does not fit a tensor of shape (3,). "
+        "Fix: reshape or expand the value.",
+    ),
+    "joined": (
+        lambda: Tensor.cat([Tensor.ones(2, 3), Tensor.ones(2, 4)]),
+        ValueError,
+        "cat: shapes (2, 3) and (2, 4) differ outside axis 0. "
+        "Fix: make all sizes but axis 0 equal.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_error_message(name: str) -> None:
+    call, kind, message = MISTAKES[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_unknown_operand_type_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        Tensor.ones(3) + "x"
