@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 GENERATED = {"flags.md"}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MEASURED = re.compile(r" *[\d.]+ (us|ms|s|seconds|GFLOP/s|GB/s)\b")
-MACHINE = re.compile(r"(compile \d+ kernels for) \S+")
+MACHINE = re.compile(r"(compile +\d+ kernels for) [^\s,]+")
+COLLECTED = re.compile(r" +(free|allocate) ")  # depends on when Python collects garbage
+LAUNCH = re.compile(r" *(\d+ (cpu|cuda|null)|[\d.]+ %)")  # a line of DEBUG=1 or of its table
+DECIMAL = re.compile(r" *\d+\.\d+")
 MARK = "@@ end of block @@"
 RUNNER = f"""
 import sys
@@ -54,6 +57,7 @@ class Finding:
 
     @property
     def is_right(self) -> bool:
+        """Tell whether the page shows what the code prints."""
         return matches(self.block.text, self.found)
 
 
@@ -125,8 +129,9 @@ def findings(page: Path) -> list[Finding]:
 
 def normal(text: str) -> list[str]:
     """Lines of an output without what differs from run to run."""
-    unmeasured = MACHINE.sub(r"\1 #", MEASURED.sub(r" # \1", text))
-    return [line.rstrip() for line in unmeasured.strip().splitlines()]
+    text = MACHINE.sub(r"\1 #", MEASURED.sub(r" # \1", text)).strip("\n")
+    lines = [line.rstrip() for line in text.splitlines() if not COLLECTED.match(line)]
+    return [DECIMAL.sub(" #", line) if LAUNCH.match(line) else line for line in lines]
 
 
 def matches(shown: str, found: str) -> bool:

@@ -69,9 +69,11 @@ def parse(flag: Flag, value: object) -> int | str:
         number = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         problem = f"{flag.variable} is an integer, not {value!r}"
-        raise ValueRangeError("config", problem, f"{flag.meaning}") from None
+        raise ValueRangeError("config", problem, f"give a number ({flag.meaning})") from None
     if number < (1 if flag.name == "threads" else 0):
-        raise ValueRangeError("config", f"{flag.variable} is {number}", f"{flag.meaning}")
+        least = 1 if flag.name == "threads" else 0
+        problem = f"{flag.variable} is {number}, less than {least}"
+        raise ValueRangeError("config", problem, f"give a number of at least {least}")
     return int(number)
 
 

@@ -202,7 +202,11 @@ def _tensors(value: Any) -> list[Tensor]:
 def _plan_of(value: Any) -> Plan:
     if isinstance(value, Plan):
         return value
-    return make_plan(pending_roots([tensor.node for tensor in _tensors(value)]))
+    roots = pending_roots([tensor.node for tensor in _tensors(value)])
+    if not roots:
+        problem = "every tensor given is computed already, so there is no plan"
+        raise ValueRangeError("draw_dot", problem, 'draw before reading, or use level="graph"')
+    return make_plan(roots)
 
 
 def _checked(value: Any) -> Tensor:

@@ -101,7 +101,11 @@ def category(dtype: DType) -> int:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Find the dtype of `a op b` for two tensors, equal to PyTorch's `promote_types`."""
+    """Find the dtype of `a op b` for two tensors: PyTorch's `promote_types` where that has one.
+
+    PyTorch has none for uint16, 32 and 64 beside another integer or bool; here unsigned ones widen.
+    Raises DTypeError for one of them beside a signed integer.
+    """
     if a is b:
         return a
     if category(a) != category(b):

@@ -1,9 +1,8 @@
 """Pure functions used by three rooms or more. Capped at 150 lines."""
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
-
-Item = TypeVar("Item")
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 def product(sizes: Iterable[int]) -> int:
@@ -12,11 +11,6 @@ def product(sizes: Iterable[int]) -> int:
     for size in sizes:
         result *= size
     return result
-
-
-def dedup(items: Iterable[Item]) -> list[Item]:
-    """List the distinct items in order of first appearance."""
-    return list(dict.fromkeys(items))
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -35,3 +29,15 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Pause Python's collector: its passes over a growing graph would make a walk quadratic."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

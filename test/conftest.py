@@ -9,6 +9,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="device the tests run on: cpu, cuda")
+    parser.addoption("--examples", default="0", help="programs each property draws; 0: a few")
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )

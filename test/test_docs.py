@@ -5,12 +5,15 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from picograd import Tensor
 from picograd.config import format_flags
+from picograd.engine import compile, realize
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
@@ -18,7 +21,8 @@ PATH = re.compile(r"`((?:picograd|docs|examples|bench|test)/[\w./]+\.(?:py|md))`
 
 
 def load_tool() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("regenerate", ROOT / "docs/regenerate.py")
+    tool = ROOT / "docs/regenerate.py"
+    specification = importlib.util.spec_from_file_location("regenerate", tool)
     assert specification and specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -73,3 +77,38 @@ def test_outputs_are_compared_without_times() -> None:
     assert TOOL.matches("a  1.5 us\n...\nz\n", "a    20.0 us\nb\nc\nz\n")
     assert not TOOL.matches("a\n...\nz\n", "a\nb\n")
     assert not TOOL.matches("a 1\n", "a 2\n")
+
+
+def test_an_op_is_four_files() -> None:
+    """docs/add_an_op.md: nothing else has to know `erf`; these use it, for speed or convenience."""
+    needed = re.findall(r"^\| .+? \| `(picograd/\S+)` \|", page_text("add_an_op.md"), re.MULTILINE)
+    optional = {"graph/composites.py", "schedule/fuse.py", "codegen/templates/rows.py"}
+    optional |= {"tensor/functions.py", "tensor/special.py", "__init__.py"}
+    files, name = (ROOT / "picograd").rglob("*.py"), re.compile(r"\"erf\"|\.erf\b|def erf\b")
+    knowing = {str(p.relative_to(ROOT)) for p in files if name.search(p.read_text())}
+    assert len(needed) == 4
+    assert knowing - {f"picograd/{path}" for path in optional} == set(needed)
+
+
+def test_the_walkthrough_takes_eight_files() -> None:
+    steps = re.findall(r"^\| (\d) \| `(picograd/\S+)`", page_text("walkthrough.md"), re.MULTILINE)
+    assert [int(number) for number, _ in steps] == list(range(1, 9))
+
+
+def test_the_walkthrough_is_the_real_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file of the steps runs; the device of step 8 is the CPU here."""
+    monkeypatch.setattr(realize, "PLANS", {})  # as in a process that has not seen this graph
+    monkeypatch.setattr(compile, "LOADED", {})
+    seen: set[str] = set()
+    sys.setprofile(lambda frame, *_: seen.add(frame.f_code.co_filename))
+    try:
+        values = Tensor([-1.0, 2.0, 0.5], device="cpu").relu().numpy()
+    finally:
+        sys.setprofile(None)
+    steps = re.findall(r"^\| \d \| `(picograd/\S+)`", page_text("walkthrough.md"), re.MULTILINE)
+    assert values.tolist() == [0.0, 2.0, 0.5]
+    assert [path for path in steps if str(ROOT / path) not in seen] == []
+
+
+def page_text(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()

@@ -91,3 +91,8 @@ def test_ancestor_import_does_not_need_the_program():
     code = "from picograd.draw_utils import draw_dot; print(draw_dot.__name__)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert output.stdout.strip() == "draw_dot", output.stderr
+
+
+def test_plan_of_computed_tensors(tmp_path):
+    with pytest.raises(ValueRangeError, match="computed already, so there is no plan"):
+        draw_dot(Tensor([1.0]).realize(), tmp_path / "g.svg", level="plan")

@@ -16,7 +16,7 @@ from picograd.schedule.index import (
     Axis,
     Index,
     axis_index,
-    flatten,
+    position_over,
     substitute,
     unflatten,
 )
@@ -50,19 +50,12 @@ class Cut:
     @property
     def block(self) -> Index:
         """Number of the block, row-major over the outer axes."""
-        return flatten(
-            [axis_index(x) for x in self.outer], [x.size for x in self.outer]
-        )
+        return position_over(self.outer)
 
     @property
     def count(self) -> int:
         """Number of blocks."""
         return product(axis.size for axis in self.outer)
-
-
-def whole_position(dims: tuple[Axis, ...]) -> Index:
-    """Row-major position over dims."""
-    return flatten([axis_index(axis) for axis in dims], [axis.size for axis in dims])
 
 
 def split_size(size: int, most: int) -> int:
@@ -86,7 +79,7 @@ def nested_cut(axes: tuple[Axis, ...], limit: int) -> Cut:
     part = split_size(rest[-1].size, limit // size) if rest and limit // size > 1 else 1
     if part == 1:
         outer, inner = tuple(rest), tuple(dims)
-        return Cut(outer, (Piece((), (), inner, {}, whole_position(inner)),), size)
+        return Cut(outer, (Piece((), (), inner, {}, position_over(inner)),), size)
     axis = rest.pop()
     chunk = Axis(f"{axis.name}o", ceil_div(axis.size, part))
     pieces = ragged_pieces(axis, chunk, part, tuple(dims))
@@ -127,7 +120,7 @@ def ragged_pieces(
         when = () if not rest else ((axis_index(chunk), lo, hi),)
         dims = (local, *inner)
         values = {axis: start + axis_index(local)}
-        pieces.append(Piece(when, (), dims, values, whole_position(dims)))
+        pieces.append(Piece(when, (), dims, values, position_over(dims)))
     return tuple(pieces)
 
 
@@ -144,7 +137,7 @@ def range_cut(
     axes = tuple(axis for axis in axes if axis.size != 1)
     sizes = tuple(axis.size for axis in axes)
     total = product(sizes)
-    number = flatten([axis_index(x) for x in outer], [x.size for x in outer])
+    number = position_over(outer)
     first = number * block
     full, rest = divmod(total, block)
     last = first.hi + block - 1 >= total  # does some block reach past the end?

@@ -50,18 +50,14 @@ def logical(op: str) -> Function:
     return build
 
 
-def bitwise(op: str, bool_op: str) -> Function:
-    """Make a bitwise operation; on bool it is the logical one."""
+def on_bool(op: str, bool_op: str) -> Function:
+    """Make an operation that is `bool_op` on bool."""
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
-        return emitter.raw(bool_op if dtype is bool_ else op, dtype, *args)
+        name = bool_op if dtype is bool_ else op
+        return emitter.raw(name, dtype, *args)
 
     return build
-
-
-def on_bool(op: str, bool_op: str) -> Function:
-    """Make an arithmetic operation that is `bool_op` on bool."""
-    return bitwise(op, bool_op)
 
 
 def shift(op: str) -> Function:
@@ -88,11 +84,25 @@ def safe_divisor(x: Value, divisor: Value) -> Value:
     return is_bad.where(x.constant(1), divisor)
 
 
+def has_other_sign(rest: Value, divisor: Value) -> Value:
+    """Test whether the remainder of a truncated float division is one divisor off the floored."""
+    is_negative, below = rest < 0.0, divisor < 0.0
+    differs = is_negative.raw("not_equal", below, dtype=bool_)
+    is_inexact = rest.raw("not_equal", 0.0, dtype=bool_)
+    return differs & is_inexact
+
+
 def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     """Divide and floor as Python does; an integer divided by 0 gives 0."""
     x, y = Value(emitter, a), Value(emitter, b)
     if dtype.is_float:
-        return (x / y).raw("floor").position
+        # By the exact remainder: floor(1 / 0.1) would be 10, but 0.1 goes into 1 only 9 times.
+        rest = x.raw("remainder", y)
+        quotient = (x - rest) / y
+        is_off = has_other_sign(rest, y)
+        whole = is_off.where(quotient - 1.0, quotient).raw("round")
+        result = y.is_equal(0.0).where(x / y, whole)
+        return result.position
     safe = safe_divisor(x, y)
     quotient = x.raw("quotient", safe)
     if dtype.kind == "int":
@@ -110,9 +120,7 @@ def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     x, y = Value(emitter, a), Value(emitter, b)
     if dtype.is_float:
         rest = x.raw("remainder", y)
-        is_negative = rest < 0.0
-        has_other_sign = is_negative.raw("not_equal", y < 0.0, dtype=bool_)
-        is_off = has_other_sign & rest.raw("not_equal", 0.0, dtype=bool_)
+        is_off = has_other_sign(rest, y)
         return is_off.where(rest + y, rest).position
     safe = safe_divisor(x, y)
     rest = x - x.raw("quotient", safe) * safe
@@ -154,10 +162,10 @@ COMMON: dict[str, Function] = {
     "logical_not": logical("not"),
     "logical_and": logical("and"),
     "logical_or": logical("or"),
-    "bitwise_and": bitwise("bitwise_and", "and"),
-    "bitwise_or": bitwise("bitwise_or", "or"),
-    "bitwise_xor": bitwise("bitwise_xor", "not_equal"),
-    "bitwise_not": bitwise("bitwise_not", "not"),
+    "bitwise_and": on_bool("bitwise_and", "and"),
+    "bitwise_or": on_bool("bitwise_or", "or"),
+    "bitwise_xor": on_bool("bitwise_xor", "not_equal"),
+    "bitwise_not": on_bool("bitwise_not", "not"),
     "mul": on_bool("mul", "and"),
     "add": on_bool("add", "or"),
     "maximum": on_bool("maximum", "or"),

@@ -231,8 +231,9 @@ class Emitter:
                 return found
             if scope.axes:
                 if axes is None:
-                    is_index = isinstance(key, Index)
-                    axes = self.index_axes(key) if is_index else self.axes(key[0])
+                    first = key[0] if isinstance(key, tuple) else key
+                    is_index = isinstance(first, Index)
+                    axes = self.index_axes(first) if is_index else self.axes(first)
                 if not axes.isdisjoint(scope.axes) or scope.vector != vector:
                     return None
         return None
@@ -282,7 +283,10 @@ class Emitter:
 
     def index(self, index: Index) -> int:
         """Append the arithmetic of an index and return its value."""
-        found = self.recall(index)
+        key: Any = index
+        if any(True for _ in dynamics_of(index)):  # it loads, under the present mask
+            key = (index, self.scopes[-1].mask)
+        found = self.recall(key)
         if found is not None:
             return found
         total: int | None = None
@@ -292,7 +296,7 @@ class Emitter:
         if total is None:
             return self.integer(index.const)
         total = self.arithmetic("add", total, self.integer(index.const))
-        return self.remember(index, total)
+        return self.remember(key, total)
 
     def atom(self, atom: Any) -> int:
         """Append the arithmetic of one atom of an index."""

@@ -18,7 +18,10 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
+    MergeStep,
+    ScanStep,
     ScatterStep,
+    SortStep,
     Step,
     Store,
     TileKernel,
@@ -37,8 +40,9 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
-from picograd.schedule.interpret import FOLDS, PartInterpreter, identity, round_to
-from picograd.schedule.loop import Condition, Expr, Part, Scatter, const, rewrite
+from picograd.schedule.interpret import FOLDS, PartInterpreter, merged_order, round_to
+from picograd.schedule.loop import Condition, Expr, Part, Scan, Scatter, const, rewrite
+from picograd.schedule.monoid import identity
 
 Array = Any
 
@@ -117,6 +121,12 @@ class BlockInterpreter:
             self.last_block(step)
         elif isinstance(step, ScatterStep):
             self.scatter(step)
+        elif isinstance(step, ScanStep):
+            self.points.scan(self.scan(step))
+        elif isinstance(step, SortStep):
+            self.sort(step)
+        elif isinstance(step, MergeStep):
+            self.merge(step)
         elif isinstance(step, Dot):
             self.dot(step)
         elif isinstance(step, MainLoop):
@@ -224,6 +234,45 @@ class BlockInterpreter:
             step.serial, step.dims, step.monoid, body, step.slot, target, conditions
         )
         self.points.scatter(update)
+
+    def scan(self, step: ScanStep) -> Scan:
+        """Write a scan of this grid point in Loop IR."""
+        return Scan(
+            (),
+            step.axis,
+            step.dims,
+            step.monoid,
+            self.readable(step.expr),
+            None if step.start is None else self.readable(step.start),
+            step.slot,
+            self.bound(step.target),
+            tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions),
+        )
+
+    def sort(self, step: SortStep) -> None:
+        """Sort a run of a row."""
+        first = evaluate(self.bound(step.first), {}, lambda expr: 0)
+        run = slice(first, min(first + step.count, step.axis.size))
+        keys, places = self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,))
+        order = np.argsort(keys[run], kind="stable")
+        self.slots[step.slot][places[run]] = order + first
+
+    def merge(self, step: MergeStep) -> None:
+        """Find the element of every point in its sorted row."""
+        axes = (*step.dims, step.axis)
+        held = self.held(step.conditions, step.dims)
+        key, expr = step.key, step.expr
+        if step.conditions:
+            key, expr = (
+                Expr("guard", (each, const(0, each.dtype)), step.conditions, each.dtype)
+                for each in (key, expr)
+            )
+        order = merged_order(self.value(key, axes), step.run)
+        values = np.take_along_axis(self.value(expr, axes), order, -1)
+        place = np.where(held, self.index(step.place, step.dims), 0)[..., None]
+        target = np.take_along_axis(self.index(step.target, axes), place, -1)[..., 0]
+        found = np.take_along_axis(values, place, -1)[..., 0]
+        self.slots[step.slot][target[held]] = found[held]
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

@@ -8,10 +8,14 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 
 from collections.abc import Callable, Iterator, Sequence
 
-from picograd.codegen import linearize_cpu_dot, linearize_cpu_pack
+from picograd.codegen import (
+    linearize_cpu_dot,
+    linearize_cpu_pack,
+    linearize_scan,
+    linearize_sort_cpu,
+)
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.monoid import identity
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -19,7 +23,9 @@ from picograd.codegen.tile import (
     Dot,
     For,
     LastBlock,
+    ScanStep,
     ScatterStep,
+    SortStep,
     Step,
     Store,
     Tile,
@@ -39,9 +45,9 @@ from picograd.schedule.index import (
     unflatten,
 )
 from picograd.schedule.loop import Condition, Expr, walk
+from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
-COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
 SMALL_WINDOW = 64  # reductions up to this size run inside the loops over their dims
 UNROLLED_WINDOW = 16
@@ -224,6 +230,10 @@ class CpuBuilder:
             self.last_block(step)
         elif isinstance(step, ScatterStep):
             self.scatter(step)
+        elif isinstance(step, ScanStep):
+            linearize_scan.scan_cpu(self, step)
+        elif isinstance(step, SortStep):
+            linearize_sort_cpu.sort_cpu(self, step)
         elif isinstance(step, Dot):
             linearize_cpu_dot.linearize_dot(self, step)
         elif type(step).__name__ != "Barrier":  # one worker has nobody to wait for

@@ -21,6 +21,9 @@ from picograd.codegen.block_cuda import (
 from picograd.codegen.layout import Layout
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine
+from picograd.codegen.linearize_merge import merge_cuda
+from picograd.codegen.linearize_scan_cuda import scan_cuda
+from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -30,7 +33,10 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
+    MergeStep,
+    ScanStep,
     ScatterStep,
+    SortStep,
     Step,
     Store,
     Tile,
@@ -260,6 +266,9 @@ STEPS: dict[type, Callable[[Block, Any], None]] = {
     Barrier: barrier,
     LastBlock: last_block,
     ScatterStep: scatter,
+    ScanStep: scan_cuda,
+    SortStep: sort_cuda,
+    MergeStep: merge_cuda,
     MainLoop: main_loop,
     Dot: unsupported,
 }

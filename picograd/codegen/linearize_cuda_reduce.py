@@ -5,34 +5,19 @@ element of the result are consecutive: the reduced dims are the last, the fastes
 """
 
 from contextlib import ExitStack
-from math import inf
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked
 from picograd.codegen.tile import Accumulate, Tile
 from picograd.codegen.walk_cuda import Walk
-from picograd.dtype import DType
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import axis_index, constant, substitute
 from picograd.schedule.loop import rewrite
+from picograd.schedule.monoid import COMBINE, identity
 
-COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 WARP = 32
-
-
-def identity(monoid: str, dtype: DType) -> float | int | bool:
-    """Find the identity of a monoid in a dtype."""
-    if monoid in ("sum", "prod"):
-        return dtype.numpy.type(monoid == "prod").item()
-    is_max = monoid == "max"
-    if dtype.is_float:
-        return -inf if is_max else inf
-    if dtype.name == "bool":
-        return not is_max
-    low = -(1 << dtype.bits - 1) if dtype.kind == "int" else 0
-    return low if is_max else low + (1 << dtype.bits) - 1
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:

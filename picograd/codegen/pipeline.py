@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from picograd.code import Code, Workspace
 from picograd.codegen import linearize_cpu, linearize_cuda
-from picograd.codegen.code import Code, Workspace
 from picograd.codegen.program import Program
 from picograd.codegen.render import cuda, llvm
-from picograd.codegen.templates import contract, reduce, scatter
+from picograd.codegen.templates import contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
-from picograd.schedule.loop import Kernel, walk
+from picograd.helpers import product
+from picograd.schedule.loop import Kernel, Part, Scan, walk
 from picograd.target import Target
 
 TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
@@ -21,6 +22,9 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "reduce.col": reduce.build,
     "reduce.all": reduce.build,
     "scatter": scatter.build,
+    "scan": scan.build,
+    "sort": sort.build,
+    "merge": sort.build_merge,
     "contract": contract.build,
     "conv": contract.build,
 }
@@ -84,6 +88,7 @@ def costs(kernel: Kernel) -> tuple[int, int]:
     """Count arithmetic operations and the bytes that must move, for reports."""
     flops = 0
     for part in kernel.parts:
+        flops += costs_along(part)
         for compute in part.computes:
             points = 1
             for axis in (*compute.axes, *compute.reduce):
@@ -92,3 +97,12 @@ def costs(kernel: Kernel) -> tuple[int, int]:
             flops += points * operations
     moved = sum(s.size * s.dtype.itemsize * (2 if s.role == "inout" else 1) for s in kernel.slots)
     return flops, moved
+
+
+def costs_along(part: Part) -> int:
+    """Count the operations of a scan: one an element, and those of its body."""
+    step = part.along
+    if not isinstance(step, Scan):
+        return 0
+    points = product(axis.size for axis in (*step.outer, step.axis, *step.inner))
+    return points * (1 + sum(1 for e in walk(step.body) if e.args))

@@ -47,6 +47,7 @@ EVERYWHERE = {
 }  # fmt: skip
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
 OPAQUE = {"mma", "mainloop"}
+NUMBERED = {"param": "parameters", "scalar": "scalars", "workspace": "workspaces"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,10 @@ def verify(program: Program) -> Program:
 
 def verify_instruction(program: Program, number: int, instr: Instr) -> None:
     """Check one instruction by itself."""
+    if instr.op in NUMBERED:
+        count = len(getattr(program, NUMBERED[instr.op]))
+        is_there = isinstance(instr.arg, int) and 0 <= instr.arg < count
+        check(is_there, f"%{number} names {instr.op} {instr.arg} of {count}", program)
     if instr.op == "store":
         target = program.instructions[instr.args[0]]
         is_input = target.op == "param" and program.parameters[target.arg][1] == "in"

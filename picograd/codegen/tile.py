@@ -3,7 +3,7 @@
     TileKernel = grid axes, threads, tiles, steps      grid: one block per point (CPU: one task)
     Tile       = name, shape, dtype, space, layout
     Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
-               | MainLoop
+               | ScanStep | SortStep | MergeStep | MainLoop
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
 threads of the block share the work, and the number of steps does not depend on the tile sizes.
@@ -31,7 +31,7 @@ from typing import Any, Union
 from picograd.codegen.layout import Blocked, Layout
 from picograd.dtype import DType
 from picograd.errors import check, internal
-from picograd.schedule.index import Axis, Index, axes_of
+from picograd.schedule.index import Axis, Index, axes_of, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
 
 
@@ -169,6 +169,62 @@ class ScatterStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanStep:
+    """slot[target] = start combined with expr at 0..axis, where the conditions hold.
+
+    With dims, every point of them is scanned by itself, one element after the other. Without, the
+    whole block scans one row. The conditions hold for a prefix of the axis.
+    """
+
+    dims: tuple[Axis, ...]
+    axis: Axis
+    monoid: str
+    expr: Expr
+    start: Expr | None
+    slot: int
+    target: Index
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SortStep:
+    """slot[target at k] = position of the k-th smallest expr among first..first+count-1 of axis.
+
+    Stable. `expr` is an unsigned integer, `target` and `expr` mention `axis`; `method` is "rank",
+    "radix" (CPU) or "bitonic" (CUDA): which algorithm writes it, not what it means.
+    """
+
+    axis: Axis
+    first: Index
+    count: int
+    expr: Expr
+    slot: int
+    target: Index
+    method: str
+    tiles: tuple[str, ...] = ()  # memory of the method
+    base: Index = field(default_factory=lambda: constant(0))  # where the row begins in that memory
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStep:
+    """slot[target at place] = expr of the element that comes at `place` of the merged runs.
+
+    `key` and `expr` mention `axis`; the keys of every run are in order, pairs start at multiples of
+    2 * run. Every point of dims finds its element by itself, by bisection.
+    """
+
+    dims: tuple[Axis, ...]
+    axis: Axis
+    run: int
+    place: Index
+    key: Expr
+    expr: Expr
+    slot: int
+    target: Index
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MainLoop:
     """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's."""
 
@@ -180,7 +236,19 @@ class MainLoop:
 
 
 Step = Union[
-    Assign, Accumulate, Dot, Store, For, When, Barrier, LastBlock, ScatterStep, MainLoop
+    Assign,
+    Accumulate,
+    Dot,
+    Store,
+    For,
+    When,
+    Barrier,
+    LastBlock,
+    ScatterStep,
+    ScanStep,
+    SortStep,
+    MergeStep,
+    MainLoop,
 ]
 
 
@@ -239,11 +307,18 @@ def verify_step(
         return
     if isinstance(step, Assign | Accumulate) and step.tile not in known:
         internal(f"{step.tile} is no tile", format_tiles(tiles))
-    if not isinstance(step, Assign | Accumulate | Store | ScatterStep):
+    if isinstance(step, ScanStep | SortStep | MergeStep):
+        bound = bound | {step.axis}
+    elif not isinstance(step, Assign | Accumulate | Store | ScatterStep):
         return
+    dims = () if isinstance(step, SortStep) else step.dims
     over = step.over if isinstance(step, Accumulate) else ()
     serial = step.serial if isinstance(step, ScatterStep) else ()
-    inside = {*bound, *step.dims, *over, *serial}
+    inside = {*bound, *dims, *over, *serial}
+    if isinstance(step, Store):
+        for place in (step.index, *(condition[0] for condition in step.conditions)):
+            missing = [axis for axis in axes_of(place) if axis not in inside]
+            check(not missing, f"{missing} is not bound in {step}", format_tiles(tiles))
     for expr in walk(step.expr):
         for index in indices_of(expr):
             missing = [axis for axis in axes_of(index) if axis not in inside]

@@ -47,7 +47,8 @@ def normalize_device(name: str) -> str:
     is_known = kind in OPENERS and (number.isdecimal() if colon else True)
     if not is_known or (kind != "cuda" and int(number or 0) != 0):
         problem = f"there is no device {name!r}"
-        raise DeviceError("device", problem, f"use {', '.join(OPENERS)} or cuda:1, cuda:2, ...")
+        fix = f"use {', '.join(OPENERS)}, or cuda:1 for the second GPU"
+        raise DeviceError("device", problem, fix)
     return f"cuda:{int(number or 0)}" if kind == "cuda" else kind
 
 

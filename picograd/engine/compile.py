@@ -16,7 +16,7 @@ from picograd.codegen.pipeline import generate
 from picograd.config import config
 from picograd.engine import cache
 from picograd.engine.assembly import assembly_of
-from picograd.engine.debug import log, print_kernel
+from picograd.engine.debug import log_action, log_stage
 from picograd.runtime.device import Device, Executable
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.loop import Kernel
@@ -39,14 +39,14 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
 
 def generate_code(kernel: Kernel, device: Device) -> Code:
     """Run code generation for one kernel; DEBUG=3 prints every stage, 4 assembly."""
-    start = time.perf_counter()
-    trace = print_kernel if config.debug >= 3 else None
+    trace = log_stage if config.debug >= 3 else None
     if trace:
         trace("loop", kernel)
+    start = time.perf_counter()
     code = generate(kernel, device.target, trace)
+    log_action("generate", f"{code.name}, {(time.perf_counter() - start) * 1e3:.1f} ms")
     if config.debug >= 4:
-        print_kernel("assembly", assembly_of(code, device.target))
-    log(2, f"generate {code.name}: {(time.perf_counter() - start) * 1e3:.1f} ms")
+        log_stage("assembly", assembly_of(code, device.target))
     return code
 
 
@@ -55,23 +55,33 @@ def build(codes: Sequence[Code], device: Device) -> list[Executable]:
     binaries = {number: cache.lookup(code, device) for number, code in enumerate(codes)}
     missing = [number for number, binary in binaries.items() if binary is None]
     start = time.perf_counter()
-    with tqdm(
-        total=len(missing),
-        desc="compiling kernels",
-        delay=PROGRESS_AFTER,
-        disable=None,  # no bar where the error stream is not a terminal
-        leave=False,
-        file=sys.stderr,
-    ) as bar:
+    with progress(len(missing)) as bar:
         for number, binary in device.compile_many([codes[n] for n in missing]):
             position = missing[number]
             binaries[position] = binary
             cache.store(codes[position], device, binary)
             bar.update()
-    if missing:
-        seconds = time.perf_counter() - start
-        log(2, f"compile {len(missing)} kernels for {device.target.arch}: {seconds * 1e3:.1f} ms")
-    if len(missing) < len(codes):
-        log(2, f"cache hit: {len(codes) - len(missing)} kernels")
+    if config.debug >= 2:
+        log_build(codes, missing, device.target.arch, time.perf_counter() - start)
     ready = [binary for binary in binaries.values() if binary is not None]
     return [device.load(code, binary) for code, binary in zip(codes, ready, strict=True)]
+
+
+def progress(count: int) -> Any:
+    """Make a progress bar that appears when compiling takes long, and only on a terminal."""
+    return tqdm(
+        total=count,
+        desc="compiling kernels",
+        delay=PROGRESS_AFTER,
+        disable=None,  # no bar where the error stream is not a terminal
+        leave=False,
+        file=sys.stderr,
+    )
+
+
+def log_build(codes: Sequence[Code], missing: Sequence[int], arch: str, seconds: float) -> None:
+    """Print which kernels the disk cache had, and how long it took to compile the others."""
+    for number, code in enumerate(codes):
+        log_action("compile", f"{code.name}, {'miss' if number in missing else 'hit'}")
+    if missing:
+        log_action("compile", f"{len(missing)} kernels for {arch}, {seconds * 1e3:.1f} ms")

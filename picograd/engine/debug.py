@@ -1,42 +1,93 @@
 """What `DEBUG=1..4` prints, to the error stream. A level never changes generated code.
 
-1  every kernel: number, name, blocks x threads, time, GFLOP/s, GB/s, sum so far; a summary
-2  also device operations: schedule, generate, compile, cache hits, copies, launches by line
-3  also the IRs of each new kernel, the reasons of fusion, the generated source
+1  every kernel: number, name, blocks x threads, time, GFLOP/s, GB/s, sum so far; every plan;
+   at exit a table of all kernels
+2  also device operations: allocations, frees, copies, schedule, generate, compile (hit or miss),
+   and the user's line behind every launch
+3  also the graph, the plan with the reasons of fusion, every IR and the source of new kernels
 4  also assembly: SASS with registers, shared memory and spills, or host assembly
+
+Kernels are timed by the clock of their device; GFLOP/s and GB/s count what the mathematics needs.
 """
 
+import atexit
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from picograd.code import Code
 from picograd.config import config
 from picograd.graph.node import Node
 from picograd.graph.verify import format_graph
 from picograd.runtime.device import Device, Tape
-from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.runtime.log import log, log_action
+from picograd.runtime.memory import format_bytes
+from picograd.schedule.plan import Plan
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+COLUMNS = "number device  kernel                                    blocks x threads"
+HEADING = f"{COLUMNS}         time      GFLOP/s       GB/s        sum"
+
+TABLE_HEADING = "  share  launches      time ms   GFLOP/s      GB/s  % of peak GB/s  kernel"
+
+
+@dataclass(slots=True)
+class Row:
+    """What all launches of one kernel took together; `peak` is 0 where it is not known."""
+
+    launches: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    bytes_moved: int = 0
+    peak: float = 0.0  # bytes a second the memory of the device can deliver
 
 
 @dataclass(slots=True)
 class Totals:
-    """Kernels launched so far and their time, for the running sum of DEBUG=1."""
+    """Launches so far, for the running sum and the table at the end."""
 
     launches: int = 0
     seconds: float = 0.0
-    by_name: dict[str, list[float]] = field(default_factory=dict)
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+
+    def add(self, device: Device, code: Code, seconds: float) -> None:
+        """Count one launch."""
+        self.launches += 1
+        self.seconds += seconds
+        row = self.rows.setdefault((code.name, device.name), Row())
+        row.launches += 1
+        row.seconds += seconds
+        row.flops += code.flops
+        row.bytes_moved += code.bytes_moved
+        row.peak = device.peak_bandwidth()
+
+    def table(self) -> str:
+        """Write the time of every kernel, longest first, with its share of the whole."""
+        lines = [f"{self.launches} kernels, {self.seconds * 1e3:.2f} ms", TABLE_HEADING]
+        ordered = sorted(self.rows.items(), key=lambda item: -item[1].seconds)
+        for (name, device), row in ordered:
+            speed = rate(row.bytes_moved, row.seconds)
+            peak = f"{100e9 * speed / row.peak:.1f}" if row.peak else "-"
+            lines.append(
+                f"{self.share(row):5.1f} % {row.launches:9} {row.seconds * 1e3:12.4f}"
+                f" {rate(row.flops, row.seconds):9.1f} {speed:9.1f} {peak:>15}  {name} on {device}"
+            )
+        return "\n".join(lines)
+
+    def share(self, row: Row) -> float:
+        """Find a kernel's share of the whole time, in percent."""
+        return 100 * row.seconds / self.seconds if self.seconds else 0.0
 
 
 TOTALS = Totals()
 
 
-def log(level: int, text: str) -> None:
-    """Print one line when DEBUG is at least `level`."""
-    if config.debug >= level:
-        print(text, file=sys.stderr)
+def rate(amount: int, seconds: float) -> float:
+    """Turn an amount into giga-units a second; 0 when no time was measured."""
+    return amount / seconds / 1e9 if seconds else 0.0
 
 
 def user_line() -> str:
@@ -47,45 +98,65 @@ def user_line() -> str:
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def print_kernel(stage: str, ir: Any) -> None:
-    """Print one stage of one kernel's code generation (DEBUG=3)."""
-    print(f"--- {stage}\n{ir}", file=sys.stderr)
+def log_stage(stage: str, ir: Any) -> None:
+    """Print what one stage of the compiler made (DEBUG=3)."""
+    log(3, f"--- {stage}\n{ir}")
 
 
-def print_plan(roots: Sequence[Node], plan: Plan) -> None:
+def log_plan(roots: Sequence[Node], plan: Plan) -> None:
     """Print a graph, and the plan made of it with the reasons of fusion (DEBUG=3)."""
     if config.debug >= 3:
-        print(f"--- graph\n{format_graph(roots)}\n--- {plan}", file=sys.stderr)
+        log_stage("graph", format_graph(roots))
+        log(3, f"--- {plan}")
 
 
-def print_launches(
-    launches: Sequence[KernelLaunch], tape: Tape, seconds: Sequence[float], device: Device
-) -> None:
-    """Print one line a launch and a summary of the stretch (DEBUG=1)."""
-    line = user_line()
-    for launch, record, elapsed in zip(launches, tape.launches, seconds, strict=True):
+def start_copy(device: Device) -> float:
+    """Wait for a device and read the clock, so that only the copy is timed (DEBUG=2)."""
+    if config.debug < 2:
+        return 0.0
+    device.synchronize()
+    return time.perf_counter()
+
+
+def log_copy(start: float, source: str, target: str, nbytes: int, device: Device) -> None:
+    """Print a copy that began at `start` (DEBUG=2)."""
+    if config.debug >= 2 and start:
+        device.synchronize()
+        seconds = time.perf_counter() - start
+        speed = rate(nbytes, seconds)
+        text = f"{format_bytes(nbytes)}, {seconds * 1e6:.1f} us, {speed:.2f} GB/s"
+        log_action("copy", f"{source} -> {target}  {text}")
+
+
+def log_launches(tape: Tape, seconds: Sequence[float], device: Device) -> None:
+    """Print one line a launch (DEBUG=1); with its user's line (DEBUG=2)."""
+    if not TOTALS.launches:
+        log(1, HEADING)
+        atexit.register(log_summary)
+    line = f"  {user_line()}" if config.debug >= 2 else ""
+    for record, elapsed in zip(tape.launches, seconds, strict=True):
         code = record.executable.code
-        TOTALS.launches += 1
-        TOTALS.seconds += elapsed
-        TOTALS.by_name.setdefault(code.name, []).append(elapsed)
-        rate = max(elapsed, 1e-9) * 1e9
-        print(
-            f"{TOTALS.launches:6} {device.name:7} {launch.kernel.name:40.40}"
-            f" {code.tasks:6} x {code.threads:<4} {elapsed * 1e6:10.1f} us"
-            f" {code.flops / rate:9.1f} GFLOP/s {code.bytes_moved / rate:8.1f} GB/s"
-            f" {TOTALS.seconds * 1e3:10.2f} ms",
-            file=sys.stderr,
+        TOTALS.add(device, code, elapsed)
+        log(
+            1,
+            f"{TOTALS.launches:6} {device.name:7} {code.name:40.40}"
+            f" {code.tasks:7} x {code.threads:<7} {elapsed * 1e6:10.1f} us"
+            f" {rate(code.flops, elapsed):12.1f} {rate(code.bytes_moved, elapsed):10.1f}"
+            f" {TOTALS.seconds * 1e3:10.2f} ms{line}",
         )
-        log(2, f"       launched from {line}")
-    total = sum(seconds)
-    print(f"       {len(seconds)} kernels, {total * 1e6:.1f} us on {device.name}", file=sys.stderr)
+
+
+def log_plan_run(launches: int, seconds: float, wall: float) -> None:
+    """Print what one run of a plan took (DEBUG=1)."""
+    device, host = f"{seconds * 1e6:.1f} us on the device", f"{wall * 1e6:.1f} us in all"
+    log(1, f"       plan      {launches} kernels, {device}, {host}")
 
 
 def summary() -> str:
-    """Write the time of every kernel so far, longest first, as shares of the whole."""
-    rows = sorted(TOTALS.by_name.items(), key=lambda item: -sum(item[1]))
-    lines = [f"{TOTALS.launches} kernels, {TOTALS.seconds * 1e3:.2f} ms"]
-    for name, times in rows:
-        share = 100 * sum(times) / max(TOTALS.seconds, 1e-12)
-        lines.append(f"{share:6.1f} % {len(times):6} x {sum(times) * 1e3:10.3f} ms  {name}")
-    return "\n".join(lines)
+    """Write the time of every kernel launched under DEBUG so far."""
+    return TOTALS.table()
+
+
+def log_summary() -> None:
+    """Print the table of all kernels, at the end of the process (DEBUG=1)."""
+    log(1, summary())

@@ -4,6 +4,7 @@ A run allocates the outputs and one arena for the temporaries, fills the table o
 entry a plan slot) and hands every stretch of launches on one device to it as one tape.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,8 +14,9 @@ from picograd.buffer import Buffer, RuntimeScalar
 from picograd.config import config
 from picograd.engine.backends import get_device
 from picograd.engine.compile import executables
-from picograd.engine.debug import log, print_launches
+from picograd.engine.debug import TOTALS, log_copy, log_launches, log_plan_run, start_copy
 from picograd.engine.plan_key import GraphKey, leaf_buffer
+from picograd.engine.profile import PROFILES
 from picograd.runtime.device import Device, Tape, TapeLaunch
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan
 
@@ -27,7 +29,6 @@ class TapeRun:
 
     device: Device
     tape: Tape
-    launches: tuple[KernelLaunch, ...]
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class CompiledPlan:
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        watch = start_watch() if config.debug or PROFILES else None
         plan = self.plan
         inputs = [buffers[number] for number in self.input_numbers]
         scalars = [values[number] for number in self.scalar_numbers]
@@ -57,23 +59,18 @@ class CompiledPlan:
                 addresses.append(buffer.address)
             else:
                 found.append(None)
-                addresses.append(arenas[slot.device].address + slot.offset)
+                arena = arenas.get(slot.device)  # none when every temporary is empty
+                addresses.append(arena.address + slot.offset if arena is not None else 0)
         for action in self.actions:
             if isinstance(action, CopyStep):
                 self.copy(action, found, addresses)
+            elif watch is None:
+                action.device.run_tape(action.tape, addresses, scalars)
             else:
-                self.run_tape(action, addresses, scalars)
+                time_tape(action, addresses, scalars)
+        if watch is not None:
+            end_watch(watch, plan)
         return [found[number] for number in plan.outputs]
-
-    def run_tape(
-        self, action: TapeRun, addresses: list[int], scalars: Sequence[int | float]
-    ) -> None:
-        """Run one stretch; with DEBUG kernel by kernel, timed by the device's clock."""
-        if config.debug >= 1:
-            seconds = action.device.time_tape(action.tape, addresses, scalars)
-            print_launches(action.launches, action.tape, seconds, action.device)
-        else:
-            action.device.run_tape(action.tape, addresses, scalars)
 
     def copy(self, step: CopyStep, buffers: list[Any], addresses: list[int]) -> None:
         """Copy one slot to another, across devices through the host."""
@@ -81,7 +78,6 @@ class CompiledPlan:
             self.slot_buffer(number, buffers, addresses) for number in (step.target, step.source)
         ]
         target, source = pair
-        log(2, f"copy {source.nbytes} bytes {source.device} -> {target.device}")
         copy_buffer(target, source)
 
     def slot_buffer(self, number: int, buffers: list[Any], addresses: list[int]) -> Buffer:
@@ -93,13 +89,43 @@ class CompiledPlan:
         return Buffer(slot.device, slot.dtype, slot.size, addresses[number])
 
 
+def start_watch() -> tuple[int, float, float]:
+    """Note the launches and their time so far, and the time of day."""
+    return TOTALS.launches, TOTALS.seconds, time.perf_counter()
+
+
+def end_watch(watch: tuple[int, float, float], plan: Plan) -> None:
+    """Tell DEBUG and the profiles how long a plan took."""
+    launches, seconds, start = watch
+    wall = time.perf_counter() - start
+    if config.debug:
+        log_plan_run(TOTALS.launches - launches, TOTALS.seconds - seconds, wall)
+    for profile in PROFILES:
+        profile.add_span("host", f"plan of {len(plan.kernels)} kernels", start, wall, {})
+
+
+def time_tape(
+    action: TapeRun, addresses: Sequence[int], scalars: Sequence[int | float]
+) -> None:
+    """Run one stretch kernel by kernel, timed by the device's clock, and tell who watches."""
+    device, tape = action.device, action.tape
+    start = time.perf_counter()
+    seconds = device.time_tape(tape, addresses, scalars)
+    for profile in PROFILES:
+        profile.add_launches(device, tape, start, seconds)
+    if config.debug:
+        log_launches(tape, seconds, device)
+
+
 def copy_buffer(target: Buffer, source: Buffer) -> None:
     """Copy a whole buffer, on one device or between two."""
-    if target.device == source.device:
-        get_device(target.device).copy(target, source)
+    giver, taker = get_device(source.device), get_device(target.device)
+    start = start_copy(giver)
+    if giver is taker:
+        taker.copy(target, source)
     else:
-        host = get_device(source.device).copy_out(source)
-        get_device(target.device).copy_in(target, host)
+        taker.copy_in(target, giver.copy_out(source))
+    log_copy(start, giver.name, taker.name, source.nbytes, taker)
 
 
 def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
@@ -133,7 +159,7 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
             for executable, launch in zip(loaded, launches, strict=True)
         ]
         tape = device.make_tape(records, len(plan.slots), scalar_dtypes)
-        actions.append(TapeRun(device, tape, tuple(launches)))
+        actions.append(TapeRun(device, tape))
     return CompiledPlan(plan, tuple(actions), devices, input_order, scalar_order)
 
 
@@ -141,7 +167,7 @@ def check_room(plan: Plan, devices: dict[str, Device]) -> None:
     """Raise OutOfMemoryError for an absurdly large buffer before code for it is generated."""
     for slot in plan.slots:
         nbytes = slot.size * slot.dtype.itemsize
-        if slot.kind == "output" and nbytes >= ABSURD:
+        if slot.kind != "input" and nbytes >= ABSURD:
             devices[slot.device].allocate(nbytes)
 
 

@@ -11,6 +11,7 @@ from picograd.codegen import linearize_cpu, linearize_cuda
 from picograd.codegen.pipeline import TEMPLATES, generate
 from picograd.codegen.render import cuda, llvm
 from picograd.engine.assembly import assembly_of
+from picograd.engine.backends import get_device
 from picograd.engine.inspect import target_named
 from picograd.graph import verify as graph_printer
 from picograd.graph.expand import expand_composites
@@ -27,12 +28,23 @@ LANGUAGES = {"cpu": "llvm", "cuda": "cuda"}
 PROLOGUE_START, PROLOGUE_END = "#ifndef HELPER_", "\n#endif\n"
 
 
+class Explanation(str):
+    """Text that shows itself as it is, also at the interactive prompt."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def explain_nodes(
-    roots: Sequence[Node], target: str | Target, assembly: bool = False, full: bool = False
-) -> str:
+    roots: Sequence[Node], target: str | Target = "", assembly: bool = False, full: bool = False
+) -> Explanation:
     """Write every stage of computing `roots`; see `picograd.explain`."""
+    if not target:
+        target = get_device(roots[0].device).target
     chosen = target if isinstance(target, Target) else named_target(target)
-    return "\n\n".join(stages(roots, chosen, assembly, full)) + "\n"
+    return Explanation("\n\n".join(stages(roots, chosen, assembly, full)) + "\n")
 
 
 def named_target(name: str) -> Target:

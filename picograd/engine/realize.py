@@ -19,7 +19,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
-from picograd.engine.debug import log, print_plan, user_line
+from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
 from picograd.engine.tracing import is_tracing
@@ -75,8 +75,9 @@ def make_plan(roots: Sequence[Node]) -> Plan:
     start = time.perf_counter()
     target = get_device(roots[0].device).target
     plan = schedule(list(roots), target, verify=bool(config.verify))
-    log(2, f"schedule {len(plan.kernels)} kernels: {(time.perf_counter() - start) * 1e3:.1f} ms")
-    print_plan(roots, plan)
+    seconds = time.perf_counter() - start
+    log_action("schedule", f"{len(plan.kernels)} kernels, {seconds * 1e3:.1f} ms")
+    log_plan(roots, plan)
     return plan
 
 
@@ -94,9 +95,25 @@ def settle(roots: Sequence[Node], results: Sequence[Buffer]) -> None:
 def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> Node:
     """Make a leaf holding a copy of a NumPy array of `dtype`'s storage type."""
     contiguous = np.ascontiguousarray(array, dtype=dtype.storage)
-    buffer = get_device(device).new_buffer(dtype, contiguous.size, user_line())
-    get_device(device).copy_in(buffer, contiguous)
+    owner = get_device(device)
+    buffer = owner.new_buffer(dtype, contiguous.size, user_line())
+    start = start_copy(owner)
+    owner.copy_in(buffer, contiguous)
+    log_copy(start, "host", owner.name, buffer.nbytes, owner)
     return leaf(buffer, array.shape)
+
+
+def node_over_numpy(array: np.ndarray[Any, Any], dtype: DType) -> Node:
+    """Make a CPU leaf of a NumPy array's own memory; a strided or misaligned one is copied."""
+    cpu: Any = get_device("cpu")
+    return leaf(cpu.adopt(array, dtype), array.shape)
+
+
+def buffer_view(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Show the memory of a CPU buffer as an array, which keeps the buffer alive."""
+    cpu: Any = get_device(buffer.device)
+    raw: np.ndarray[Any, Any] = cpu.view(buffer).view(buffer.dtype.storage)
+    return raw[: buffer.count].reshape(shape)
 
 
 def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
@@ -106,7 +123,10 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Copy a row-major buffer to a new NumPy array; bfloat16 widens to float32."""
-    raw = get_device(buffer.device).copy_out(buffer)
+    device = get_device(buffer.device)
+    start = start_copy(device)
+    raw = device.copy_out(buffer)
+    log_copy(start, device.name, "host", buffer.nbytes, device)
     values: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count].reshape(shape)
     if buffer.dtype.name == "bfloat16":
         return (values.astype(np.uint32) << 16).view(np.float32)
@@ -115,4 +135,7 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
 
 def synchronize(device: str | None = None) -> None:
     """Wait until a device has done all work given so far."""
-    get_device(device or default_device()).synchronize()
+    waited = get_device(device or default_device())
+    start = time.perf_counter()
+    waited.synchronize()
+    log_action("wait", f"{waited.name}  {(time.perf_counter() - start) * 1e6:.1f} us")

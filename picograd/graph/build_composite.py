@@ -1,12 +1,12 @@
 """Constructors of checked composite nodes. 16-bit floats are computed in float32, rounded once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from picograd.dtype import int64
+from picograd.dtype import int32, int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.check_inputs import check_device, check_dtype
-from picograd.graph.composites import COMPOSITES, widen
+from picograd.graph.composites import COMPOSITES, CustomGradient, widen
 from picograd.graph.node import Node, Number
 from picograd.graph.norms import batch_axes, count_of, mean_of
 from picograd.graph.row import FLOAT
@@ -48,6 +48,15 @@ def gelu(node: Node, approximate: str = "none") -> Node:
             "gelu", f"approximate is {approximate!r}", 'use "none" or "tanh"'
         )
     return activation("gelu", node, approximate)
+
+
+def custom(
+    value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Node | None]]
+) -> Node:
+    """Give `value` a gradient of its own: `vjp(gradient, output, *inputs)`, one per input."""
+    fixed = Node("detach", (value,), None, value.shape, value.dtype, value.device)
+    arg = CustomGradient(vjp)
+    return Node("custom", (*inputs, fixed), arg, value.shape, value.dtype, value.device)
 
 
 def along_axis(op: str, node: Node, axis: int) -> Node:
@@ -264,21 +273,8 @@ def cross_entropy(
 
     A label that is no class number gives NaN, and no gradient.
     """
-    check_dtype("cross_entropy", FLOAT, (logits,))
-    check_device("cross_entropy", (logits, target))
     axis = 1 if logits.rank > 1 else 0
-    if logits.rank < 1 or target.shape != reduce_shape(logits.shape, (axis,)):
-        raise ShapeError(
-            "cross_entropy",
-            f"target of shape {target.shape} does not fit logits {logits.shape}",
-            f"the target needs shape {reduce_shape(logits.shape, (axis,)) if logits.rank else ()}",
-        )
-    if not target.dtype.is_integer:
-        raise DTypeError(
-            "cross_entropy",
-            f"class numbers must be integers, target is {target.dtype.name}",
-            "cast the target to picograd.int64",
-        )
+    check_labels(logits, target, axis)
     if reduction not in ("mean", "sum", "none"):
         raise ValueRangeError(
             "cross_entropy",
@@ -291,6 +287,8 @@ def cross_entropy(
     )
     if ignored is not None:
         target = ignored.where(0, target)
+    if target.dtype.bits < 32:
+        target = target.cast(int32)
     known = is_class(target, logits.shape[axis])
     target = known.where(target, 0)
     arg = (axis, label_smoothing)
@@ -300,6 +298,25 @@ def cross_entropy(
     )
     loss = known.where(loss, math.nan)
     return reduce_loss(loss, ignored, reduction).cast(logits.dtype)
+
+
+def check_labels(logits: Node, target: Node, axis: int) -> None:
+    """Raise unless there is one class number for every row of logits along `axis`."""
+    check_dtype("cross_entropy", FLOAT, (logits,))
+    check_device("cross_entropy", (logits, target))
+    wanted = reduce_shape(logits.shape, (axis,)) if logits.rank else ()
+    if not logits.rank or target.shape != wanted:
+        raise ShapeError(
+            "cross_entropy",
+            f"target of shape {target.shape} does not fit logits {logits.shape}",
+            f"the target needs shape {wanted}",
+        )
+    if not target.dtype.is_integer:
+        raise DTypeError(
+            "cross_entropy",
+            f"class numbers must be integers, target is {target.dtype.name}",
+            "cast the target to picograd.int64",
+        )
 
 
 def is_class(target: Node, classes: int) -> Node:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from picograd.errors import GradientError, internal
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.helpers import paused_collection
 
 
 def gradient(
@@ -29,7 +30,15 @@ def gradient(
     gradients: dict[int, Node] = {}
     for output, cotangent in outputs:
         accumulate(gradients, output, cotangent)
-    wanted = {id(target) for target in targets}
+    with paused_collection():
+        walk_back(order, gradients, needed, {id(target) for target in targets})
+    return [gradients.get(id(target)) for target in targets]
+
+
+def walk_back(
+    order: Sequence[Node], gradients: dict[int, Node], needed: set[int], wanted: set[int]
+) -> None:
+    """Pass every node's gradient on to its inputs, keeping those of `wanted` nodes."""
     for node in reversed(order):
         if id(node) not in needed or id(node) not in gradients:
             continue
@@ -38,7 +47,6 @@ def gradient(
             del gradients[id(node)]
         if any(id(child) in needed for child in node.inputs):
             pass_back(gradients, node, flowing, needed)
-    return [gradients.get(id(target)) for target in targets]
 
 
 def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:

@@ -42,7 +42,7 @@ FLOAT_TEST = DTypeRule(("float",), True, "a float dtype")
 @dataclass(frozen=True, slots=True)
 class Op:
     """One row: see the module docstring. Kinds: leaf unary binary ternary view reduce contract
-    conv index effect composite. `arity` -1 means that the op takes any number of inputs."""
+    conv index scan sort effect composite. `arity` -1: the op takes any number of inputs."""
 
     name: str
     kind: str

@@ -87,7 +87,7 @@ def data_inputs(node: Node) -> tuple[Node, ...]:
         return node.inputs[1:]
     if node.op == "scatter":
         return node.inputs[:2]
-    if node.op in ("gather", "cross_entropy"):
+    if node.op in ("gather", "cross_entropy", "scan_chunks", "merge_runs"):
         return node.inputs[:1]
     return node.inputs
 
@@ -110,7 +110,7 @@ def dtype_problem(node: Node) -> str:
         return "an index is not an integer"
     if node.op in ("cast", "bitcast"):
         return "" if node.arg is node.dtype else "the dtype is not the argument"
-    free = node.op in ("argmax", "argmin", "random_bits")
+    free = node.op in ("argmax", "argmin", "random_bits", "sort", "sort_keys", "merge_runs")
     if not free and node.dtype is not row.dtype_rule.result(dtype):
         return "the dtype does not follow from the inputs"
     return ""
@@ -136,6 +136,11 @@ SHAPES: dict[str, Callable[[Node, Shape], Shape]] = {
     "conv": lambda node, x: conv_shape(node),
     "gather": lambda node, x: gather_shape(x, node.inputs[1].shape, node.arg),
     "scatter": lambda node, x: x,
+    "scan": lambda node, x: x,
+    "scan_chunks": lambda node, x: x,
+    "sort": lambda node, x: x,
+    "sort_keys": lambda node, x: x,
+    "merge_runs": lambda node, x: x,
     "scalar": lambda node, x: (),
 }
 

@@ -1,15 +1,133 @@
-"""Activations as modules, so that they fit into Sequential."""
+"""Activations as modules, so that they fit into Sequential.
 
+`inplace` is accepted and stored for PyTorch's sake; results are always values of their own, which
+fusion makes as cheap.
+"""
+
+from typing import Any
+
+from picograd.nn import functional_activation as functional
+from picograd.nn.init import constant
 from picograd.nn.module import Module
+from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
 
 class ReLU(Module):
     """This class computes max(x, 0)."""
 
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply ReLU to each element."""
         return x.relu()
+
+
+class ReLU6(Module):
+    """This class computes min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Limit each element to [0, 6]."""
+        return x.relu6()
+
+
+class LeakyReLU(Module):
+    """This class computes x where positive, else negative_slope * x."""
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        self.negative_slope, self.inplace = negative_slope, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the leaky ReLU to each element."""
+        return x.leaky_relu(self.negative_slope)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"negative_slope={self.negative_slope}"
+
+
+class PReLU(Module):
+    """This class is the leaky ReLU with learnt slopes: one, or one per channel (axis 1)."""
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the slopes where x is not positive."""
+        return functional.prelu(x, self.weight)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """This class is the leaky ReLU with slopes drawn for each element while training."""
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply random slopes, or their middle in evaluation mode."""
+        return functional.rrelu(x, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+class ELU(Module):
+    """This class computes x where positive, else alpha * (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply ELU to each element."""
+        return x.elu(self.alpha)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"alpha={self.alpha}"
+
+
+class CELU(Module):
+    """This class computes max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply CELU to each element."""
+        return functional.celu(x, self.alpha)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"alpha={self.alpha}"
+
+
+class SELU(Module):
+    """This class is the scaled ELU, which keeps mean 0 and variance 1."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply SELU to each element."""
+        return functional.selu(x)
 
 
 class GELU(Module):
@@ -30,9 +148,138 @@ class GELU(Module):
 class SiLU(Module):
     """This class computes x * sigmoid(x)."""
 
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
     def forward(self, x: Tensor) -> Tensor:
         """Apply SiLU to each element."""
         return x.silu()
+
+
+class Mish(Module):
+    """This class computes x * tanh(softplus(x))."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply Mish to each element."""
+        return functional.mish(x)
+
+
+class Hardswish(Module):
+    """This class computes x * relu6(x + 3) / 6."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply hardswish to each element."""
+        return functional.hardswish(x)
+
+
+class Hardsigmoid(Module):
+    """This class computes relu6(x + 3) / 6."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply hardsigmoid to each element."""
+        return functional.hardsigmoid(x)
+
+
+class Hardtanh(Module):
+    """This class limits values to [min_val, max_val]."""
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+    ) -> None:
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Limit each element."""
+        return x.hardtanh(self.min_val, self.max_val)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"min_val={self.min_val}, max_val={self.max_val}"
+
+
+class Softplus(Module):
+    """This class computes log(1 + exp(beta * x)) / beta; x itself above the threshold."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply softplus to each element."""
+        return x.softplus(self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softsign(Module):
+    """This class computes x / (1 + |x|)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply softsign to each element."""
+        return functional.softsign(x)
+
+
+class Softshrink(Module):
+    """This class moves elements by lambd towards 0, not past it."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shrink each element."""
+        return functional.softshrink(x, self.lambd)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return str(self.lambd)
+
+
+class Hardshrink(Module):
+    """This class zeroes elements in [-lambd, lambd]."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shrink each element."""
+        return functional.hardshrink(x, self.lambd)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return str(self.lambd)
+
+
+class Tanhshrink(Module):
+    """This class computes x - tanh(x)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shrink each element."""
+        return functional.tanhshrink(x)
+
+
+class Threshold(Module):
+    """This class replaces elements up to a threshold by a value."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        self.threshold, self.value, self.inplace = threshold, value, inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Replace elements."""
+        return functional.threshold(x, self.threshold, self.value)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"threshold={self.threshold}, value={self.value}"
 
 
 class Tanh(Module):
@@ -51,6 +298,29 @@ class Sigmoid(Module):
         return x.sigmoid()
 
 
+class LogSigmoid(Module):
+    """This class computes log(1 / (1 + exp(-x)))."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the logarithm of the sigmoid to each element."""
+        return x.logsigmoid()
+
+
+class GLU(Module):
+    """This class halves an axis and computes a * sigmoid(b): (..., 2 N) -> (..., N)."""
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Gate the first half by the second."""
+        return functional.glu(x, self.dim)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"dim={self.dim}"
+
+
 class Softmax(Module):
     """This class normalises exp(x) to sum 1 along one axis."""
 
@@ -66,6 +336,29 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
+class Softmin(Module):
+    """This class normalises exp(-x) to sum 1 along one axis."""
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply softmin along the axis."""
+        return functional.softmin(x, self.dim)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"dim={self.dim}"
+
+
+class Softmax2d(Module):
+    """This class applies softmax over the channels of (B, C, H, W) or (C, H, W)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply softmax along axis -3."""
+        return x.softmax(-3)
+
+
 class LogSoftmax(Module):
     """This class computes log(softmax(x)) along one axis without overflow."""
 
@@ -79,26 +372,3 @@ class LogSoftmax(Module):
     def extra_repr(self) -> str:
         """Describe the settings."""
         return f"dim={self.dim}"
-
-
-class Flatten(Module):
-    """This class merges axes `start_dim` to `end_dim`: (B, C, H, W) -> (B, C*H*W)."""
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = start_dim, end_dim
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Merge the axes."""
-        return x.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
-
-class Identity(Module):
-    """This class returns its input."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the input."""
-        return x

@@ -6,7 +6,7 @@ Children are attributes named by position or key, so that state names equal PyTo
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from picograd.errors import AxisError
+from picograd.errors import AxisError, DTypeError
 from picograd.nn.module import Module
 
 
@@ -19,6 +19,7 @@ class Sequential(Module):
 
     def append(self, module: Module) -> "Sequential":
         """Add a module at the end."""
+        _check_module("Sequential", module)
         setattr(self, str(len(self)), module)
         return self
 
@@ -37,7 +38,7 @@ class Sequential(Module):
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
             return Sequential(*list(self)[index])
-        return _pick(list(self), index)
+        return _pick("Sequential", list(self), index)
 
 
 class ModuleList(Module):
@@ -48,6 +49,7 @@ class ModuleList(Module):
 
     def append(self, module: Module) -> "ModuleList":
         """Add a module at the end."""
+        _check_module("ModuleList", module)
         setattr(self, str(len(self)), module)
         return self
 
@@ -66,7 +68,7 @@ class ModuleList(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return ModuleList(list(self)[index])
-        return _pick(list(self), index)
+        return _pick("ModuleList", list(self), index)
 
 
 class ModuleDict(Module):
@@ -77,6 +79,7 @@ class ModuleDict(Module):
             self[name] = module
 
     def __setitem__(self, name: str, module: Module) -> None:
+        _check_module("ModuleDict", module)
         setattr(self, name, module)
 
     def __getitem__(self, name: str) -> Module:
@@ -104,8 +107,16 @@ class ModuleDict(Module):
         return list(self.named_children())
 
 
-def _pick(modules: list[Module], index: int) -> Module:
+def _check_module(op: str, module: Any) -> None:
+    if not isinstance(module, Module):
+        problem = f"{type(module).__name__} is no module"
+        raise DTypeError(op, problem, "pass modules, such as nn.Linear(2, 3)")
+
+
+def _pick(op: str, modules: list[Module], index: int) -> Module:
+    if not isinstance(index, int):
+        raise DTypeError(op, f"cannot index with {type(index).__name__}", "use ints and slices")
     if not -len(modules) <= index < len(modules):
         problem = f"index {index} is out of range for {len(modules)} modules"
-        raise AxisError("Sequential", problem, "count from 0")
+        raise AxisError(op, problem, f"use an index from {-len(modules)} to {len(modules) - 1}")
     return modules[index]

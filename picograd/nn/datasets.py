@@ -95,7 +95,10 @@ def unpack(path: Path, name: str) -> bytes:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
         fix = "restore the file, or delete it to have it downloaded"
-        raise DataError("mnist", f"cannot read {path} ({error})", fix) from error
+        if isinstance(error, FileNotFoundError):
+            fix = "put the four MNIST files there, or leave out folder="
+        problem = f"cannot read {path} ({getattr(error, 'strerror', None) or error})"
+        raise DataError("mnist", problem, fix) from error
     if hashlib.sha256(content).hexdigest() != SHA256[name]:
         fix = "delete the file to have it downloaded again"
         raise DataError("mnist", f"{path} is damaged: its SHA-256 is not MNIST's", fix)

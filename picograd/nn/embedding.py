@@ -1,31 +1,184 @@
-"""Embedding: a table of vectors looked up by index."""
+"""Embedding and EmbeddingBag: tables of vectors looked up by index."""
 
 from typing import Any
 
-from picograd.errors import DTypeError
+import numpy as np
+
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter
+from picograd.nn.parameter import Parameter, check_tensor
 from picograd.tensor.tensor import Tensor
 
 
-class Embedding(Module):
-    """This class maps integer indices (...) to rows of a table: (..., embedding_dim)."""
+class Table(Module):
+    """This class holds what Embedding and EmbeddingBag share: the table and its options.
 
-    def __init__(
-        self, num_embeddings: int, embedding_dim: int, device: Any = None, dtype: Any = None
-    ) -> None:
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        shape = (num_embeddings, embedding_dim)
-        self.weight = Parameter(init.normal(shape, 0.0, 1.0, device, dtype))
+    `sparse` is stored only: gradients are dense. `max_norm` and `scale_grad_by_freq` are refused.
+    """
 
-    def forward(self, index: Tensor) -> Tensor:
-        """Look up one row for each index."""
+    def __init__(self, sizes: tuple[int, int], options: dict[str, Any]) -> None:
+        op = type(self).__name__
+        self.num_embeddings, self.embedding_dim = sizes
+        init.check_sizes(op, num_embeddings=sizes[0], embedding_dim=sizes[1])
+        for name in ("max_norm", "scale_grad_by_freq"):
+            if options[name]:
+                problem = f"{name}={options[name]} is not supported"
+                raise ValueRangeError(op, problem, "leave it out")
+        self.max_norm, self.norm_type = None, options["norm_type"]
+        self.scale_grad_by_freq, self.sparse = False, options["sparse"]
+        self.padding_idx = self._padding(options["padding_idx"])
+        place = (options["device"], options["dtype"])
+        given = options["_weight"]
+        if given is None:
+            given = init.normal(sizes, 0.0, 1.0, *place)
+            if self.padding_idx is not None:
+                given = given * self._is_real(Tensor.arange(sizes[0], device=given.device), given)
+        elif tuple(given.shape) != sizes:
+            problem = f"table of shape {tuple(given.shape)}, {sizes} wanted"
+            raise ShapeError(op, problem, "pass the shape of the weight")
+        self.weight = Parameter(given)
+
+    def _padding(self, index: int | None) -> int | None:
+        if index is None:
+            return None
+        if not -self.num_embeddings <= index < self.num_embeddings:
+            problem = f"padding_idx={index} is out of range for {self.num_embeddings} rows"
+            raise ValueRangeError(type(self).__name__, problem, "use a row of the table")
+        return index % self.num_embeddings
+
+    def _is_real(self, index: Tensor, like: Tensor) -> Tensor:
+        """1 for every index but the padding, as a column that multiplies rows."""
+        return (index != self.padding_idx).unsqueeze(-1).cast(like.dtype)
+
+    def look_up(self, index: Tensor) -> Tensor:
+        """Read rows; no gradient reaches the row of the padding."""
+        check_tensor(type(self).__name__, index)
         if not index.dtype.is_integer:
             problem = f"the indices are {index.dtype.name}"
-            raise DTypeError("Embedding", problem, "cast them to picograd.int64")
-        return self.weight[index]
+            raise DTypeError(type(self).__name__, problem, "cast them to picograd.int64")
+        rows = self.weight[index]
+        if self.padding_idx is None:
+            return rows
+        return (index != self.padding_idx).unsqueeze(-1).where(rows, rows.detach())
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
+        padding = self.padding_idx
+        return sizes if padding is None else f"{sizes}, padding_idx={padding}"
+
+
+class Embedding(Table):
+    """This class maps integer indices (...) to rows of a table: (..., embedding_dim).
+
+    The row `padding_idx` starts at zero and gets no gradient.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
+        options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
+        options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)
+        super().__init__((num_embeddings, embedding_dim), options)
+        self.weight.requires_grad = not _freeze
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+    ) -> "Embedding":
+        """Make a layer of a table (N, D)."""
+        rows, columns = embeddings.shape
+        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+
+    def forward(self, index: Tensor) -> Tensor:
+        """Look up one row for each index."""
+        return self.look_up(index)
+
+
+class EmbeddingBag(Table):
+    """This class sums, averages or takes the maximum of rows per bag: -> (B, embedding_dim).
+
+    Bags are rows of (B, N), or stretches of (N,) that start at `offsets` (B,). Indices equal to
+    `padding_idx` do not count; an empty bag gives zeros.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if mode not in ("sum", "mean", "max"):
+            problem = f"mode={mode!r} is unknown"
+            raise ValueRangeError("EmbeddingBag", problem, 'use "sum", "mean" or "max"')
+        options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
+        options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
+        options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)
+        super().__init__((num_embeddings, embedding_dim), options)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(
+        self,
+        index: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Look up and reduce; `per_sample_weights` (shape of the index) with mode "sum" only."""
+        rows = self.look_up(index)
+        if per_sample_weights is not None:
+            if self.mode != "sum":
+                problem = f"per_sample_weights with mode={self.mode!r}"
+                raise ValueRangeError("EmbeddingBag", problem, 'use mode="sum"')
+            rows = rows * per_sample_weights.unsqueeze(-1)
+        if (len(index.shape) == 2) == (offsets is not None):
+            problem = f"index of shape {tuple(index.shape)}"
+            raise ShapeError("EmbeddingBag", problem, "give (B, N), or (N,) with offsets")
+        members = self._members(index, offsets)  # B N
+        return self._reduce(rows, members, is_dense=offsets is None)
+
+    def _members(self, index: Tensor, offsets: Tensor | None) -> Tensor:
+        """Tell which index belongs to which bag: (B, N)."""
+        used = index >= 0 if self.padding_idx is None else index != self.padding_idx
+        if offsets is None:
+            return used
+        place = Tensor.arange(index.shape[0], device=index.device)
+        starts = offsets[:-1] if self.include_last_offset else offsets
+        begun = (place >= starts.unsqueeze(-1)).cast("int64")  # B N
+        following = begun[1:].pad([(0, 1), (0, 0)])
+        return ((begun - following) > 0) & used
+
+    def _reduce(self, rows: Tensor, members: Tensor, is_dense: bool) -> Tensor:
+        weight = members.cast(rows.dtype)
+        if self.mode == "max":
+            grid = rows if is_dense else rows.unsqueeze(0)
+            largest = members.unsqueeze(-1).where(grid, -np.inf).amax(1)
+            return members.any(1).unsqueeze(-1).where(largest, 0.0)
+        if is_dense:
+            total = (rows * weight.unsqueeze(-1)).sum(1)
+        else:
+            total = weight @ rows
+        if self.mode == "sum":
+            return total
+        return total / weight.sum(1, keepdim=True).maximum(1.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import default_float, to_dtype
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor.tensor import Tensor
 
@@ -20,6 +20,17 @@ GAINS = {
     "relu": math.sqrt(2.0),
     "selu": 0.75,
 }
+
+
+def check_sizes(op: str, least: int = 0, **sizes: Any) -> None:
+    """Raise unless every named size is an int, or a tuple of ints, of at least `least`."""
+    for name, value in sizes.items():
+        for size in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+                raise DTypeError(op, f"{name} must be an int, not {size!r}", "pass a whole number")
+            if size < least:
+                text = f"{name}={value} is less than {least}"
+                raise ValueRangeError(op, text, f"pass {least} or more")
 
 
 def uniform(shape: Shape, bound: float, device: Any = None, dtype: Any = None) -> Tensor:

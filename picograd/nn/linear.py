@@ -1,10 +1,11 @@
-"""Linear: the fully connected layer."""
+"""Linear and Bilinear: fully connected layers."""
 
 from typing import Any
 
+from picograd.errors import ShapeError
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter
+from picograd.nn.parameter import Parameter, check_tensor
 from picograd.tensor.tensor import Tensor
 
 
@@ -19,6 +20,7 @@ class Linear(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        init.check_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = init.fan_in_bound(in_features)
         self.weight = Parameter(init.uniform((out_features, in_features), bound, device, dtype))
@@ -26,9 +28,51 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply by the weight and add the bias."""
+        check_tensor("Linear", x)
         return x.linear(self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
         sizes = f"in_features={self.in_features}, out_features={self.out_features}"
         return f"{sizes}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """This class computes a W b + bias: (..., I), (..., J) -> (..., O), weight (O, I, J)."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = dict(in1_features=in1_features, in2_features=in2_features)
+        init.check_sizes("Bilinear", 1, **sizes, out_features=out_features)
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        bound = init.fan_in_bound(in1_features)
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(init.uniform(shape, bound, device, dtype))
+        self.bias = Parameter(init.uniform(shape[:1], bound, device, dtype)) if bias else None
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Multiply from both sides and add the bias. Raises ShapeError for other sizes."""
+        check_tensor("Bilinear", a, b)
+        wanted = (self.in1_features, self.in2_features)
+        if (a.shape[-1], b.shape[-1]) != wanted or a.shape[:-1] != b.shape[:-1]:
+            problem = f"inputs {tuple(a.shape)} and {tuple(b.shape)} do not fit {wanted}"
+            raise ShapeError("Bilinear", problem, "give (..., I) and (..., J)")
+        left = a.reshape(-1, wanted[0])  # N I
+        right = b.reshape(-1, wanted[1])  # N J
+        half = Tensor.einsum("ni,oij->noj", left, self.weight)
+        y = Tensor.einsum("noj,nj->no", half, right)
+        y = y if self.bias is None else y + self.bias
+        return y.reshape(*a.shape[:-1], self.out_features)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
+        return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.parameter import realize
+from picograd.nn.parameter import check_tensor, realize
 from picograd.tensor.tensor import Tensor
 
 
@@ -28,6 +28,7 @@ class DataLoader:
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        check_tensor("DataLoader", *tensors)
         sizes = [tuple(tensor.shape) for tensor in tensors]
         if not sizes or any(not shape or shape[0] != sizes[0][0] for shape in sizes):
             problem = f"tensors of shapes {sizes} do not share their first size"

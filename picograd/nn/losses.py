@@ -1,10 +1,9 @@
-"""Loss functions, and the same as modules. Reductions: "mean", "sum" or "none"."""
+"""Losses of classification. Reductions: "mean", "sum" or "none"."""
 
-from typing import Any
-
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
-from picograd.nn.module import Module
+from picograd.nn.parameter import check_tensor
+from picograd.tensor.selecting import known_values
 from picograd.tensor.tensor import Tensor, apply
 
 
@@ -30,9 +29,14 @@ def cross_entropy(
 
     `target` holds class numbers (B, ...) or, as floats, probabilities of the shape of the logits.
     Targets equal to `ignore_index` do not count (PyTorch's default is -100; here none is ignored
-    unless asked for, so that the mean divides by a known count).
+    unless asked for, so that the mean divides by a known count). A label that is no class raises
+    AxisError when the labels are few and already computed on the CPU; else its loss is NaN.
     """
     op = "cross_entropy"
+    check_tensor(op, logits, target)
+    _check_smoothing(op, label_smoothing)
+    _check_weight(op, logits, weight)
+    check_labels(op, logits, target, ignore_index)
     if weight is None and not target.dtype.is_float:
         options = (reduction, label_smoothing, ignore_index)
         return apply(composite.cross_entropy, logits, target, *options)
@@ -40,9 +44,64 @@ def cross_entropy(
     scores = logits.log_softmax(axis)
     if target.dtype.is_float:
         return _soft_cross_entropy(op, scores, target, axis, weight, reduction, label_smoothing)
-    if label_smoothing:
-        raise ValueRangeError(op, "label_smoothing does not combine with weight", "use one")
-    return nll_loss(scores, target, weight, ignore_index, reduction)
+    loss = nll_loss(scores, target, weight, ignore_index, reduction)
+    if not label_smoothing or weight is None:
+        return loss
+    even = _even_loss(scores, target, weight, ignore_index, reduction, axis)
+    even = even / scores.shape[axis]
+    return loss * (1.0 - label_smoothing) + even * label_smoothing
+
+
+def _even_loss(
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    ignore_index: int | None,
+    reduction: str,
+    axis: int,
+) -> Tensor:
+    """Cost of every class counting the same; the mean divides by the weights of the targets."""
+    loss = -(scores * weight.reshape(*_beside_axis(scores, axis))).sum(axis)
+    used = target >= 0
+    if ignore_index is not None:
+        used = is_used(target, ignore_index)
+        loss = used.where(loss, 0.0)
+    if reduction != "mean":
+        return reduce_loss("cross_entropy", loss, reduction)
+    picked = weight[used.where(target, 0)]
+    return loss.sum() / used.where(picked, 0.0).sum()
+
+
+def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | None) -> None:
+    """Raise AxisError for a label that is no class, where looking at the labels costs nothing."""
+    labels = known_values(target.node) if target.dtype.is_integer else None
+    if labels is None or not labels.size or not scores.shape:
+        return
+    classes = scores.shape[1 if len(scores.shape) > 1 else 0]
+    if 0 <= labels.min() and labels.max() < classes:
+        return
+    wrong = (labels < 0) | (labels >= classes)
+    if ignore_index is not None:
+        wrong &= labels != ignore_index
+    if wrong.any():
+        text = f"label {labels[wrong].flat[0]} is out of range for {classes} classes"
+        fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
+        raise AxisError(op, text, fix)
+
+
+def _check_smoothing(op: str, smoothing: float) -> None:
+    if not 0.0 <= smoothing <= 1.0:
+        problem = f"label_smoothing={smoothing} is not a probability"
+        raise ValueRangeError(op, problem, "use 0 <= label_smoothing <= 1")
+
+
+def _check_weight(op: str, scores: Tensor, weight: Tensor | None) -> None:
+    if weight is None or not scores.shape:
+        return
+    classes = scores.shape[1 if len(scores.shape) > 1 else 0]
+    if tuple(weight.shape) != (classes,):
+        problem = f"weight of shape {tuple(weight.shape)} does not fit {classes} classes"
+        raise ShapeError(op, problem, "give one weight per class")
 
 
 def _soft_cross_entropy(
@@ -54,7 +113,7 @@ def _soft_cross_entropy(
     reduction: str,
     smoothing: float,
 ) -> Tensor:
-    _same_shape(op, scores, target)
+    same_shape(op, scores, target)
     classes = scores.shape[axis]
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / classes
@@ -73,9 +132,16 @@ def nll_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute -scores[target]: log-probabilities (B, C, ...), class numbers (B, ...)."""
-    op, axis = "nll_loss", 1 if len(scores.shape) > 1 else 0
+    """Compute -scores[target]: log-probabilities (B, C, ...), class numbers (B, ...).
+
+    Labels are checked as in `cross_entropy`; a wrong one that is not seen there costs 0.
+    """
+    op = "nll_loss"
+    check_tensor(op, scores, target)
+    axis = 1 if len(scores.shape) > 1 else 0
     _check_target(op, scores, target, axis)
+    _check_weight(op, scores, weight)
+    check_labels(op, scores, target, ignore_index)
     # Comparing with the class numbers, instead of gathering, lets the choice fuse into the
     # softmax's row kernel and keeps the gradient free of scatter.
     numbers = Tensor.arange(scores.shape[axis], device=scores.device, dtype=target.dtype)
@@ -99,17 +165,28 @@ def is_used(target: Tensor, ignore_index: int) -> Tensor:
     return target != ignore_index
 
 
-def mse_loss(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Compute (prediction - target) ** 2."""
-    _same_shape("mse_loss", prediction, target)
-    difference = prediction - target
-    return reduce_loss("mse_loss", difference * difference, reduction)
+def binary_cross_entropy(
+    probability: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
+
+    Where x is exactly 0 or 1 the gradient of the cut-off logarithm is 0.
+    """
+    op = "binary_cross_entropy"
+    same_shape(op, probability, target)
+    yes, no = _cut_log(probability), _cut_log(1.0 - probability)
+    loss = (target - 1.0) * no - target * yes
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(op, loss, reduction)
 
 
-def l1_loss(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Compute |prediction - target|."""
-    _same_shape("l1_loss", prediction, target)
-    return reduce_loss("l1_loss", (prediction - target).abs(), reduction)
+def _cut_log(x: Tensor) -> Tensor:
+    is_zero = x <= 0.0
+    return is_zero.where(-100.0, is_zero.where(1.0, x).log().maximum(-100.0))
 
 
 def binary_cross_entropy_with_logits(
@@ -121,7 +198,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Compute -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow."""
     op = "binary_cross_entropy_with_logits"
-    _same_shape(op, logits, target)
+    same_shape(op, logits, target)
     # log(1 + exp(-|x|)) + max(-x, 0) = -log sigmoid(x), and exp never sees a positive argument.
     softplus = ((-logits.abs()).exp() + 1.0).log() + (-logits).relu()
     share = 1.0 if pos_weight is None else target * (pos_weight - 1.0) + 1.0
@@ -146,59 +223,9 @@ def _check_target(op: str, scores: Tensor, target: Tensor, axis: int) -> None:
         raise ShapeError(op, problem, f"the target needs shape {wanted}")
 
 
-def _same_shape(op: str, a: Tensor, b: Tensor) -> None:
+def same_shape(op: str, a: Tensor, b: Tensor) -> None:
+    """Raise ShapeError unless both tensors have one shape."""
+    check_tensor(op, a, b)
     if tuple(a.shape) != tuple(b.shape):
         problem = f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
         raise ShapeError(op, problem, "reshape one, or expand it with .expand(...)")
-
-
-class Loss(Module):
-    """This class keeps the options of a loss function."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        shown = {k: v for k, v in self.options.items() if not isinstance(v, Tensor)}
-        return ", ".join(f"{name}={value!r}" for name, value in shown.items())
-
-
-class CrossEntropyLoss(Loss):
-    """This class computes `cross_entropy`, with its options."""
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss."""
-        return cross_entropy(logits, target, **self.options)
-
-
-class NLLLoss(Loss):
-    """This class computes `nll_loss`, with its options."""
-
-    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss."""
-        return nll_loss(scores, target, **self.options)
-
-
-class MSELoss(Loss):
-    """This class computes `mse_loss`, with its options."""
-
-    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss."""
-        return mse_loss(prediction, target, **self.options)
-
-
-class L1Loss(Loss):
-    """This class computes `l1_loss`, with its options."""
-
-    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss."""
-        return l1_loss(prediction, target, **self.options)
-
-
-class BCEWithLogitsLoss(Loss):
-    """This class computes `binary_cross_entropy_with_logits`, with its options."""
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss."""
-        return binary_cross_entropy_with_logits(logits, target, **self.options)

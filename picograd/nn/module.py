@@ -8,8 +8,9 @@ needed.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from picograd.errors import StateError
-from picograd.nn.parameter import Parameter, as_tensor, overwrite, rebind
+from picograd.dtype import to_dtype
+from picograd.errors import DTypeError, StateError
+from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, rebind
 from picograd.tensor.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")
@@ -38,6 +39,7 @@ class Module:
 
     def register_buffer(self, name: str, value: Tensor, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean."""
+        check_tensor("register_buffer", *([] if value is None else [value]))
         self._buffers = {**self._buffers, name: persistent}
         setattr(self, name, value)
 
@@ -91,6 +93,9 @@ class Module:
         Raises StateError, with nothing changed, for a wrong shape and, when strict, for missing or
         unexpected names.
         """
+        if not isinstance(state, Mapping):
+            problem = f"the state is a {type(state).__name__}"
+            raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
         own = self.state_dict()
         result = LoadResult(
             [name for name in own if name not in state],
@@ -118,6 +123,9 @@ class Module:
 
         The tensors keep their identity, so that an optimizer made before still updates them.
         """
+        if dtype is not None and not to_dtype(dtype).is_float:
+            problem = f"parameters need a float dtype, got {to_dtype(dtype).name}"
+            raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
         for _, value in _named_tensors(self):
             rebind(value, device, dtype if value.dtype.is_float else None)
         return self

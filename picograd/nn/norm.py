@@ -1,4 +1,4 @@
-"""Normalisation: BatchNorm1d, BatchNorm2d (with running statistics) and LayerNorm."""
+"""Normalisation: BatchNorm1d, 2d, 3d (with running statistics) and LayerNorm."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.nn import functional, init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter
+from picograd.nn.parameter import Parameter, check_tensor
 from picograd.tensor.tensor import Tensor
 
 
@@ -33,6 +33,7 @@ class BatchNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        init.check_sizes(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
@@ -57,6 +58,10 @@ class BatchNorm(Module):
     def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
         """Move the running statistics; assignments happen in place, also under `picograd.jit`."""
         batches = self.num_batches_tracked + 1
+        self._move(mean, var, count, batches)
+        self.num_batches_tracked.assign(batches)
+
+    def _move(self, mean: Tensor, var: Tensor, count: int, batches: Tensor) -> None:
         rate: Any = self.momentum
         if rate is None:
             rate = 1.0 / batches.cast(self.running_mean.dtype)
@@ -64,13 +69,15 @@ class BatchNorm(Module):
         for running, value in ((self.running_mean, mean), (self.running_var, unbiased)):
             moved = running + rate * (value.cast(running.dtype) - running)
             running.assign(moved.cast(running.dtype))
-        self.num_batches_tracked.assign(batches)
 
     def _check(self, x: Tensor) -> None:
-        name, shape = type(self).__name__, tuple(x.shape)
+        name = type(self).__name__
+        check_tensor(name, x)
+        shape = tuple(x.shape)
         if len(shape) not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
-            raise ShapeError(name, f"input of shape {shape} has {len(shape)} axes, {ranks} wanted")
+            problem = f"input of shape {shape} has {len(shape)} axes, {ranks} wanted"
+            raise ShapeError(name, problem, "give batch, channels, then the rest")
         if shape[1] != self.num_features:
             problem = f"input of shape {shape} has {shape[1]} channels, {self.num_features} wanted"
             raise ShapeError(name, problem, "channels are axis 1")
@@ -96,6 +103,12 @@ class BatchNorm2d(BatchNorm):
     ranks = (4,)
 
 
+class BatchNorm3d(BatchNorm):
+    """This class normalises the channels of volumes (B, C, D, H, W)."""
+
+    ranks = (5,)
+
+
 class LayerNorm(Module):
     """This class normalises over the last axes, whose sizes are `normalized_shape`."""
 
@@ -109,6 +122,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        init.check_sizes("LayerNorm", normalized_shape=sizes)
         self.normalized_shape = shape = tuple(sizes)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         place = (device, dtype)

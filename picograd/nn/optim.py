@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from picograd.dtype import float32
-from picograd.errors import GradientError, StateError, ValueRangeError, check
+from picograd.errors import (
+    DTypeError,
+    GradientError,
+    ShapeError,
+    StateError,
+    ValueRangeError,
+    check,
+)
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite, realize
 from picograd.tensor.tensor import Tensor
@@ -21,6 +28,7 @@ class ParameterGroup:
     def __init__(self, parameters: Sequence[Tensor], options: Mapping[str, Any]) -> None:
         self.parameters = list(parameters)
         self.options = dict(options)
+        _check_options(self.options)
         device = self.parameters[0].device
         self.rate = constant((), float(options["lr"]), device, float32)
         self.scalars: dict[str, Tensor] = {}  # state shared by the whole group
@@ -32,6 +40,8 @@ class ParameterGroup:
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self.options:
             raise ValueRangeError("optim", f"no option {name!r}", f"use {', '.join(self.options)}")
+        if name == "lr":
+            _check_rate(name, value)
         self.options[name] = value
         if name == "lr":
             self.options[name] = float(value)
@@ -52,7 +62,6 @@ class Optimizer:
     def __init__(self, parameters: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.param_groups = _read_groups(parameters, defaults)
         for group in self.param_groups:
-            _check_options(group.options)
             self.prepare(group)
 
     def prepare(self, group: ParameterGroup) -> None:
@@ -238,6 +247,9 @@ class AdamW(Adam):
 
 def _read_groups(parameters: Iterable[Any], defaults: dict[str, Any]) -> list[ParameterGroup]:
     """Read tensors, or dicts with "params" and options, into groups."""
+    if not isinstance(parameters, Iterable):
+        problem = f"{type(parameters).__name__} is no list of parameters"
+        raise DTypeError("optim", problem, "pass model.parameters()")
     items: list[Any] = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not items:
         raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
@@ -245,6 +257,9 @@ def _read_groups(parameters: Iterable[Any], defaults: dict[str, Any]) -> list[Pa
     result: list[ParameterGroup] = []
     seen: set[int] = set()
     for group in groups:
+        if not isinstance(group, dict) or "params" not in group:
+            problem = "a parameter group has no 'params'"
+            raise ValueRangeError("optim", problem, 'write {"params": tensors, "lr": 0.1}')
         members = group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
         options = {**defaults, **{k: v for k, v in group.items() if k != "params"}}
@@ -266,16 +281,29 @@ def _check_members(members: list[Any], seen: set[int]) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     for name in ("lr", "eps", "weight_decay", "momentum"):
-        if options.get(name, 0.0) < 0.0:
-            raise ValueRangeError("optim", f"{name}={options[name]} is negative", "use 0 or more")
-    if any(not 0.0 <= beta < 1.0 for beta in options.get("betas", ())):
-        problem = f"betas={options['betas']} are not in [0, 1)"
+        _check_rate(name, options.get(name, 0.0))
+    betas = options.get("betas", (0.0, 0.0))
+    is_pair = isinstance(betas, (tuple, list)) and len(betas) == 2
+    if not is_pair or any(not 0.0 <= beta < 1.0 for beta in betas):
+        problem = f"betas={betas} are not in [0, 1)"
         raise ValueRangeError("optim", problem, "use (0.9, 0.999)")
+
+
+def _check_rate(name: str, value: Any) -> None:
+    if not isinstance(value, (int, float)):
+        problem = f"{name} must be a number, not {type(value).__name__}"
+        raise DTypeError("optim", problem, "pass a float")
+    if not value >= 0.0:  # NaN too
+        what = "negative" if value < 0.0 else "not a number"
+        raise ValueRangeError("optim", f"{name}={value} is {what}", "use 0 or more")
 
 
 def _gradient(parameter: Tensor, weight_decay: float) -> Tensor:
     check(parameter.grad is not None, "an update without a gradient")
     gradient: Tensor = parameter.grad.detach()  # type: ignore[union-attr]
+    if gradient.shape != parameter.shape:
+        problem = f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
+        raise ShapeError("optim", problem, "give them the same shape")
     return gradient + parameter.detach() * weight_decay if weight_decay else gradient
 
 

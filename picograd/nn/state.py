@@ -5,6 +5,7 @@ file can run code. A file is written beside its target and moved into place: a c
 one whole.
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -39,10 +40,13 @@ FILE_NAMES = {
 
 def save(state: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Write a state dict to a file; a file of that name is replaced at once or not at all."""
+    if not isinstance(state, Mapping):
+        problem = f"the state is a {type(state).__name__}"
+        raise DTypeError("save", problem, "pass model.state_dict()")
     arrays = {name: _bytes_of(name, value) for name, value in state.items()}  # kept alive here
     entries = {name: _entry(state[name], array) for name, array in arrays.items()}
     content = safetensors.serialize(entries, {"format": "picograd"})
-    target = Path(path)
+    target = _path("save", path)
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
             file.write(content)
@@ -57,7 +61,7 @@ def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
 
     Raises DataError for a missing file and StateError for a truncated or damaged one.
     """
-    source = Path(path)
+    source = _path("load", path)
     try:
         content = source.read_bytes()
     except OSError as error:
@@ -67,12 +71,43 @@ def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
         entries = safetensors.deserialize(content)
         return {name: _tensor(entry, device) for name, entry in entries}
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        problem = f"{source} is damaged or no safetensors file ({error})"
+        problem = f"{source} is damaged or no safetensors file: {damage(content)}"
         raise StateError("load", problem, "save it again, or restore it from a copy") from error
+
+
+def damage(content: bytes) -> str:
+    """Say what is wrong with a file: 8 bytes of header length, JSON, data."""
+    length, rest = int.from_bytes(content[:8], "little"), len(content) - 8
+    if rest < 0:
+        return f"{len(content)} bytes are too few for a header"
+    if length > rest:
+        return f"the header should have {length} bytes, {rest} are there"
+    try:
+        entries = json.loads(content[8 : 8 + length])
+        entries.pop("__metadata__", None)
+        dtypes = {entry["dtype"] for entry in entries.values()}
+        wanted = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return "the header is not readable"
+    if dtypes - FILE_NAMES.keys():
+        return f"no picograd dtype for {', '.join(sorted(dtypes - FILE_NAMES.keys()))}"
+    if wanted != rest - length:
+        return f"the data should have {wanted} bytes, {rest - length} are there"
+    return "the shapes contradict the data"
+
+
+def _path(op: str, path: Any) -> Path:
+    """Read a path argument."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise DTypeError(op, f"the path is a {type(path).__name__}", "pass a file name")
+    return Path(path)
 
 
 def _bytes_of(name: str, value: Any) -> "np.ndarray[Any, Any]":
     """Copy the raw bytes of a tensor to the host."""
+    if not isinstance(name, str):
+        problem = f"the name {name!r} is a {type(name).__name__}"
+        raise DTypeError("save", problem, "names of a state dict are strings")
     if not isinstance(value, Tensor):
         problem = f"{name} is a {type(value).__name__}"
         raise DTypeError("save", problem, "a state dict holds tensors only")

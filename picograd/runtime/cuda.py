@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from picograd.runtime.device import (
     empty_tape,
 )
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
+from picograd.runtime.gate import Gate
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
 from picograd.runtime.staging import Staging
@@ -39,7 +41,9 @@ NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy defau
 # Values of CUdevice_attribute and CUfunction_attribute (cuda.h)
 CAPABILITY_MAJOR, CAPABILITY_MINOR, MULTIPROCESSORS, SHARED_OPTIN = 75, 76, 16, 97
 STATIC_SHARED, LOCAL_BYTES, REGISTERS, MAX_DYNAMIC_SHARED = 1, 3, 4, 8
+MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
+TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
 FORMATS = {
     "bool": "?7x",
@@ -55,6 +59,7 @@ FORMATS = {
     "float32": "f4x",
     "float64": "d",
 }
+Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes, parameters
 
 
 class CudaDevice(Device):
@@ -75,10 +80,12 @@ class CudaDevice(Device):
         self.compiler = nvrtc_version()
         self.stream = driver.call("cuStreamCreate", NON_BLOCKING)
         self.staging = Staging(driver, self.stream)
+        self.gate = Gate(driver, self.stream)
         self.pool = Pool(self.name, self.reserve, self.give_back)
         self.workspaces = Workspaces(self.pool, self.fill_zero)
         self.modules: dict[bytes, Any] = {}  # loaded for good: unloading waits for the GPU
         self.lock = threading.RLock()
+        self.bandwidth = 0.0
 
     def activate(self) -> None:
         """Make this GPU's context current in the calling thread, whatever other libraries did."""
@@ -177,6 +184,13 @@ class CudaDevice(Device):
             for name, number in wanted.items()
         }
 
+    def peak_bandwidth(self) -> float:
+        """Bytes a second its memory can deliver: two transfers a clock, as the driver says."""
+        if not self.bandwidth:
+            clock = self.attribute(MEMORY_CLOCK) * 1e3
+            self.bandwidth = 2 * clock * self.attribute(BUS_WIDTH) / 8
+        return self.bandwidth
+
     def make_tape(
         self,
         launches: Sequence[TapeLaunch],
@@ -204,22 +218,36 @@ class CudaDevice(Device):
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> list[float]:
-        """Launch everything with an event after each launch; seconds between the events."""
-        state, call = tape.state, self.driver.call
+        """Launch everything, a few kernels at a time; seconds each took on the GPU."""
+        state = tape.state
         with self.lock:
             self.activate()
             state.fill(addresses, scalars)
-            while len(state.events) <= len(state.calls):
-                state.events.append(call("cuEventCreate", 0))
-            call("cuEventRecord", state.events[0], self.stream)
-            pairs = zip(state.calls, state.events[1:], strict=True)
-            for (function, grid, block, shared, params), event in pairs:
+            found: list[float] = []
+            for first in range(0, len(state.calls), TIMED):
+                found += self.time_calls(state.calls[first : first + TIMED], state.events)
+        times = iter(found)
+        return [next(times) if step.executable.code.tasks else 0.0 for step in tape.launches]
+
+    def time_calls(self, calls: Sequence[Call], events: list[Any]) -> list[float]:
+        """Launch with an event after each launch; seconds between the events.
+
+        The GPU starts when everything is queued: it never waits for the host in between.
+        """
+        call = self.driver.call
+        while len(events) <= len(calls):
+            events.append(call("cuEventCreate", 0))
+        for function, *_ in calls:
+            call("cuFuncLoad", function)  # the driver may wait for the GPU to do so
+        with self.gate.closed():
+            call("cuEventRecord", events[0], self.stream)
+            for (function, grid, block, shared, params), event in zip(calls, events[1:]):
                 shape = (grid, 1, 1, block, 1, 1)
                 call("cuLaunchKernel", function, *shape, shared, self.stream, params, 0)
                 call("cuEventRecord", event, self.stream)
-            call("cuStreamSynchronize", self.stream)
-            ends = zip(state.events, state.events[1:], strict=False)
-            return [call("cuEventElapsedTime", a, b) / 1e3 for a, b in ends]
+        call("cuStreamSynchronize", self.stream)
+        used = pairwise(events[: len(calls) + 1])
+        return [call("cuEventElapsedTime", a, b) / 1e3 for a, b in used]
 
     def synchronize(self) -> None:
         """Wait for the stream."""
@@ -256,7 +284,7 @@ class Parameters:
         self.pack_addresses(self.addresses, 0, *addresses)
         self.pack_scalars(self.scalars, 0, *scalars)
 
-    def call(self, launch: TapeLaunch) -> tuple[Any, int, int, int, int]:
+    def call(self, launch: TapeLaunch) -> Call:
         """Prepare (function, blocks, threads, shared bytes, address of the parameter array)."""
         executable = launch.executable
         code = executable.code

@@ -129,6 +129,10 @@ class Device(ABC):
     def empty_cache(self) -> None:
         """Give memory nobody uses back to the system."""
 
+    def peak_bandwidth(self) -> float:
+        """Bytes a second its memory can deliver; 0 where that is not known."""
+        return 0.0
+
     def new_buffer(self, dtype: DType, count: int, origin: str = "") -> Buffer:
         """Allocate a buffer; `origin` is the user's line, for out-of-memory reports."""
         block = self.allocate(count * dtype.itemsize)

@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from picograd.buffer import Buffer
 from picograd.code import Workspace
+from picograd.config import config
 from picograd.errors import OutOfMemoryError
 from picograd.helpers import round_up
+from picograd.runtime.log import log_action
 
 SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
@@ -54,6 +56,9 @@ class Pool:
             address = blocks.pop()
         except IndexError:
             address = self.grow(nbytes, size)
+        else:
+            if config.debug >= 2:
+                log_action("allocate", f"{self.device}  {format_bytes(size)}, reused")
         self.allocations += 1
         self.in_use += size
         if self.in_use > self.peak:
@@ -70,12 +75,16 @@ class Pool:
         if address is None:
             raise out_of_memory(self, nbytes)
         self.reserved += size
+        if config.debug >= 2:
+            log_action("allocate", f"{self.device}  {format_bytes(size)}, from the system")
         return address
 
     def release(self, address: int, size: int) -> None:
         """Take a block back; called by the finalizer of its Allocation."""
         self.in_use -= size
         self.free[size].append(address)
+        if config.debug >= 2:
+            log_action("free", f"{self.device}  {format_bytes(size)}")
 
     def empty(self) -> None:
         """Give every free block back to the system."""
@@ -83,6 +92,8 @@ class Pool:
             while blocks:
                 self.give_back(blocks.pop())
                 self.reserved -= size
+                if config.debug >= 2:
+                    log_action("give back", f"{self.device}  {format_bytes(size)}, to the system")
 
     def stats(self) -> dict[str, int]:
         """Bytes in use, reserved and at the peak of use, and the number of allocations so far."""

@@ -11,6 +11,7 @@ from picograd.schedule.group import GROUP_LIMIT, Facts, Group
 
 PART_LIMIT = 64  # parts of one kernel
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
+FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
 
 
@@ -22,6 +23,7 @@ class Launch:
     depth: int
     device: str
     parts: list[list[Group]] = field(default_factory=list)
+    families: dict[tuple[int, tuple[int, ...]], list[Group]] = field(default_factory=dict)
     leaves: set[int] = field(default_factory=set)
     slots: int = 0  # at most: what parts share counts twice
 
@@ -57,14 +59,78 @@ def arrange(groups: list[Group]) -> list[Launch]:
     for group in groups:
         group.leaves, group.slots = mark_reads(group)
     launches: dict[tuple[object, ...], list[Launch]] = {}
-    for group in sorted(groups, key=lambda g: (g.depth, g.number)):
+    families = find_families(groups)
+    put_writes_after_reads(groups, families)
+    slots: dict[int, int] = {}
+    for group in groups:
+        slots[families[group.number]] = slots.get(families[group.number], 0) + group.slots
+    for group in sorted(groups, key=lambda g: (g.depth, families[g.number], g.number)):
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
         if group.kind == "reduce":
             key = (*key, group.shape, group.reduced)
         elif group.kind != "map":
             key = (*key, group.number)
-        add_group(launches.setdefault(key, []), group)
-    return [launch for bucket in launches.values() for launch in bucket]
+        family = families[group.number]
+        add_group(launches.setdefault(key, []), group, family, slots.pop(family, 0))
+    found = sorted((n for bucket in launches.values() for n in bucket), key=lambda n: n.depth)
+    for launch in found:
+        launch.parts = [readers_first(part) for part in launch.parts]
+    return found
+
+
+def find_families(groups: list[Group]) -> dict[int, int]:
+    """Number the family of every group: groups of maps that read a leaf few others read.
+
+    An optimizer's writes to one parameter and its moments are a family. They belong in one kernel,
+    or what the first writes has to be copied for the second to read.
+    """
+    readers: dict[int, list[int]] = {}
+    for group in groups:
+        if group.kind == "map":
+            for leaf in group.leaves:
+                readers.setdefault(leaf, []).append(group.number)
+    families = {group.number: group.number for group in groups}
+
+    def head(number: int) -> int:
+        while families[number] != number:
+            families[number] = number = families[families[number]]
+        return number
+
+    for numbers in readers.values():
+        if len(numbers) <= FAMILY_LIMIT:
+            for number in numbers[1:]:
+                first, second = sorted((head(numbers[0]), head(number)))
+                families[second] = first
+    return {number: head(number) for number in families}
+
+
+def overwritten(group: Group) -> set[int]:
+    """Numbers of the leaves a group writes in place."""
+    return {member.overwrites for member in group.members if member.overwrites >= 0}
+
+
+def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> None:
+    """Move a write of what other families read at its depth (a step count) one depth down."""
+    readers: dict[tuple[int, int], set[int]] = {}
+    for group in groups:
+        for leaf in group.leaves:
+            readers.setdefault((leaf, group.depth), set()).add(families[group.number])
+    last = max((group.depth for group in groups), default=0)
+    for group in [group for group in groups if is_sink(group)]:
+        own = {families[group.number]}
+        if any(readers.get((x, group.depth), own) != own for x in overwritten(group)):
+            group.depth = last + 1
+
+
+def readers_first(part: list[Group]) -> list[Group]:
+    """Order the maps of a part so that what one overwrites has been read by the others."""
+    if part[0].kind != "map":
+        return part
+    readers: dict[int, int] = {}
+    for group in part:
+        for leaf in group.leaves:
+            readers[leaf] = readers.get(leaf, 0) + 1
+    return sorted(part, key=lambda g: max((readers.get(x, 0) for x in overwritten(g)), default=0))
 
 
 def sink(groups: list[Group]) -> None:
@@ -135,23 +201,40 @@ def mark_reads(group: Group) -> tuple[set[int], int]:
     return leaves, slots
 
 
-def add_group(bucket: list[Launch], group: Group) -> None:
-    """Put a group in the last launch of its bucket: beside its like, or as a new part."""
-    if bucket and bucket[-1].slots + group.slots <= SLOT_LIMIT:
+def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int) -> None:
+    """Put a group in the last launch of its bucket: beside its like, or as a new part.
+
+    `family_slots` is what the family takes that starts with this group, else 0. Groups of one
+    family and shape share a part, whatever its size: one may read what another overwrites.
+    """
+    wanted = max(group.slots, min(family_slots, SLOT_LIMIT // 2))
+    if bucket and bucket[-1].slots + wanted <= SLOT_LIMIT:
         launch = bucket[-1]
-        for part in launch.parts:
-            is_like = part[0].shape == group.shape and group.kind in ("map", "reduce")
-            if is_like and sum(g.operations for g in part) + group.operations <= GROUP_LIMIT:
-                part.append(group)
-                grow(launch, group)
-                return
-        if len(launch.parts) < PART_LIMIT:
-            launch.parts.append([group])
+        part = launch.families.get((family, group.shape)) or find_part(launch, group)
+        if part is None and len(launch.parts) < PART_LIMIT:
+            part = []
+            launch.parts.append(part)
+        if part is not None:
+            launch.families[family, group.shape] = part
+            part.append(group)
             grow(launch, group)
             return
-    launch = Launch(group.kind, group.depth, group.device, [[group]])
+    first = [group]
+    families = {(family, group.shape): first}
+    launch = Launch(group.kind, group.depth, group.device, [first], families)
     grow(launch, group)
     bucket.append(launch)
+
+
+def find_part(launch: Launch, group: Group) -> list[Group] | None:
+    """Find a part over the same domain with room for a group."""
+    if group.kind not in ("map", "reduce"):
+        return None
+    for part in launch.parts:
+        is_small = sum(g.operations for g in part) + group.operations <= GROUP_LIMIT
+        if part[0].shape == group.shape and is_small:
+            return part
+    return None
 
 
 def grow(launch: Launch, group: Group) -> None:

@@ -6,20 +6,38 @@ from picograd.dtype import accumulate_dtype
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
 from picograd.schedule.group import FREE, Facts, Group, Labels
-from picograd.schedule.heroes import contract_operands, conv_operands, scatter_target
-from picograd.schedule.index import Axis, Index, axis_index, constant
-from picograd.schedule.interpret import identity
-from picograd.schedule.loop import Compute, Expr, Kernel, Part, Scatter, const, walk
+from picograd.schedule.heroes import (
+    contract_operands,
+    conv_operands,
+    scatter_target,
+)
+from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
+from picograd.schedule.loop import (
+    Compute,
+    Expr,
+    Kernel,
+    Part,
+    Scatter,
+    const,
+    walk,
+)
 from picograd.schedule.lower import (
-    Indices,
     KernelBuilder,
     PartBuilder,
     apply,
     flat_index,
 )
+from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
+from picograd.schedule.rowwise import lower_merge, lower_scan, lower_sort
 
 Domain = dict[int, Index]
+UNNAMED = (
+    "detach",
+    "contiguous",
+    "reshape",
+    "permute",
+)  # say nothing about what is computed
 
 
 def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
@@ -33,15 +51,22 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
         return None
     hero = hero_of(launch.kind, parts[0])
     scalars = tuple(dtype for _, dtype in builder.scalars.values())
-    return Kernel(name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts))
+    return Kernel(
+        name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts)
+    )
 
 
 def name_of(hero: str, launch: Launch) -> str:
-    """A readable kernel name: the hero and what the last member computes."""
+    """A readable kernel name: the hero, what the last member computes, and its shape."""
     member = launch.parts[0][0].members[-1].node
-    size = "x".join(map(str, member.shape)) or "1"
-    many = f"_{len(launch.parts)}parts" if len(launch.parts) > 1 else ""
-    return f"{hero.replace('.', '_')}_{member.op}_{size}{many}"
+    node = member
+    while node.op in UNNAMED and node.inputs:
+        node = node.inputs[0]
+    words = hero.split(".")
+    if node.op not in words:
+        words.append(node.op)
+    many = [f"{len(launch.parts)}parts"] if len(launch.parts) > 1 else []
+    return "_".join([*words, "x".join(map(str, member.shape)) or "1", *many])
 
 
 def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
@@ -49,28 +74,34 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     group = groups[0]
     letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
     axes = {
-        d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1
+        d: Axis(f"{letters[d % 8]}{d}", n)
+        for d, n in enumerate(group.shape)
+        if n != 1
     }
     domain: Domain = {d: axis_index(axis) for d, axis in axes.items()}
     rows = tuple(axes[d] for d in group.kept)
     part = PartBuilder(builder, group.depth)
-    if group.kind == "scatter":
-        return lower_scatter(group.members[0], part)
+    if group.kind in LONE_PARTS:
+        return LONE_PARTS[group.kind](group.members[0], part)
     if any(axes[d].size == 0 for d in group.kept):
         return None
     inner = tuple(axes[d] for d in group.inner)
     members = [m for g in groups for m in g.members]
-    members.sort(
-        key=lambda m: (m.node.op == "assign", m.number)
-    )  # reads of old values first
+    # Assignments last: what reads the old values must come before. `arrange` ordered those.
+    others = sorted(
+        (m for m in members if m.node.op != "assign"), key=lambda m: m.number
+    )
+    members = others + [m for m in members if m.node.op == "assign"]
     for member in members:
-        lower_member(member, part, domain, rows, inner, group)
+        lower_member(member, part, domain, rows, inner)
     return Part(rows, tuple(part.computes))
 
 
 def indices_for(labels: Labels, domain: Domain) -> Indices:
     """Indices of a node placed in the domain by `labels`."""
-    return tuple(constant(0) if label == FREE else domain[label] for label in labels)
+    return tuple(
+        constant(0) if label == FREE else domain[label] for label in labels
+    )
 
 
 def lower_member(
@@ -79,18 +110,11 @@ def lower_member(
     domain: Domain,
     rows: tuple[Axis, ...],
     inner: tuple[Axis, ...],
-    group: Group,
 ) -> None:
     """Append the computes of one member and make its value available to later ones."""
-    labels = member.labels or ()
-    own = indices_for(labels, domain)
-    if (
-        member.group is not None and member.node.op == "scatter"
-    ):  # its base, stored beforehand
-        axes = rows
-        part.bound = axes
-        body = part.value(member.inputs[0], own)
-        finish_member(member, part, Compute(axes, (), None, body, body.dtype), own)
+    own = indices_for(member.labels or (), domain)
+    if member.node.op == "scatter":  # its base: the updates are a launch of their own
+        lower_map(member, part, rows, own)
     elif member.level == "reduce":
         lower_reduce(member, part, domain, rows, inner, own)
     elif member.level == "grand":
@@ -99,17 +123,24 @@ def lower_member(
         lower_contraction(member, part, rows, own)
     else:
         axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
-        part.bound = axes
-        body = (
-            part.build(member, own)
-            if member.node.op != "assign"
-            else part.value(member.inputs[0], own)
-        )
-        finish_member(member, part, Compute(axes, (), None, body, body.dtype), own)
-        if member.node.op == "assign":  # later members must not read the target again
-            part.available.setdefault(
-                member.inputs[0].number, part.available[member.number]
-            )
+        lower_map(member, part, axes, own)
+
+
+def lower_map(
+    member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Indices
+) -> None:
+    """Append a value computed at every point of `axes`: of an assignment or scatter its source."""
+    part.bound = axes
+    if member.node.op in ("assign", "scatter"):
+        body = part.value(member.inputs[0], own)
+    else:
+        body = part.build(member, own)
+    compute = Compute(axes, (), None, body, body.dtype)
+    finish_member(member, part, compute, own)
+    if member.node.op == "assign":
+        # The target is overwritten by now: later members refer to the value instead.
+        source = member.inputs[0].number
+        part.available.setdefault(source, part.available[member.number])
 
 
 def lower_reduce(
@@ -123,7 +154,11 @@ def lower_reduce(
     """Append a reduction; 16-bit floats are summed in float32."""
     node, source = member.node, member.inputs[0]
     monoid = node.arg[0]
-    wide = accumulate_dtype(node.dtype) if monoid in ("sum", "prod") else node.dtype
+    wide = (
+        accumulate_dtype(node.dtype)
+        if monoid in ("sum", "prod")
+        else node.dtype
+    )
     part.bound = axes + over
     if any(axis.size == 0 for axis in over):
         body = const(identity(monoid, wide), wide)
@@ -134,13 +169,17 @@ def lower_reduce(
     finish_member(member, part, Compute(axes, over, monoid, body, wide), own)
 
 
-def source_labels(member: Facts, domain: Domain, bound: Iterable[Axis]) -> Indices:
+def source_labels(
+    member: Facts, domain: Domain, bound: Iterable[Axis]
+) -> Indices:
     """Indices of a reduction's input: kept dimensions as the member's, the others in order."""
     node, source = member.node, member.inputs[0].node
     kept = list(member.labels or ())
     used = {label for label in kept if label != FREE}
     axes = set(bound)
-    spare = [i for d, i in domain.items() if d not in used and i.terms[0][0] in axes]
+    spare = [
+        i for d, i in domain.items() if d not in used and i.terms[0][0] in axes
+    ]
     found: list[Index] = []
     for d, size in enumerate(source.shape):
         if d not in node.arg[1]:
@@ -169,7 +208,10 @@ def lower_contraction(
     args = (apply("cast", (left,), wide), apply("cast", (right,), wide))
     body = Expr("mul", args, None, wide)
     finish_member(
-        member, part, Compute(rows, over, "sum" if over else None, body, wide), own
+        member,
+        part,
+        Compute(rows, over, "sum" if over else None, body, wide),
+        own,
     )
 
 
@@ -178,19 +220,29 @@ def finish_member(
 ) -> None:
     """Append a compute and what stores it; later members refer to the value."""
     dtype = member.node.dtype
-    target = part.kernel.locations.get(member.number) if is_stored(member) else None
+    target = (
+        part.kernel.locations.get(member.number) if is_stored(member) else None
+    )
     store = None
     if target is not None:
         slot = part.kernel.slot(target.slot, dtype)
         part.kernel.stored.add(slot)
         store = (slot, flat_index(own, target.strides))
     is_direct = compute.dtype is dtype
-    parts = (compute.axes, compute.reduce, compute.monoid, compute.body, compute.dtype)
+    parts = (
+        compute.axes,
+        compute.reduce,
+        compute.monoid,
+        compute.body,
+        compute.dtype,
+    )
     part.computes.append(Compute(*parts, store if is_direct else None))
     ref = Expr("ref", (), len(part.computes) - 1, compute.dtype)
     value = apply("cast", (ref,), dtype)
     if store is not None and not is_direct:
-        part.computes.append(Compute(compute.axes, (), None, value, dtype, store))
+        part.computes.append(
+            Compute(compute.axes, (), None, value, dtype, store)
+        )
         value = Expr("ref", (), len(part.computes) - 1, dtype)
     part.available[member.number] = (own, value)
 
@@ -198,7 +250,7 @@ def finish_member(
 def is_stored(member: Facts) -> bool:
     """Tell whether a member's value goes to memory."""
     is_kept = member.is_stored or member.is_output or member.is_row_major
-    return is_kept or member.node.op in ("assign", "scatter")
+    return is_kept or member.node.op in ("assign", *LONE_PARTS)
 
 
 def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
@@ -225,11 +277,20 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), Scatter(serial, inner, monoid, body, slot, target))
 
 
+LONE_PARTS = {
+    "scatter": lower_scatter,
+    "scan_chunks": lower_scan,
+    "sort_keys": lower_sort,
+}
+LONE_PARTS["merge_runs"] = lower_merge
+HERO_NAMES = {"scan_chunks": "scan", "sort_keys": "sort", "merge_runs": "merge"}
+
+
 def hero_of(kind: str, part: Part) -> str:
     """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
     first = next((c for c in part.computes if c.reduce), None)
-    if kind == "scatter":
-        return kind
+    if kind in LONE_PARTS:
+        return HERO_NAMES.get(kind, kind)
     if first is None:
         return "map"
     if kind == "map" or (kind != "reduce" and is_product(first)):
@@ -243,7 +304,10 @@ def hero_of(kind: str, part: Part) -> str:
 
 def is_product(compute: Compute) -> bool:
     """Tell whether both factors of a contraction are arrays; a constant one leaves a plain sum."""
-    is_load = [any(e.op == "load" for e in walk(factor)) for factor in compute.body.args]
+    is_load = [
+        any(e.op == "load" for e in walk(factor))
+        for factor in compute.body.args
+    ]
     return len(is_load) == 2 and all(is_load)
 
 
@@ -263,10 +327,7 @@ def is_chain(part: Part) -> bool:
 def is_row_contiguous(part: Part, compute: Compute) -> bool:
     """Tell whether the unit-stride axis of the largest load is a reduced one."""
     votes = {True: 0, False: 0}
-    stack = [compute.body]
-    while stack:
-        expr = stack.pop()
-        stack += expr.args
+    for expr in walk(compute.body):  # each node once: shared subtrees have exponentially many paths
         if expr.op == "load":
             for atom, c in expr.arg[1].terms:
                 if c == 1 and isinstance(atom, Axis):

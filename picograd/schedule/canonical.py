@@ -8,7 +8,16 @@ from hashlib import blake2b
 from typing import Any
 
 from picograd.schedule.index import Axis, Div, Dynamic, Index
-from picograd.schedule.loop import Compute, Expr, Kernel, walk
+from picograd.schedule.loop import (
+    Along,
+    Compute,
+    Condition,
+    Expr,
+    Kernel,
+    Merge,
+    Scan,
+    walk,
+)
 
 
 class Numbering:
@@ -47,7 +56,9 @@ class Numbering:
         if expr.op == "index":
             return self.index(expr.arg)
         if expr.op == "guard":
-            return tuple((self.index(test), lo, hi) for test, lo, hi in expr.arg)
+            return tuple(
+                (self.index(test), lo, hi) for test, lo, hi in expr.arg
+            )
         return expr.arg
 
     def expression(self, root: Expr) -> int:
@@ -73,6 +84,38 @@ class Numbering:
         body = self.expression(compute.body)
         return axes, over, compute.monoid, body, compute.dtype.name, store
 
+    def target(self, index: Index, expr: Expr) -> int:
+        """A place to store to, as the number of an expression."""
+        return self.expression(Expr("index", (), index, expr.dtype))
+
+    def tests(self, conditions: tuple[Condition, ...]) -> tuple[Any, ...]:
+        """Conditions as plain data."""
+        return tuple((self.index(test), lo, hi) for test, lo, hi in conditions)
+
+    def along(self, step: Along | None) -> Any:
+        """A scan, sort or merge as plain data."""
+        if step is None:
+            return None
+        axis = self.axis(step.axis)
+        if not isinstance(step, Scan):
+            rows = tuple([self.axis(each) for each in step.rows])
+            key = self.expression(step.key) if isinstance(step, Merge) else -1
+            head: Any = rows, axis, step.run, key
+        else:
+            outer = tuple([self.axis(each) for each in step.outer])
+            inner = tuple([self.axis(each) for each in step.inner])
+            start = -1 if step.start is None else self.expression(step.start)
+            head = (
+                outer,
+                axis,
+                inner,
+                step.monoid,
+                start,
+                self.tests(step.conditions),
+            )
+        body = self.expression(step.body)
+        return head, body, step.slot, self.target(step.target, step.body)
+
 
 def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
     """Everything code generation depends on, as nested tuples of numbers and strings."""
@@ -89,14 +132,11 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
             serial = tuple([numbering.axis(axis) for axis in s.serial])
             inner = tuple([numbering.axis(axis) for axis in s.inner])
             body = numbering.expression(s.body)
-            target = numbering.expression(
-                Expr("index", (), s.target, s.body.dtype)
-            )
-            tests = tuple(
-                (numbering.index(test), lo, hi) for test, lo, hi in s.conditions
-            )
+            target = numbering.target(s.target, s.body)
+            tests = numbering.tests(s.conditions)
             scatter = (serial, inner, s.monoid, body, s.slot, target, tests)
-        parts.append((rows, computes, scatter))
+        along = numbering.along(part.along)
+        parts.append((rows, computes, scatter, along))
     slots = tuple(
         [(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots]
     )

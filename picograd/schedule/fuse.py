@@ -41,7 +41,10 @@ CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is 
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
 COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
 COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
-HEROES = {"contract", "conv", "scatter", "copy"}
+ALONG = {"scan_chunks", "sort_keys", "merge_runs"}
+HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
+INLINING = {"scatter", "scan_chunks", "sort_keys"}  # compute cheap operands themselves
+LONELY = {"scatter", "copy", *ALONG}  # nothing joins their kernels
 
 
 class Fuser:
@@ -59,6 +62,7 @@ class Fuser:
         self.order.append(facts)
         if node.op == "assign" and inputs:
             facts.inputs = inputs[1:]
+            facts.overwrites = inputs[0].number if inputs[0].is_source else -1
         if is_leaf:
             facts.is_source, facts.cost = True, 1
             facts.loads = frozenset((facts.number,))
@@ -239,7 +243,7 @@ class Fuser:
         home, labels = facts.home, facts.labels
         if home is None or labels is None or home.operations + facts.cost > GROUP_LIMIT:
             return None
-        if home.kind in ("scatter", "copy") or home.device != facts.node.device:
+        if home.kind in LONELY or home.device != facts.node.device:
             return None
         if home.kind in ("contract", "conv") and facts.has_window:
             return None
@@ -347,7 +351,7 @@ class Fuser:
         for source in facts.inputs:
             base = strip_views(source)
             is_array = base.node.op not in ("const", "iota", "scalar")
-            if is_array and (node.op != "scatter" or source.has_window):
+            if is_array and (node.op not in INLINING or source.has_window):
                 self.store(base, f"operand of {node.op}")
             self.settle(source, base)
         if node.op == "copy" and not facts.inputs[0].is_loaded:

@@ -79,6 +79,7 @@ class Facts:
     group: Group | None = None  # the group it is a member of
     level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "init"
     is_source: bool = False  # a leaf: always loaded
+    overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
     is_output: bool = False  # the user reads it: stored row-major in a slot of its own
     is_row_major: bool = False  # a copy reads it: stored row-major
     is_stored: bool = False  # some other kernel, or the user, reads it
@@ -91,6 +92,9 @@ class Facts:
 
 def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:
     """Complete labels in the domain of `group`: level and labels, or None if it does not fit."""
+    taken = [label for label, n in zip(labels, shape, strict=True) if label >= 0 and n != 1]
+    if len(taken) != len(set(taken)):
+        return None  # an outer product of a value with itself leaves its domain
     used = {label for label in labels if label >= 0}
     free = [d for d, n in enumerate(shape) if n != 1 and labels[d] == FREE]
     every = [d for d, n in enumerate(group.shape) if n != 1]

@@ -1,11 +1,10 @@
 """Index maps of the operations with a template of their own: contract, conv, scatter."""
 
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.lower import as_index
 
-Indices = tuple[Index, ...]
 Operand = tuple[Indices, tuple[Condition, ...]]
 
 
@@ -38,7 +37,7 @@ def conv_operands(
     """
     x, w = node.inputs
     spec, rank = node.arg, len(own) - 3
-    channel = Axis("c", w_channels(x))
+    channel = Axis("c", x.shape[2])
     taps = [Axis(f"k{d}", n) for d, n in enumerate(w.shape[3:])]
     places: list[Index] = []
     tests: list[Condition] = []
@@ -59,11 +58,6 @@ def conv_operands(
     b = (g, o, axis_index(channel), *(axis_index(tap) for tap in taps))
     over = tuple(axis for axis in (*taps, channel) if axis.size != 1)
     return (a, tuple(tests)), b, over
-
-
-def w_channels(x: Node) -> int:
-    """Channels of a group."""
-    return x.shape[2]
 
 
 def scatter_target(

@@ -94,6 +94,7 @@ class Dynamic:
 
 
 Atom = Union[Axis, Div, Mod, Dynamic]
+Indices = tuple["Index", ...]  # one per dimension of an array
 
 
 class Index:
@@ -295,6 +296,12 @@ def flatten(indices: Iterable[Index], shape: Iterable[int]) -> Index:
     for index, size in zip(indices, shape, strict=True):
         flat = flat * size + index
     return flat
+
+
+def position_over(axes: Iterable[Axis]) -> Index:
+    """Row-major position of one point of the space spanned by `axes`."""
+    axes = tuple(axes)
+    return flatten([axis_index(axis) for axis in axes], [axis.size for axis in axes])
 
 
 def unflatten(flat: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:

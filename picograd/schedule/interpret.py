@@ -13,20 +13,29 @@ import numpy as np
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.schedule.index import Axis, Dynamic, Index, evaluate
+from picograd.schedule.index import Axis, Index, evaluate
 from picograd.schedule.loop import (
     Compute,
     Expr,
     Kernel,
+    Merge,
     Part,
+    Scan,
     Scatter,
-    dynamics_of,
-    indices_of,
+    Sort,
+    dynamic_children,
     walk,
 )
+from picograd.schedule.monoid import identity
 
 Array = Any
-FOLDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+FOLDS = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+SCANS: dict[str, Any] = FOLDS | {"logaddexp": np.logaddexp}
 
 
 def interpret(
@@ -43,26 +52,31 @@ def round_to(value: Array, dtype: DType) -> Array:
     """Convert to a dtype; bfloat16 is float32 with the low half rounded away (to nearest even)."""
     array = np.asarray(value)
     if dtype.kind in ("int", "uint") and array.dtype.kind == "f":
-        array = np.trunc(np.where(np.isfinite(array), array, 0)).astype(np.int64)
+        wide = (
+            np.uint64 if dtype.kind == "uint" and dtype.bits == 64 else np.int64
+        )
+        array = np.trunc(np.where(np.isfinite(array), array, 0)).astype(wide)
     array = array.astype(dtype.numpy)
     if dtype.name != "bfloat16":
         return array
     bits = array.view(np.uint32).astype(np.uint64)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(
+        np.uint32
+    )
     result = rounded.view(np.float32)
     return np.where(np.isnan(array), array, result).astype(np.float32)
 
 
-def identity(monoid: str, dtype: DType) -> Any:
-    """The value that leaves the monoid's other operand unchanged."""
-    if monoid in ("sum", "prod"):
-        return 0 if monoid == "sum" else 1
-    if dtype.is_float:
-        return -np.inf if monoid == "max" else np.inf
-    if dtype.kind == "bool":
-        return monoid == "min"
-    info = np.iinfo(dtype.numpy)
-    return info.min if monoid == "max" else info.max
+def merged_order(key: Array, run: int) -> Array:
+    """Positions in the order of the keys within each pair of runs of the last axis."""
+    pair = np.broadcast_to(np.arange(key.shape[-1]) // (2 * run), key.shape)
+    return np.lexsort((key, pair), axis=-1)
+
+
+def identity_of_scan(scan: Scan) -> Any:
+    """The value a scan starts from."""
+    monoid = "max" if scan.monoid == "logaddexp" else scan.monoid
+    return identity(monoid, scan.body.dtype)
 
 
 class PartInterpreter:
@@ -75,16 +89,12 @@ class PartInterpreter:
         slots: Sequence[Array],
         scalars: Sequence[Any],
     ) -> None:
-        self.kernel, self.part, self.slots, self.scalars = (
-            kernel,
-            part,
-            slots,
-            scalars,
-        )
+        self.kernel, self.part = kernel, part
+        self.slots, self.scalars = slots, scalars
         self.values: list[Array] = []
 
     def run(self) -> None:
-        """Run every compute in order, then the scatter."""
+        """Run every compute in order, then the scatter, scan or sort."""
         for compute in self.part.computes:
             value = self.compute(compute)
             self.values.append(value)
@@ -95,6 +105,12 @@ class PartInterpreter:
                 self.slots[slot][np.broadcast_to(at, value.shape)] = value
         if self.part.scatter:
             self.scatter(self.part.scatter)
+        if isinstance(self.part.along, Scan):
+            self.scan(self.part.along)
+        elif isinstance(self.part.along, Sort):
+            self.sort(self.part.along)
+        elif self.part.along:
+            self.merge(self.part.along)
 
     def places(
         self, axes: Sequence[Axis]
@@ -118,12 +134,16 @@ class PartInterpreter:
             value = self.fold(value, compute, over)
         return round_to(value, compute.dtype)
 
-    def fold(self, value: Array, compute: Compute, over: tuple[int, ...]) -> Array:
+    def fold(
+        self, value: Array, compute: Compute, over: tuple[int, ...]
+    ) -> Array:
         """Reduce; floats are summed in float64, so that the oracle's own error is small."""
         monoid = str(compute.monoid)
         start = identity(monoid, compute.dtype)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
-        return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
+        return FOLDS[monoid].reduce(
+            value.astype(wide), axis=over, initial=start
+        )
 
     def body(
         self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]
@@ -132,7 +152,9 @@ class PartInterpreter:
         masks = guard_masks(root, places, self, axes)
         done: dict[int, Array] = {}
         for expr in walk(root):
-            done[id(expr)] = self.node(expr, places, axes, done, masks.get(id(expr)))
+            done[id(expr)] = self.node(
+                expr, places, axes, done, masks.get(id(expr))
+            )
         return done[id(root)]
 
     def node(
@@ -148,7 +170,9 @@ class PartInterpreter:
 
         def at(index: Index) -> Array:
             return evaluate(
-                index, places, lambda inner: np.asarray(done[id(inner)], np.int64)
+                index,
+                places,
+                lambda inner: np.asarray(done[id(inner)], np.int64),
             )
 
         if expr.op == "const":
@@ -188,7 +212,9 @@ class PartInterpreter:
         """Apply the updates one after another, in row-major order."""
         axes = (*scatter.serial, *scatter.inner)
         places, shape = self.places(axes)
-        body = np.broadcast_to(self.body(scatter.body, places, axes), shape).ravel()
+        body = np.broadcast_to(
+            self.body(scatter.body, places, axes), shape
+        ).ravel()
         target = np.broadcast_to(
             self.at(scatter.target, places, axes), shape
         ).ravel()
@@ -203,12 +229,63 @@ class PartInterpreter:
                 value = FOLDS[scatter.monoid](slot[place], value)
             slot[place] = round_to(value, self.kernel.slots[scatter.slot].dtype)
 
+    def scan(self, scan: Scan) -> None:
+        """Combine along the axis; floats in float64, so that the oracle's own error is small."""
+        axes = (*scan.outer, *scan.inner, scan.axis)
+        places, shape = self.places(axes)
+        held: Array = np.ones(shape, bool)
+        for index, lo, hi in scan.conditions:
+            at = self.at(index, places, axes)
+            held = held & (at >= lo) & (at <= hi)
+        expr = scan.body
+        if scan.conditions:
+            fill = Expr("const", (), identity_of_scan(scan), expr.dtype)
+            expr = Expr("guard", (expr, fill), scan.conditions, expr.dtype)
+        value = np.broadcast_to(self.body(expr, places, axes), shape)
+        wide = np.float64 if value.dtype.kind == "f" else value.dtype
+        value = value.astype(wide)
+        if scan.start is not None:
+            start = self.body(scan.start, places, axes).astype(wide)
+            first = SCANS[scan.monoid](
+                np.broadcast_to(start, shape)[..., 0], value[..., 0]
+            )
+            value[..., 0] = first
+        value = SCANS[scan.monoid].accumulate(value, axis=-1, dtype=wide)
+        target = np.broadcast_to(self.at(scan.target, places, axes), shape)
+        slot = self.slots[scan.slot]
+        slot[target[held]] = round_to(
+            value[held], self.kernel.slots[scan.slot].dtype
+        )
+
+    def sort(self, sort: Sort) -> None:
+        """Sort every run of every row, stably."""
+        axes = (*sort.rows, sort.axis)
+        places, shape = self.places(axes)
+        value = np.broadcast_to(self.body(sort.body, places, axes), shape)
+        target = np.broadcast_to(self.at(sort.target, places, axes), shape)
+        for first in range(0, sort.axis.size, sort.run):
+            run = slice(first, first + sort.run)
+            order = np.argsort(value[..., run], axis=-1, kind="stable")
+            self.slots[sort.slot][target[..., run]] = order + first
+
+    def merge(self, merge: Merge) -> None:
+        """Sort every pair of runs of every row, stably."""
+        axes = (*merge.rows, merge.axis)
+        places, shape = self.places(axes)
+        key = np.broadcast_to(self.body(merge.key, places, axes), shape)
+        body = np.broadcast_to(self.body(merge.body, places, axes), shape)
+        target = np.broadcast_to(self.at(merge.target, places, axes), shape)
+        order = merged_order(key, merge.run)
+        self.slots[merge.slot][target] = np.take_along_axis(body, order, -1)
+
     def at(
         self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]
     ) -> Array:
         """Compute an index with its run-time atoms."""
         return evaluate(
-            index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64)
+            index,
+            places,
+            lambda e: np.asarray(self.body(e, places, axes), np.int64),
         )
 
 
@@ -238,8 +315,8 @@ def guard_masks(
             held = test if own is None else own & test
         for position, child in enumerate(expr.args):
             join_mask(masks, child, held if position == 0 else own)
-        for index in dynamics(expr):
-            join_mask(masks, index.expr, own)
+        for child in dynamic_children(expr):
+            join_mask(masks, child, own)
     return masks
 
 
@@ -249,11 +326,6 @@ def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
         old = masks[id(child)]
         mask = None if old is None or mask is None else old | mask
     masks[id(child)] = mask
-
-
-def dynamics(expr: Expr) -> list[Dynamic]:
-    """The run-time atoms in the indices of one node."""
-    return [d for index in indices_of(expr) for d in dynamics_of(index)]
 
 
 def elementwise(expr: Expr, args: list[Array]) -> Array:

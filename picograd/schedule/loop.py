@@ -32,9 +32,10 @@ Expr operations:
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, copy. Contract and conv: one compute with monoid "sum" whose body is
-`mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes K. Epilogue computes
-follow it, with axes equal to the contract's. Scatter: see `Scatter`.
+conv, gather, scatter, scan, sort, merge, copy. Contract and conv: one compute with monoid "sum"
+whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes K.
+Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort and merge are a
+part of their own: see `Scatter`, `Scan`, `Sort` and `Merge`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,7 @@ from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]
 MONOIDS = ("sum", "prod", "max", "min")
+SCAN_MONOIDS = (*MONOIDS, "logaddexp")
 INDEXED = {"load", "index", "guard", "tile"}  # operations that carry indices
 PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
 
@@ -114,12 +116,70 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """store[target] = start combined with body at 0..axis, at every point of the axes.
+
+    Points of `outer` and `inner` are independent; `target` moves slower along `outer` than along
+    `axis`, and slower along `axis` than along `inner`. `start` (None: the monoid's identity) is
+    constant along `axis`. `body` has the dtype of the accumulator. `conditions` say which points
+    exist; they hold for a prefix of the axis.
+    """
+
+    outer: tuple[Axis, ...]
+    axis: Axis
+    inner: tuple[Axis, ...]
+    monoid: str
+    body: Expr
+    start: Expr | None
+    slot: int
+    target: Index
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """store[target at k] = position of the k-th smallest `body` along `axis`, for each of `rows`.
+
+    Equal elements keep their order. `body` is an unsigned integer. `run` positions at a time are
+    sorted (all of them unless the kernel is the first step of a longer sort).
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    run: int
+    body: Expr
+    slot: int
+    target: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """store[target at k] = `body` of the k-th element of each pair of merged runs of `axis`.
+
+    The `key`s of every run are in order. Pairs start at multiples of 2 * run; the last run may be
+    short or missing. Of equal keys those of the first run come first.
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    run: int
+    key: Expr
+    body: Expr
+    slot: int
+    target: Index
+
+
+Along = Scan | Sort | Merge
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """Computes over one iteration space."""
+    """Computes over one iteration space, or one scatter, scan, sort or merge (`along`)."""
 
     rows: tuple[Axis, ...]
     computes: tuple[Compute, ...]
     scatter: Scatter | None = None
+    along: Along | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +336,22 @@ def format_scatter(scatter: Scatter) -> str:
     return f"  scatter [{space}] s{scatter.slot}[{scatter.target}] {body}"
 
 
+def format_along(step: Along) -> str:
+    """Print the scan, sort or merge of a part."""
+    where = f"s{step.slot}[{step.target}]"
+    if isinstance(step, Sort):
+        space = ", ".join(map(repr, step.rows))
+        return f"  sort [{space}] along {step.axis!r} by {step.run} {where} {step.body}"
+    if isinstance(step, Merge):
+        space = ", ".join(map(repr, step.rows))
+        head = f"  merge [{space}] along {step.axis!r} by {step.run} {where}"
+        return f"{head} {step.body} by key {step.key}"
+    space = ", ".join(map(repr, (*step.outer, *step.inner)))
+    start = "" if step.start is None else f" from {step.start}"
+    tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)
+    return f"  scan [{space}] {step.monoid}[{step.axis!r}] {where} {step.body}{start}{tests}"
+
+
 def format_kernel(kernel: Kernel) -> str:
     """Print a kernel, one compute a line."""
     lines = [f"kernel {kernel.name} ({kernel.hero})"]
@@ -286,4 +362,6 @@ def format_kernel(kernel: Kernel) -> str:
         lines += [format_compute(n, c) for n, c in enumerate(part.computes)]
         if part.scatter:
             lines.append(format_scatter(part.scatter))
+        if part.along:
+            lines.append(format_along(part.along))
     return "\n".join(lines)

@@ -12,24 +12,23 @@ from dataclasses import dataclass, field
 from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.helpers import product
+from picograd.helpers import product, row_major
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,
     Dynamic,
     Index,
+    Indices,
     atom_index,
     axes_of,
     axis_index,
     constant,
 )
-from picograd.schedule.interpret import identity
 from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of
+from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import random_bits
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
-
-Indices = tuple[Index, ...]
 
 
 @dataclass(slots=True)
@@ -114,7 +113,7 @@ class PartBuilder:
             return self.pad(facts, indices)
         if op == "reduce":
             return self.reduce(facts, indices)
-        if op in ("contract", "conv", "scatter", "copy"):
+        if op in ("contract", "conv", "scatter", "copy", "scan_chunks", "sort_keys", "merge_runs"):
             internal(f"{node} is read where it is not available", indices)
         return self.value(facts.inputs[0], view_source(node, indices))
 
@@ -148,7 +147,7 @@ class PartBuilder:
     def random(self, facts: Facts, indices: Indices) -> Expr:
         """Random bits, a function of the seed, the offset and the element's position."""
         offset = self.value(facts.inputs[0], ())
-        strides = row_strides(facts.node.shape)
+        strides = row_major(facts.node.shape)
         return random_bits(facts.node.arg, offset, flat_index(indices, strides))
 
     def pad(self, facts: Facts, indices: Indices) -> Expr:
@@ -287,15 +286,6 @@ def flat_index(indices: Indices, strides: tuple[int, ...]) -> Index:
     for index, stride in zip(indices, strides, strict=True):
         flat = flat + index * stride
     return flat
-
-
-def row_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a row-major array."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
 
 
 def as_index(value: Expr, size: int) -> Index:

@@ -21,6 +21,7 @@ from picograd.schedule.index import (
     Mod,
     axis_index,
     constant,
+    position_over,
     substitute,
 )
 from picograd.schedule.loop import Compute, Part, indices_of, rewrite, walk
@@ -29,8 +30,8 @@ Form = dict[Axis, int]  # coefficients of one linear form
 
 
 def normalize_part(part: Part) -> Part:
-    """Split, order and merge the axes of a part (a scatter keeps its axes)."""
-    if part.scatter:
+    """Split, order and merge the axes of a part (a scatter, scan or sort keeps its axes)."""
+    if part.scatter or part.along:
         return part
     part = split_axes(part)
     part = order_axes(part)
@@ -78,7 +79,7 @@ def split_axes(part: Part) -> Part:
         pieces = split(axis, found)
         if len(pieces) > 1:
             order[axis] = pieces
-            axes[axis] = joined(pieces)
+            axes[axis] = position_over(pieces)
     return replace_axes(part, axes, order) if axes else part
 
 
@@ -121,14 +122,6 @@ def split(axis: Axis, cuts: Iterable[int]) -> list[Axis]:
         high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)
     ]
     return [Axis(f"{axis.name}_{n}", size) for n, size in enumerate(reversed(sizes))]
-
-
-def joined(pieces: list[Axis]) -> Index:
-    """The index that counts over several axes, the last one fastest."""
-    total = constant(0)
-    for piece in pieces:
-        total = total * piece.size + axis_index(piece)
-    return total
 
 
 def order_axes(part: Part) -> Part:

@@ -13,7 +13,7 @@ def has_race(kernel: Kernel) -> bool:
     both = {
         number for number, slot in enumerate(kernel.slots) if slot.role == "inout"
     }
-    if not both or any(part.scatter for part in kernel.parts):
+    if not both or any(part.scatter or part.along for part in kernel.parts):
         return False
     written: dict[int, tuple[int, Index]] = {}
     for number, part in enumerate(kernel.parts):

@@ -1,16 +1,17 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
+from picograd.helpers import paused_collection, row_major
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
-from picograd.schedule.lower import KernelBuilder, Location, row_strides
+from picograd.schedule.lower import KernelBuilder, Location
 from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
@@ -43,8 +44,9 @@ class Draft:
 def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan:
     """Turn the graph under `roots` into a plan; `verify` checks every kernel built."""
     draft = Draft(list(roots), target, verify)
-    for stage in STAGES:
-        stage(draft)
+    with paused_collection():
+        for stage in STAGES:
+            stage(draft)
     outputs = tuple(draft.outputs)
     steps = (*draft.steps, *draft.copies)
     reasons = tuple(draft.fuser.reasons)
@@ -54,20 +56,8 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
 
 def number_inputs(draft: Draft) -> None:
     """Number leaf buffers and runtime scalars in order of first appearance."""
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(draft.roots)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done or node.realized is not None or not node.inputs:
-            if is_done or id(node) not in seen:
-                seen.add(id(node))
-                number_input(draft, node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack += [
-                (child, False) for child in reversed(node.inputs) if id(child) not in seen
-            ]
+    for node in toposort(draft.roots, is_leaf):
+        number_input(draft, node)
 
 
 def number_input(draft: Draft, node: Node) -> None:
@@ -77,7 +67,7 @@ def number_input(draft: Draft, node: Node) -> None:
         if key not in draft.input_numbers:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
-            strides = row_strides(node.shape)
+            strides = row_major(node.shape)
             slot = PlanSlot(
                 "input", node.dtype, node.size, node.device, node.shape, strides
             )
@@ -102,54 +92,42 @@ def leaf_key(node: Node) -> int:
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
     roots = list(expand_composites(draft.roots))
-    order = pending(roots)
-    same: dict[Any, Node] = {}
-    chosen: dict[int, Node] = {}
-    users: dict[int, int] = {}
-    unique: list[Node] = []
-    for node in order:
-        inputs = () if is_leaf(node) else tuple([id(chosen[id(i)]) for i in node.inputs])
-        found = same.setdefault(structural_key(node, inputs), node)
-        chosen[id(node)] = found
-        if found is node:
-            unique.append(node)
-            for i in set(inputs):
-                users[i] = users.get(i, 0) + 1
-    wanted = {id(chosen[id(root)]) for root in roots}
-    facts: dict[int, Facts] = {}
+    equal = equal_nodes(roots)
+    draft.roots = [equal[id(root)] for root in roots]
+    wanted = {id(root) for root in draft.roots}
+    unique = dict.fromkeys(equal.values())  # inputs first, as the walk met them
+    users = count_users(unique, equal)
     for node in unique:
-        leaf = is_leaf(node)
-        inputs_facts = (
-            () if leaf else tuple([facts[id(chosen[id(i)])] for i in node.inputs])
-        )
+        inputs = () if is_leaf(node) else node.inputs
+        known = tuple([draft.facts[id(equal[id(i)])] for i in inputs])
         count = users.get(id(node), 0) + (id(node) in wanted)
-        facts[id(node)] = draft.fuser.visit(node, inputs_facts, count, leaf)
+        facts = draft.fuser.visit(node, known, count, is_leaf(node))
+        draft.facts[id(node)] = facts
         if id(node) in wanted:
-            draft.fuser.store_root(facts[id(node)])
-    draft.facts = facts
-    draft.roots = [chosen[id(root)] for root in roots]
+            draft.fuser.store_root(facts)
 
 
-def pending(roots: list[Node]) -> list[Node]:
-    """Nodes to compute and the leaves they read, inputs first."""
-    if not any(node.realized is not None for node in roots):
-        order = toposort(roots)
-        if not any(node.realized is not None for node in order):
-            return order
-    order, seen = [], set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            inputs = () if is_leaf(node) else node.inputs
-            stack += [
-                (child, False) for child in reversed(inputs) if id(child) not in seen
-            ]
-    return order
+def equal_nodes(roots: Sequence[Node]) -> dict[int, Node]:
+    """Map each node under `roots`, by identity and inputs first, to the first of equal value."""
+    first: dict[Any, Node] = {}
+    equal: dict[int, Node] = {}
+    for node in toposort(roots, is_leaf):
+        inputs = () if is_leaf(node) else node.inputs
+        numbers = tuple([id(equal[id(i)]) for i in inputs])
+        key = structural_key(node, numbers)
+        equal[id(node)] = first.setdefault(key, node)
+    return equal
+
+
+def count_users(unique: Iterable[Node], equal: Mapping[int, Node]) -> dict[int, int]:
+    """Count the distinct nodes that read each node."""
+    users: dict[int, int] = {}
+    for node in unique:
+        inputs = () if is_leaf(node) else node.inputs
+        distinct = {id(equal[id(i)]) for i in inputs}
+        for number in distinct:
+            users[number] = users.get(number, 0) + 1
+    return users
 
 
 def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
@@ -176,7 +154,7 @@ def assign_slots(draft: Draft) -> None:
     sources = (f for f in draft.fuser.order if f.is_source)
     for facts in sources:
         number = draft.input_numbers[leaf_key(facts.node)]
-        draft.locations[facts.number] = Location(number, row_strides(facts.node.shape))
+        draft.locations[facts.number] = Location(number, row_major(facts.node.shape))
     place_assigns(draft)
     for launch in draft.launches:
         for part in launch.parts:
@@ -195,11 +173,13 @@ def place_assigns(draft: Draft) -> None:
         for part in launch.parts:
             position.update((id(group), number) for group in part)
     final = {
-        assign_target(draft, f): f for f in draft.fuser.order if f.node.op == "assign"
+        assign_target(draft, f): f
+        for f in draft.fuser.order
+        if f.node.op == "assign" and not f.is_source
     }
     for slot, facts in final.items():
         if last_read.get(slot, -1) <= position[id(facts.group)]:
-            draft.locations[facts.number] = Location(slot, row_strides(facts.node.shape))
+            draft.locations[facts.number] = Location(slot, row_major(facts.node.shape))
         else:
             copy_later(draft, facts, slot)
 
@@ -286,16 +266,15 @@ def place_outputs(draft: Draft) -> None:
             number = copy_output(draft, root, number, facts.is_source)
         taken.add(number)
         draft.outputs.append(number)
-        slot, strides = (
-            draft.slots[number],
-            row_strides(root.shape),
-        )  # the root may be a reshape
+        # The slot has the shape of the node below; the root may be a reshape of it.
+        strides = row_major(root.shape)
+        slot = draft.slots[number]
         draft.slots[number] = replace(slot, shape=root.shape, strides=strides)
 
 
 def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     """Add an output slot that is a copy of another slot; a leaf is copied before it is changed."""
-    strides = row_strides(root.shape)
+    strides = row_major(root.shape)
     slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
     draft.slots.append(slot)
     step = CopyStep(source, len(draft.slots) - 1)

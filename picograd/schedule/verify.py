@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import check, internal
+from picograd.errors import check
 from picograd.helpers import product
-from picograd.schedule.index import Atom, Axis, Dynamic, Index, axes_of, evaluate
+from picograd.schedule.index import Atom, Axis, Index, axes_of, evaluate
 from picograd.schedule.loop import (
     MONOIDS,
+    SCAN_MONOIDS,
+    Along,
     Compute,
     Condition,
     Expr,
     Kernel,
+    Merge,
     Part,
+    Scan,
     dynamic_children,
     dynamics_of,
     indices_of,
@@ -35,7 +39,7 @@ HEROES = {
     "scatter",
     "copy",
 }
-HEROES |= {"gather"}
+HEROES |= {"gather", "scan", "sort", "merge"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
@@ -45,28 +49,44 @@ def verify(kernel: Kernel) -> Kernel:
     check(kernel.hero in HEROES, f"unknown hero {kernel.hero}", kernel)
     check(kernel.parts, "a kernel without parts", kernel)
     for part in kernel.parts:
-        check(part.computes or part.scatter, "a part without computes", kernel)
+        check(
+            part.computes or part.scatter or part.along,
+            "a part without computes",
+            kernel,
+        )
         for number, compute in enumerate(part.computes):
             verify_compute(kernel, part, number, compute)
         if part.scatter:
             verify_scatter(kernel, part)
+        if part.along:
+            verify_along(kernel, part, part.along)
     return kernel
 
 
-def verify_compute(kernel: Kernel, part: Part, number: int, compute: Compute) -> None:
+def verify_compute(
+    kernel: Kernel, part: Part, number: int, compute: Compute
+) -> None:
     """Check one compute: its axes, its monoid, its body and its store."""
     bound = {*compute.axes, *compute.reduce}
     count = len(compute.axes) + len(compute.reduce)
     check(len(bound) == count, f"an axis bound twice in %{number}", kernel)
     check(
-        bool(compute.reduce) <= (compute.monoid in MONOIDS), f"no monoid in %{number}", kernel
+        bool(compute.reduce) <= (compute.monoid in MONOIDS),
+        f"no monoid in %{number}",
+        kernel,
     )
-    check(compute.body.dtype is compute.dtype, f"body and value of %{number} differ", kernel)
-    Checker(kernel, part, number, bound).visit(compute.body, {})
+    check(
+        compute.body.dtype is compute.dtype,
+        f"body and value of %{number} differ",
+        kernel,
+    )
+    Checker(kernel, part, number, bound).visit(compute.body)
     if compute.store is not None:
         slot, index = compute.store
         check(
-            axes_of(index) <= set(compute.axes), f"the store of %{number} is unbound", kernel
+            axes_of(index) <= set(compute.axes),
+            f"the store of %{number} is unbound",
+            kernel,
         )
         verify_store(kernel, slot, index, compute.dtype.name)
 
@@ -75,10 +95,18 @@ def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:
     """Check that a store writes an output inside its bounds."""
     check(0 <= slot < len(kernel.slots), f"no slot s{slot}", kernel)
     facts = kernel.slots[slot]
-    check(facts.role in ("out", "inout"), f"s{slot} is stored but is an input", kernel)
-    check(facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel)
+    check(
+        facts.role in ("out", "inout"),
+        f"s{slot} is stored but is an input",
+        kernel,
+    )
+    check(
+        facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel
+    )
     is_inside = index.lo >= 0 and index.hi < facts.size
-    check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
+    check(
+        is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel
+    )
 
 
 def verify_scatter(kernel: Kernel, part: Part) -> None:
@@ -87,20 +115,72 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
     if scatter is None:
         return
     bound = {*scatter.serial, *scatter.inner}
-    check(scatter.monoid is None or scatter.monoid in MONOIDS, "unknown monoid", kernel)
-    Checker(kernel, part, len(part.computes), bound).visit(scatter.body, {})
+    check(
+        scatter.monoid is None or scatter.monoid in MONOIDS,
+        "unknown monoid",
+        kernel,
+    )
+    Checker(kernel, part, len(part.computes), bound).visit(scatter.body)
     check(axes_of(scatter.target) <= bound, "scatter target unbound", kernel)
     verify_store(kernel, scatter.slot, scatter.target, scatter.body.dtype.name)
 
 
-class Checker:
-    """This class checks one expression; memoised where no guard narrows anything."""
+def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
+    """Check the scan, sort or merge of a part."""
+    is_scan = isinstance(step, Scan)
+    rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
+    bound = {*rows, step.axis}
+    held = step.conditions if isinstance(step, Scan) else ()
+    check(len(bound) == len(rows) + 1, "an axis bound twice", kernel)
+    check(axes_of(step.target) <= bound, "scan or sort target unbound", kernel)
+    checker, body = Checker(kernel, part, 0, bound), step.body
+    if held:
+        fill = Expr("const", (), 0, body.dtype)
+        body = Expr("guard", (body, fill), held, body.dtype)
+    checker.visit(body)
+    if isinstance(step, Scan):
+        verify_start(kernel, part, step)
+    else:
+        key = step.key if isinstance(step, Merge) else step.body
+        checker.visit(key)
+        check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
+        check(1 <= step.run <= step.axis.size, "a bad run", kernel)
+    check(0 <= step.slot < len(kernel.slots), f"no slot s{step.slot}", kernel)
+    slot, name = kernel.slots[step.slot], f"s{step.slot}"
+    is_written = slot.role in ("out", "inout")
+    check(is_written, f"{name} is stored but is an input", kernel)
+    is_right = is_scan or slot.dtype.name == "int64"
+    check(is_right, "sort gives int64 positions", kernel)
+    lo, hi = narrowed(step.target, held)
+    is_inside = lo >= 0 and hi < slot.size
+    check(is_inside, f"store outside {name}: {step.target}", kernel)
 
-    def __init__(self, kernel: Kernel, part: Part, number: int, bound: set[Axis]) -> None:
-        self.kernel, self.part, self.number, self.bound = kernel, part, number, bound
+
+def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:
+    """Check the monoid of a scan, and the value it starts from."""
+    check(scan.monoid in SCAN_MONOIDS, "unknown monoid", kernel)
+    if scan.start is not None:
+        is_same = scan.start.dtype is scan.body.dtype
+        check(is_same, "start and body differ", kernel)
+        rows = {*scan.outer, *scan.inner}
+        Checker(kernel, part, 0, rows).visit(scan.start)
+
+
+class Checker:
+    """This class checks one expression; a node is looked at once for each set of guards."""
+
+    def __init__(
+        self, kernel: Kernel, part: Part, number: int, bound: set[Axis]
+    ) -> None:
+        self.kernel, self.part, self.number, self.bound = (
+            kernel,
+            part,
+            number,
+            bound,
+        )
         self.seen: set[tuple[int, tuple[Condition, ...]]] = set()
 
-    def visit(self, root: Expr, ranges: Ranges) -> None:
+    def visit(self, root: Expr) -> None:
         """Check every node under `root`, with the guards met on the way (iterative)."""
         stack: list[tuple[Expr, tuple[Condition, ...]]] = [(root, ())]
         while stack:
@@ -110,7 +190,11 @@ class Checker:
             self.seen.add((id(expr), tests))
             self.visit_node(expr, tests)
             if expr.op == "guard":
-                check(len(expr.args) == 2, "guard takes (value, fill)", self.kernel)
+                check(
+                    len(expr.args) == 2,
+                    "guard takes (value, fill)",
+                    self.kernel,
+                )
                 stack.append((expr.args[0], tests + expr.arg))
                 stack.append((expr.args[1], tests))
             else:
@@ -120,6 +204,13 @@ class Checker:
     def visit_node(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
         """Check one node: its axes are bound, its loads inside, its references legal."""
         for index in indices_of(expr):
+            for atom in dynamics_of(index):
+                is_integer = atom.expr.dtype.is_integer
+                check(
+                    is_integer,
+                    f"a run-time index of {atom.expr.dtype.name}",
+                    self.kernel,
+                )
             unbound = axes_of(index) - self.bound
             check(
                 not unbound,
@@ -137,26 +228,44 @@ class Checker:
     def visit_load(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
         """Check one load against the slot."""
         slot, index = expr.arg
-        check(0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel)
+        check(
+            0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel
+        )
         facts = self.kernel.slots[slot]
-        check(facts.dtype is expr.dtype, f"s{slot} is loaded as another dtype", self.kernel)
+        check(
+            facts.dtype is expr.dtype,
+            f"s{slot} is loaded as another dtype",
+            self.kernel,
+        )
         if index.lo >= 0 and index.hi < facts.size:
             return
         lo, hi = narrowed(index, tests)
         is_proven = (lo >= 0 and hi < facts.size) or lo > hi
         is_inside = is_proven or not is_disproved(index, tests, facts.size)
-        check(is_inside, f"load outside s{slot}: {index} in {lo}..{hi}", self.kernel)
+        check(
+            is_inside,
+            f"load outside s{slot}: {index} in {lo}..{hi}",
+            self.kernel,
+        )
 
     def visit_ref(self, expr: Expr) -> None:
         """Check one reference to an earlier compute."""
         check(
-            0 <= expr.arg < self.number, f"%{self.number} refers to %{expr.arg}", self.kernel
+            0 <= expr.arg < self.number,
+            f"%{self.number} refers to %{expr.arg}",
+            self.kernel,
         )
         target = self.part.computes[expr.arg]
         check(
-            set(target.axes) <= self.bound, f"%{expr.arg} has axes unbound here", self.kernel
+            set(target.axes) <= self.bound,
+            f"%{expr.arg} has axes unbound here",
+            self.kernel,
         )
-        check(target.dtype is expr.dtype, f"%{expr.arg} has another dtype", self.kernel)
+        check(
+            target.dtype is expr.dtype,
+            f"%{expr.arg} has another dtype",
+            self.kernel,
+        )
 
 
 def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
@@ -172,7 +281,9 @@ def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
         if factor is None:
             continue
         low, high = max(low, test.lo), min(high, test.hi)
-        less = rest - test * factor  # rest = factor * test + less, whatever the factor
+        less = (
+            rest - test * factor
+        )  # rest = factor * test + less, whatever the factor
         if width(less, atoms) + abs(factor) * (high - low) < width(rest, atoms):
             rest = less
             lo += factor * (low if factor > 0 else high)
@@ -188,8 +299,14 @@ def combined(tests: Iterable[Condition]) -> list[Condition]:
     for test, low, high in tests:
         plain = Index(test.terms, 0)
         low, high = low - test.const, high - test.const
-        _, old_low, old_high = found.get(frozenset(test.terms), (plain, low, high))
-        found[frozenset(test.terms)] = plain, max(low, old_low), min(high, old_high)
+        _, old_low, old_high = found.get(
+            frozenset(test.terms), (plain, low, high)
+        )
+        found[frozenset(test.terms)] = (
+            plain,
+            max(low, old_low),
+            min(high, old_high),
+        )
     return list(found.values())
 
 
@@ -201,7 +318,9 @@ def is_disproved(index: Index, tests: Iterable[Condition], size: int) -> bool:
     indices = [index, *(test for test, _, _ in tests)]
     if any(True for each in indices for _ in dynamics_of(each)):
         return False
-    axes = sorted(set().union(*map(axes_of, indices)), key=lambda axis: axis.number)
+    axes = sorted(
+        set().union(*map(axes_of, indices)), key=lambda axis: axis.number
+    )
     if product(axis.size for axis in axes) > POINT_LIMIT:
         return False
     grid = np.indices([axis.size for axis in axes], sparse=True)
@@ -240,7 +359,9 @@ def width(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> int:
     return hi - lo
 
 
-def bounds_within(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> tuple[int, int]:
+def bounds_within(
+    index: Index, atoms: Mapping[Atom, tuple[int, int]]
+) -> tuple[int, int]:
     """Bounds of an index whose atoms may be narrowed."""
     lo = hi = index.const
     for atom, c in index.terms:
@@ -248,9 +369,3 @@ def bounds_within(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> tuple[
         lo += c * low if c > 0 else c * high
         hi += c * high if c > 0 else c * low
     return lo, hi
-
-
-def verify_dynamic(atom: Dynamic) -> None:
-    """Check that a run-time index is an integer."""
-    if not atom.expr.dtype.is_integer:
-        internal(f"a run-time index of dtype {atom.expr.dtype}", atom)

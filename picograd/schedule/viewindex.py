@@ -8,14 +8,13 @@ from picograd.helpers import ceil_div
 from picograd.schedule.index import (
     Axis,
     Index,
+    Indices,
     axis_index,
     constant,
     flatten,
     unflatten,
 )
 from picograd.schedule.loop import Condition
-
-Indices = tuple[Index, ...]
 
 
 def view_source(node: Node, indices: Indices) -> Indices:

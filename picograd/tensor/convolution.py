@@ -31,32 +31,30 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape
 
 
 def same_padding(
-    x: Node, kernel: Shape, stride: Shape, dilation: Shape
+    op: str, x: Node, kernel: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[int, int]]:
     """Split the padding that keeps the sizes, the odd element going to the high end."""
     if any(each != 1 for each in stride):
-        raise ValueRangeError(
-            "conv", "padding='same' needs stride 1", "pass numbers"
-        )
+        raise ValueRangeError(op, "padding='same' needs stride 1", "pass numbers")
     totals = [gap * (size - 1) for size, gap in zip(kernel, dilation)]
     return [(total // 2, total - total // 2) for total in totals]
 
 
 def read_padding(
-    x: Node, padding: Any, kernel: Shape, stride: Shape, dilation: Shape
+    op: str, x: Node, padding: Any, kernel: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[int, int]]:
     """Read padding: ints, one (low, high) pair per axis, "same" or "valid"."""
     if padding == "valid":
         return [(0, 0)] * len(kernel)
     if padding == "same":
-        return same_padding(x, kernel, stride, dilation)
+        return same_padding(op, x, kernel, stride, dilation)
     if not isinstance(padding, (int, str)) and all(
         isinstance(p, (tuple, list)) for p in padding
     ):
         return [(int(low), int(high)) for low, high in padding]
     return [
         (size, size)
-        for size in per_axis("conv", "padding", padding, len(kernel), 0)
+        for size in per_axis(op, "padding", padding, len(kernel), 0)
     ]
 
 
@@ -104,7 +102,7 @@ def convolve(
     check_conv(op, x, weight, groups, channels, outputs)
     stride = per_axis(op, "stride", options["stride"], rank)
     dilation = per_axis(op, "dilation", options["dilation"], rank)
-    padding = tuple(read_padding(x, options["padding"], kernel, stride, dilation))
+    padding = tuple(read_padding(op, x, options["padding"], kernel, stride, dilation))
     check_kernel(op, x, kernel, padding, dilation)
     grouped = build.reshape(
         x, (x.shape[0], groups, weight.shape[1], *x.shape[2:])
@@ -116,7 +114,7 @@ def convolve(
         grouped, filters, ConvSpec(stride, padding, (1,) * rank, dilation)
     )
     result = build.reshape(result, (x.shape[0], outputs, *result.shape[3:]))
-    return add_bias(result, bias)
+    return add_bias(op, result, bias)
 
 
 def check_kernel(
@@ -136,13 +134,13 @@ def check_kernel(
         raise ShapeError(op, text, "pad more or use a smaller kernel")
 
 
-def add_bias(result: Node, bias: Node | None) -> Node:
+def add_bias(op: str, result: Node, bias: Node | None) -> Node:
     """Add one number per channel (axis 1)."""
     if bias is None:
         return result
     if bias.shape != result.shape[1:2]:
         text = f"bias {bias.shape} does not fit {result.shape[1]} output channels"
-        raise ShapeError("conv", text, "give one bias per output channel")
+        raise ShapeError(op, text, "give one bias per output channel")
     column = build.reshape(bias, (*bias.shape, *(1,) * (len(result.shape) - 2)))
     return elementwise.arithmetic("add", result, column)
 
@@ -160,6 +158,10 @@ def convolve_transposed(
     The input is spread by the stride and correlated with the flipped kernel.
     """
     x, weight = same_dtype(op, x, weight)
+    if len(x.shape) == rank + 1:
+        alone = build.reshape(x, (1, *x.shape))
+        result = convolve_transposed(op, rank, alone, weight, bias, options)
+        return build.reshape(result, result.shape[1:])
     groups, kernel = options["groups"], weight.shape[2:]
     check_conv(op, x, weight, groups, weight.shape[0], weight.shape[0])
     stride = per_axis(op, "stride", options["stride"], rank)
@@ -181,7 +183,7 @@ def convolve_transposed(
     result = build.reshape(
         result, (x.shape[0], groups * per_group, *result.shape[3:])
     )
-    return add_bias(result, bias)
+    return add_bias(op, result, bias)
 
 
 def windows(
@@ -249,6 +251,8 @@ def average_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
     op = f"avg_pool{rank}d"
     need_float(op, x)
     total = window_sums(op, rank, x, options)
+    if options.get("divisor") is not None:
+        return elementwise.divide(total, options["divisor"])
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     counts_padding = options["count_include_pad"] or not any(margin)
     if counts_padding and not options["ceil_mode"]:

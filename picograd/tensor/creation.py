@@ -72,6 +72,8 @@ def bfloat16_bits(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
 
 def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
     """Find the dtype of new data: arrays keep theirs, Python numbers take the default."""
+    if array.dtype.kind not in SUPPORTED:
+        return default_float  # `from_array` says what is wrong
     if hasattr(data, "dtype") or hasattr(data, "__array__"):
         return to_dtype(array.dtype)
     if array.dtype.kind == "f":
@@ -100,7 +102,7 @@ def as_array(data: Any) -> "np.ndarray[Any, Any]":
         return np.from_dlpack(data)
     if isinstance(data, (bytes, bytearray, memoryview)):
         return np.frombuffer(data, np.uint8)
-    if hasattr(data, "__iter__"):
+    if hasattr(data, "__iter__") and not isinstance(data, dict):
         return list_array(list(data))
     text = f"cannot make a tensor of {type(data).__name__}"
     raise DTypeError("Tensor", text, "pass numbers, nested lists or an array")
@@ -128,12 +130,28 @@ def list_array(data: Any) -> "np.ndarray[Any, Any]":
         array = np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
     except (ValueError, OverflowError) as error:
         check_rectangle(data, "data")
-        raise ValueRangeError("Tensor", str(error), "pass numbers of one kind") from None
+        raise ValueRangeError("Tensor", str(error).strip("."), "pass numbers of one kind") from None
     if array.dtype.kind in SUPPORTED:
         return array.astype(np.float32) if array.size == 0 and leaf is not array else array
     check_rectangle(data, "data")
-    text = f"cannot make a tensor of elements like {leaf!r}"
+    odd = odd_element(data)
+    text = f"cannot make a tensor of elements like {odd!r}"
+    if isinstance(odd, int):
+        text = f"{odd} does not fit int64"
     raise DTypeError("Tensor", text, "pass numbers, nested lists or arrays")
+
+
+def odd_element(data: Any) -> Any:
+    """Find the first element of nested lists that is no number, or no number of 64 bits."""
+    for each in data:
+        if isinstance(each, (list, tuple)):
+            found = odd_element(each)
+            if found is not None or None in each:
+                return found
+        elif not isinstance(each, (bool, float, np.number)):
+            if not isinstance(each, int) or not -(1 << 63) <= each < 1 << 64:
+                return each
+    return None
 
 
 def has_tensors(data: Any) -> bool:
@@ -150,15 +168,29 @@ def check_rectangle(data: Any, where: str) -> None:
     """Raise ShapeError naming the first place where nested lists differ in length."""
     if not isinstance(data, (list, tuple)) or not data:
         return
-    sizes = [len(each) if isinstance(each, (list, tuple)) else None for each in data]
+    sizes = [row_length(each) for each in data]
     for position, size in enumerate(sizes):
         if size != sizes[0]:
-            here = "a number" if size is None else f"{size} elements"
-            first = "a number" if sizes[0] is None else f"{sizes[0]} elements"
+            here, first = (elements(each) for each in (size, sizes[0]))
             text = f"ragged list: {where}[{position}] has {here} but {where}[0] has {first}"
             raise ShapeError("Tensor", text, "make all rows the same length")
     for position, each in enumerate(data):
         check_rectangle(each, f"{where}[{position}]")
+
+
+def row_length(row: Any) -> int | None:
+    """Count the elements of one row of a nested list; None for a number."""
+    if isinstance(row, (list, tuple)):
+        return len(row)
+    shape = getattr(row, "shape", ())
+    return int(shape[0]) if shape else None
+
+
+def elements(count: int | None) -> str:
+    """Word the length of a row."""
+    if count is None:
+        return "a number"
+    return f"{count} element" + ("s" if count != 1 else "")
 
 
 def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
@@ -179,6 +211,9 @@ def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
     numbers = [read_scalar("arange", value) for value in (start, stop, step)]
     if step == 0:
         raise ValueRangeError("arange", "step is 0", "pass a positive or negative step")
+    if not all(math.isfinite(number) for number in numbers):
+        text = f"start {start}, stop {stop} and step {step} are not all finite"
+        raise ValueRangeError("arange", text, "pass finite numbers")
     default = default_float if any(isinstance(x, float) for x in numbers) else int64
     size = math.ceil((stop - start) / step)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):

@@ -5,7 +5,6 @@ import math
 from picograd.dtype import DType, bool_, float32, int64
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.tensor.operands import (
@@ -256,15 +255,6 @@ def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
     )
 
 
-def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
-    """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
-    below, above = (
-        compare("less_equal", node, low),
-        compare("less_equal", high, node),
-    )
-    return where(below, low, where(above, high, node))
-
-
 def exp2(node: Node) -> Node:
     """Compute 2 ** x."""
     return unary("exp", arithmetic("mul", floating("exp2", node), LOG_2))
@@ -275,87 +265,8 @@ def scaled_log(node: Node, scale: float) -> Node:
     return divide(unary("log", node), scale)
 
 
-def log1p(node: Node) -> Node:
-    """Compute log(1 + x), exact near 0: log(u) x / (u - 1) with u = 1 + x (Kahan, HP-15C)."""
-    x = floating("log1p", node)
-    u = arithmetic("add", x, 1.0)
-    excess = arithmetic("sub", u, 1.0)
-    is_plain = logical(
-        "logical_or", compare("equal", excess, 0.0), logical_not(is_finite(u))
-    )
-    safe = where(is_plain, 1.0, excess)
-    scaled = arithmetic("mul", unary("log", u), divide(x, safe))
-    value = where(is_plain, where(is_finite(u), x, unary("log", u)), scaled)
-    return substitute_gradient(value, unary("log", u))
-
-
-def expm1(node: Node) -> Node:
-    """Compute exp(x) - 1, exact near 0: tanh(x/2) (exp(x) + 1), which has no cancellation."""
-    x = floating("expm1", node)
-    is_near = compare("less", absolute(x), 1.0)
-    small = where(is_near, x, 0.0)
-    half = unary("tanh", arithmetic("mul", small, 0.5))
-    near = arithmetic("mul", half, arithmetic("add", unary("exp", small), 1.0))
-    return where(is_near, near, arithmetic("sub", unary("exp", x), 1.0))
-
-
-def substitute_gradient(value: Node, smooth: Node) -> Node:
-    """Give `value` the gradient of `smooth`, which equals it up to rounding."""
-    fixed = build.detach(smooth)
-    return build.elementwise("add", build.detach(value), zero_valued(smooth, fixed))
-
-
-def zero_valued(smooth: Node, fixed: Node) -> Node:
-    """Compute smooth - fixed, selected to 0 where both are infinite or NaN."""
-    difference = build.elementwise("sub", smooth, fixed)
-    return where(is_finite(fixed), difference, 0.0)
-
-
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:
     """Interpolate: start + weight (end - start)."""
     return arithmetic(
         "add", start, arithmetic("mul", weight, arithmetic("sub", end, start))
     )
-
-
-def leaky_relu(node: Node, slope: float) -> Node:
-    """Compute x where positive, else slope x."""
-    return where(compare("less", 0, node), node, arithmetic("mul", node, slope))
-
-
-def elu(node: Node, alpha: float) -> Node:
-    """Compute x where positive, else alpha (exp(x) - 1)."""
-    below = where(compare("less", 0, node), 0.0, node)
-    return where(
-        compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha)
-    )
-
-
-def softplus(node: Node, beta: float, threshold: float) -> Node:
-    """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch."""
-    scaled = arithmetic("mul", node, beta)
-    is_linear = compare("less", threshold, scaled)
-    bounded = where(is_linear, 0.0, scaled)
-    positive = arithmetic("maximum", bounded, 0.0)
-    tail = log1p(unary("exp", negate(absolute(bounded))))
-    smooth = divide(arithmetic("add", positive, tail), beta)
-    return where(is_linear, node, smooth)
-
-
-def log_sigmoid(node: Node) -> Node:
-    """Compute log(sigmoid(x)) without overflow."""
-    return negate(softplus(negate(node), 1.0, math.inf))
-
-
-def relu(node: Node) -> Node:
-    """Compute max(x, 0)."""
-    return (
-        composite.relu(node)
-        if node.dtype.is_float
-        else arithmetic("maximum", node, 0)
-    )
-
-
-def sigmoid(node: Node) -> Node:
-    """Compute 1 / (1 + exp(-x))."""
-    return composite.sigmoid(floating("sigmoid", node))

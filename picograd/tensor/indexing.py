@@ -57,7 +57,9 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
         raise AxisError("getitem", "more than one ellipsis", "use ... once")
     selection, axis = Selection(), 0
     listed = (
-        list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
+        list(items)
+        if any(item is Ellipsis for item in items)
+        else [*items, Ellipsis]
     )
     for item in listed:
         if item is None:
@@ -277,7 +279,9 @@ def inside_range(
         tests.append(position.binary("less", stop))
     if step > 1:
         tests.append(
-            (position + (step - start % step)).binary("mod", step).binary("equal", 0)
+            (position + (step - start % step))
+            .binary("mod", step)
+            .binary("equal", 0)
         )
     if not tests:
         return None
@@ -316,9 +320,7 @@ def along_axis(
     check_device(op, node, index)
     if not node.shape or len(index.shape) != len(node.shape):
         if node.shape != index.shape:
-            text = (
-                f"index {index.shape} and tensor {node.shape} differ in number of axes"
-            )
+            text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
             raise ShapeError(op, text, "give them the same number of axes")
     position = as_axis(axis, len(node.shape), op)
     indices = [index.iota(at, index.dtype) for at in range(len(index.shape))]
@@ -328,8 +330,11 @@ def along_axis(
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
-    if not node.shape:
-        return node
+    if (
+        not node.shape and len(index.shape) <= 1
+    ):  # PyTorch takes a number for a row of one
+        row = gather(op, node.reshape((1,)), axis, index.reshape((index.size,)))
+        return row.reshape(index.shape)
     node, indices, position = along_axis(op, node, axis, index)
     for at, (size, limit) in enumerate(zip(index.shape, node.shape)):
         if at != position and size > limit:
@@ -355,6 +360,11 @@ def scatter(
     op: str, node: Node, axis: Any, index: Node, source: Node, monoid: str | None
 ) -> Node:
     """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
+    if not node.shape and max(len(index.shape), len(source.shape)) <= 1:
+        row, index = node.reshape((1,)), index.reshape((index.size,))
+        return scatter(
+            op, row, axis, index, source.reshape((source.size,)), monoid
+        ).reshape(())
     node, indices, _ = along_axis(op, node, axis, index)
     if len(source.shape) != len(index.shape):
         text = f"index {index.shape} and source {source.shape} differ in number of axes"

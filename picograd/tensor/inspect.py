@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from picograd.engine import realize
-from picograd.engine.explain import explain_nodes
+from picograd.engine.explain import Explanation, explain_nodes
 from picograd.engine.inspect import PlanView, inspect
 from picograd.engine.plan_key import leaf_buffer
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.target import Target
 from picograd.tensor.tensor import Tensor
@@ -24,12 +24,13 @@ def plan(*tensors: Tensor) -> PlanView:
 
 
 def explain(
-    tensor: Tensor, target: str | Target = "cpu", assembly: bool = False, full: bool = False
-) -> str:
+    tensor: Tensor, target: str | Target = "", assembly: bool = False, full: bool = False
+) -> Explanation:
     """Write every stage of computing a tensor, under the file that makes it; nothing runs.
 
     `target`: "cpu" (this machine), "cuda" (an H200; no GPU is needed), "sm_80" and the like, or a
-    `picograd.target.Target`. `assembly` adds machine code, `full` the helpers before CUDA kernels.
+    `picograd.target.Target`; empty: the tensor's device. `assembly` adds machine code, `full` the
+    helpers before CUDA kernels.
 
     >>> import picograd
     >>> text = picograd.explain(picograd.Tensor([-1.0, 2.0]).relu(), "cuda")
@@ -41,6 +42,10 @@ def explain(
 
 def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:
     """List the nodes still to compute; ValueRangeError if there are none."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            problem = f"the input must be a Tensor, not {type(tensor).__name__}"
+            raise DTypeError(name, problem, "pass tensors that are not computed yet")
     roots = [tensor.node for tensor in tensors if leaf_buffer(tensor.node) is None]
     if not roots:
         problem = "every tensor given is computed already"

@@ -29,7 +29,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import leaf, realize, realize_roots
 from picograd.engine.tracing import is_tracing, tracing
-from picograd.errors import TraceError
+from picograd.errors import DTypeError, TraceError
 from picograd.graph.node import Node
 from picograd.tensor.tensor import Tensor
 
@@ -147,7 +147,8 @@ class Jitted:
         try:
             return self.captures.get(key)
         except TypeError:
-            problem = "an argument that is not a tensor cannot be hashed, so no trace can be kept"
+            kind = unhashable(key[0])
+            problem = f"an argument of type {kind} cannot be hashed, so no trace can be kept"
             raise TraceError("jit", problem, "pass tensors, numbers, strings or tuples") from None
 
     def warn_when_many(self, key: Any) -> None:
@@ -159,6 +160,20 @@ class Jitted:
         name = getattr(self.function, "__name__", "function")
         print(f"picograd.jit: {name} was traced {TRACE_LIMIT} times: the {what} keep changing",
               file=sys.stderr)  # fmt: skip
+
+
+def unhashable(structure: Any) -> str:
+    """Name the type of the first argument that cannot be part of a key."""
+    if structure[0] == "static":
+        try:
+            hash(structure[2])
+        except TypeError:
+            return str(structure[1].__name__)
+        return ""
+    if structure[0] == "tensor":
+        return ""
+    items = [item[1] if structure[0] is dict else item for item in structure[1]]
+    return next((found for found in map(unhashable, items) if found), "")
 
 
 def describe(tensor: Tensor) -> tuple[Any, ...]:
@@ -298,4 +313,7 @@ def jit(function: Callable[..., Any]) -> Jitted:
     >>> double(picograd.Tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
+    if not callable(function):
+        problem = f"{type(function).__name__} is no function"
+        raise DTypeError("jit", problem, "write @picograd.jit above a function")
     return Jitted(function)

@@ -31,7 +31,11 @@ def matmul(a: Node, b: Node) -> Node:
     inner = b.shape[-2] if len(b.shape) > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise mismatch(a, b)
-    return build.matmul(a, b)
+    try:
+        return build.matmul(a, b)
+    except ShapeError:
+        text = f"batch sizes do not broadcast: {a.shape} @ {b.shape}"
+        raise ShapeError("matmul", text, "make the leading sizes equal or 1") from None
 
 
 def mismatch(a: Node, b: Node) -> ShapeError:
@@ -88,9 +92,12 @@ def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     columns = (column,) if len(weight.shape) == 2 else ()
     labels = (*batch, inner), (*columns, inner), (*batch, *columns)
     result = x.contract(weight, labels)
-    return (
-        result if bias is None else elementwise.arithmetic("add", result, bias)
-    )
+    if bias is None:
+        return result
+    if bias.shape not in ((), result.shape[-1:]):
+        text = f"bias {bias.shape} does not fit {result.shape[-1:]} outputs"
+        raise ShapeError("linear", text, "give one bias per output")
+    return elementwise.arithmetic("add", result, bias)
 
 
 def einsum(equation: str, nodes: Sequence[Node]) -> Node:

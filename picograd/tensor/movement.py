@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.errors import AxisError, ShapeError
+from picograd.errors import AxisError, DTypeError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import infer_reshape, normalise_permutation
@@ -15,6 +15,7 @@ from picograd.tensor.operands import (
     Shape,
     as_axes,
     as_axis,
+    as_shape,
     as_sizes,
     constant,
     need_rank,
@@ -56,7 +57,8 @@ def move_axis(node: Node, source: Any, target: Any) -> Node:
     rank = len(node.shape)
     a, b = as_axis(source, rank, "movedim"), as_axis(target, rank, "movedim")
     order = [axis for axis in range(rank) if axis != a]
-    order.insert(b, a)
+    if rank:
+        order.insert(b, a)
     return build.permute(node, tuple(order))
 
 
@@ -116,9 +118,8 @@ def unflatten(node: Node, axis: Any, sizes: Sequence[int]) -> Node:
     position = as_axis(axis, len(node.shape), "unflatten")
     if not node.shape:
         raise ShapeError("unflatten", "the tensor has no axes", "reshape it")
-    split_sizes = infer_reshape(
-        (node.shape[position],), as_sizes((sizes,), "unflatten")
-    )
+    wanted = as_sizes((sizes,), "unflatten")
+    split_sizes = infer_reshape((node.shape[position],), wanted, "unflatten")
     shape = (*node.shape[:position], *split_sizes, *node.shape[position + 1 :])
     return build.reshape(node, shape)
 
@@ -132,6 +133,9 @@ def flip(node: Node, axes: Sequence[Any]) -> Node:
 def read_pads(node: Node, padding: Any) -> list[tuple[int, int]]:
     """Read padding: PyTorch's flat list (last axis first), or one (low, high) pair per axis."""
     rank = len(node.shape)
+    if not isinstance(padding, (tuple, list)):
+        fix = "give (low, high) of the last axis, then of the one before"
+        raise DTypeError("pad", f"padding {padding!r} is no tuple", fix)
     if padding and all(isinstance(each, (tuple, list)) for each in padding):
         if len(padding) != rank:
             text = f"{len(padding)} pairs for {rank} axes"
@@ -257,6 +261,8 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
     """Repeat each element `count` times in place; without an axis the tensor is flattened."""
     if axis is None:
         node, axis = build.reshape(node, (product(node.shape),)), 0
+    if count < 0:
+        raise ShapeError("repeat_interleave", f"{count} repeats are not possible", "use at least 0")
     position = as_axis(axis, len(node.shape), "repeat_interleave")
     before, size, after = (
         node.shape[:position],
@@ -385,6 +391,7 @@ def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
         sizes = [
             min(sizes, size - start) for start in range(0, size, sizes)
         ] or [0]
+    sizes = as_shape((sizes,), "split")
     if sum(sizes) != size:
         text = f"sizes {tuple(sizes)} do not add up to {size}"
         raise ShapeError("split", text, f"they must cover axis {position}")
@@ -395,9 +402,31 @@ def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
     return pieces
 
 
+def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
+    """Take `length` elements from `start` along an axis; a negative start counts from the end."""
+    position = as_axis(axis, len(node.shape), "narrow")
+    need_rank("narrow", node, 1)
+    size = node.shape[position]
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size or length < 0:
+        text = f"{length} elements from {start} do not fit an axis of size {size}"
+        raise ShapeError("narrow", text, "stay inside the axis")
+    return cut(node, position, first, first + length)
+
+
+def unbind(node: Node, axis: Any) -> list[Node]:
+    """Take an axis apart into its slices."""
+    position = as_axis(axis, len(node.shape), "unbind")
+    need_rank("unbind", node, 1)
+    rest = (*node.shape[:position], *node.shape[position + 1 :])
+    pieces = [cut(node, position, at, at + 1) for at in range(node.shape[position])]
+    return [build.reshape(piece, rest) for piece in pieces]
+
+
 def chunk(node: Node, count: int, axis: Any) -> list[Node]:
     """Cut along an axis into at most `count` pieces of equal size (the last may be short)."""
     need_rank("chunk", node, 1)
+    as_sizes((count,), "chunk")
     if count <= 0:
         raise ShapeError(
             "chunk", f"{count} chunks are not possible", "use at least 1"
@@ -449,6 +478,8 @@ def square_diagonal(node: Node, size: int) -> Node:
 def unfold(node: Node, axis: Any, size: int, step: int) -> Node:
     """Slide windows along an axis; the window's elements become the last axis."""
     position = as_axis(axis, len(node.shape), "unfold")
+    if not node.shape:  # PyTorch takes a number for a row of one
+        return unfold(node.reshape((1,)), axis, size, step).reshape((size,))
     if not 0 < size <= node.shape[position] or step <= 0:
         text = f"window {size} with step {step} does not fit an axis of {node.shape[position]}"
         raise ShapeError(

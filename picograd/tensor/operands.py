@@ -16,11 +16,13 @@ from picograd.errors import AxisError, DeviceError, DTypeError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
+from picograd.helpers import product
 
 Scalar = bool | int | float
 Operand = Node | Scalar
 Shape = tuple[int, ...]
 Axes = int | Iterable[int] | None
+LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
 class Unset:
@@ -77,6 +79,8 @@ def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     shape = as_sizes(sizes, op)
     if any(size < 0 for size in shape):
         raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
+    if product(shape) > LARGEST:
+        raise ShapeError(op, f"{shape} has more than 2**60 elements", "use smaller sizes")
     return shape
 
 

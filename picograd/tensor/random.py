@@ -6,6 +6,7 @@ neither the order of realisation nor the backend changes a value: the bits are t
 """
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,37 @@ from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.helpers import product
-from picograd.tensor.operands import Shape
+from picograd.tensor.operands import Shape, read_scalar
 
 # digits of the significand: a uniform draw is a whole number of 2 ** -digits, as PyTorch's
 DIGITS = {float16: 11, bfloat16: 8, float32: 24}
+
+
+def read_seed(seed: Any) -> int:
+    """Read a seed: a whole number, modulo 2 ** 64."""
+    try:
+        return operator.index(seed) % (1 << 64)
+    except TypeError:
+        text = f"the seed must be an int, not {type(seed).__name__}"
+        raise DTypeError("manual_seed", text, "pass a whole number") from None
+
+
+def check_spread(op: str, first: Any, second: Any, least: float | None = 0.0) -> None:
+    """Raise for parameters of a distribution that are no numbers, or a negative deviation."""
+    numbers = [read_scalar(op, value) for value in (first, second)]
+    if least is not None and numbers[1] < least:
+        raise ValueRangeError(op, f"std={second} is negative", "use 0 or more")
 
 
 class Generator:
     """This class hands out random counters: `seed` names the stream, `offset` the next counter."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.seed, self.offset = int(seed) % (1 << 64), 0
+        self.seed, self.offset = read_seed(seed), 0
 
     def manual_seed(self, seed: int) -> "Generator":
         """Start the stream of a seed from its beginning."""
-        self.seed, self.offset = int(seed) % (1 << 64), 0
+        self.seed, self.offset = read_seed(seed), 0
         return self
 
     def take(self, count: int) -> RuntimeScalar:
@@ -120,6 +137,8 @@ def integers(
 def permutation(count: int, generator: Generator | None) -> "np.ndarray[Any, Any]":
     """Shuffle range(count) on the host, from the generator's seed and offset."""
     check_not_tracing("randperm")
+    if count < 0:
+        raise ValueRangeError("randperm", f"{count} numbers are not possible", "use at least 0")
     source = DEFAULT if generator is None else generator
     key = (source.seed, int(source.take(count).value))
     return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64))).permutation(

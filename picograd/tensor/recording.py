@@ -6,7 +6,7 @@ gradients, and how it lets its graph go. `apply` records an operation, `write` a
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from picograd.dtype import DType, category, dtype_named
 from picograd.engine import pending
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
+from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.tensor import autograd, creation, elementwise, random
 from picograd.tensor.autograd import LEAVES, MODE
 from picograd.tensor.operands import Shape, as_shape, optional_dtype
 
 NUMBERS = (bool, int, float, np.generic)
+Other = Any  # a Tensor, a Python number or an array
+Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
 
 
 class Recorded:
@@ -29,12 +32,13 @@ class Recorded:
     `kind` is the class of recorded results; `tensor.py` sets it.
     """
 
-    __slots__ = ("__weakref__", "_history", "_node", "_tracks", "grad", "name")
+    __slots__ = ("__weakref__", "_history", "_hooks", "_node", "_tracks", "grad", "name")
     kind: ClassVar[Any]
 
     _node: Node
     _tracks: bool
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
+    _hooks: "dict[int, Callable[..., Any]] | None"  # what `register_hook` was given
     grad: Any
     name: str
 
@@ -130,7 +134,7 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     if id(node) in pending.LIVE:
         node = same_value(node)
     tensor._node, tensor._tracks = node, tracks
-    tensor._history = tensor.grad = None
+    tensor._history = tensor._hooks = tensor.grad = None
     tensor.name = ""
     pending.LIVE[id(node)] = tensor
 
@@ -188,9 +192,10 @@ def read(value: Any) -> Any:
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
-    tracks, nodes = False, []
+    tracks, is_recorded, nodes = False, False, []
     for operand in operands:
         if isinstance(operand, Recorded):
+            is_recorded = True
             node = operand._node
             if operand._tracks:
                 if MODE.enabled:
@@ -200,14 +205,36 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
             nodes.append(node)
         else:
             nodes.append(operand)
-    result = function(*nodes)
+    if not is_recorded:
+        raise no_tensor(function, operands)
+    try:
+        result = function(*nodes)
+    except AttributeError as error:  # a number or list where only a tensor will do
+        if any(error.obj is operand for operand in operands):
+            raise no_tensor(function, operands, error.obj) from None
+        raise
     return wrap(result, tracks and result.dtype.kind == "float")
+
+
+def no_tensor(
+    function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
+) -> DTypeError:
+    """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
+    names = [each for each in operands[:1] if isinstance(each, str)]
+    op = names[0] if names else getattr(function, "__name__", "op")
+    if wrong is None:
+        wrong = next((each for each in operands[len(names) :]), None)
+    text = f"the input must be a Tensor, not {type(wrong).__name__}"
+    return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
 
 
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
     if isinstance(tensors, Recorded):
         tensors = list(tensors)
+    if not isinstance(tensors, (list, tuple)):
+        text = f"expected a list of tensors, got {type(tensors).__name__}"
+        raise DTypeError(getattr(function, "__name__", "op"), text, "pass [a, b]")
     for tensor in tensors:
         if not isinstance(tensor, Recorded):
             text = f"expected tensors, got {type(tensor).__name__}"
@@ -220,7 +247,7 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
 def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
     """Wrap several results of one tensor."""
     tracks = source._tracks and MODE.enabled
-    return tuple(wrap(node, tracks) for node in nodes)
+    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
 
 
 def as_tensor(value: Any, like: "Recorded") -> Any:
@@ -271,6 +298,19 @@ def update(target: "Recorded", function: Callable[..., Node], op: str, other: An
     return target
 
 
+def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
+    """Write a result computed from a tensor back to it: its shape and dtype stay."""
+    op = f"{name}_"
+    check_leaf_write(op, target)
+    if category(result.dtype) > category(target.dtype):
+        text = f"the result is {result.dtype.name} but the tensor is {target.dtype.name}"
+        raise DTypeError(op, text, f"write x = x.{name}(...) instead")
+    node = result._node.cast(target.dtype)
+    check_write(op, target, node)
+    write(target, node, result._tracks and MODE.enabled)
+    return target
+
+
 def write(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor its next value: in place if it has a buffer."""
     current, was_leaf = target._node, target.is_leaf
@@ -303,14 +343,18 @@ def grad(
 
     A list of tensors, one per input (None where `allow_unused` and nothing leads there).
     """
-    sources = [outputs] if isinstance(outputs, Recorded) else list(outputs)
-    targets = [inputs] if isinstance(inputs, Recorded) else list(inputs)
+    sources = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    targets = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     given = [grad_outputs] if isinstance(grad_outputs, Recorded) else grad_outputs
     starts = (
         [None] * len(sources)
         if given is None
         else [None if each is None else each._node for each in given]
     )
+    for each in (*sources, *targets):
+        if not isinstance(each, Recorded):
+            text = f"expected tensors, got {type(each).__name__}"
+            raise DTypeError("grad", text, "pass tensors that were computed from others")
     pairs = []
     for source, beginning in zip(sources, starts):
         root = source._history if source._history is not None else source._node
@@ -344,3 +388,42 @@ def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: boo
     LEAVES[result._node] = weakref.ref(result)
     result._tracks = requires_grad
     return result
+
+
+class HookHandle:
+    """This class takes a hook away again."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], number: int) -> None:
+        self.hooks, self.number = hooks, number
+
+    def remove(self) -> None:
+        """Stop calling the hook."""
+        self.hooks.pop(self.number, None)
+
+
+def run_hooks(hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
+    """Let hooks see a gradient, one after the other, and replace it."""
+    for hook in list(hooks.values()):
+        answer = hook(wrap(gradient, False))
+        if answer is not None:
+            gradient = answer._node
+    return gradient
+
+
+def add_hook(tensor: "Recorded", hook: Callable[..., Any]) -> HookHandle:
+    """Call a hook with the gradient of a tensor; what it returns, unless None, replaces it."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("register_hook", text, "set requires_grad=True first")
+    if tensor._hooks is None:
+        hooks: dict[int, Callable[..., Any]] = {}
+        tensor._hooks = hooks
+        if not tensor.is_leaf:  # backward runs the hooks of leaves
+            current = tensor._node
+            node = composite.custom(current, (current,), lambda g, y, x: (run_hooks(hooks, g),))
+            pending.forget(current, tensor)
+            tensor._node = node
+            pending.track(node, tensor)
+    number = max(tensor._hooks, default=-1) + 1
+    tensor._hooks[number] = hook
+    return HookHandle(tensor._hooks, number)

@@ -65,7 +65,7 @@ def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
     need_elements(op, node, axis)
     if node.dtype is bool_:
         node = node.cast(int64)
-    find = composite.argmax if op == "argmax" else composite.argmin
+    find = composite.argmin if op in ("argmin", "min") else composite.argmax
     if axis is None:
         found = find(node.reshape((node.size,)), 0)
         return found.reshape((1,) * len(node.shape)) if keepdim else found
@@ -107,9 +107,9 @@ def truth_test(
     return elementwise.compare(test, found, 0)
 
 
-def softmax(op: str, node: Node, axis: Any) -> Node:
-    """Compute `softmax` or `log_softmax` along one axis."""
-    x = floating(op, node)
+def softmax(op: str, node: Node, axis: Any, dtype: DType | None = None) -> Node:
+    """Compute `softmax` or `log_softmax` along one axis, in `dtype` if that is given."""
+    x = floating(op, node if dtype is None else node.cast(dtype))
     position = as_axis(axis, len(x.shape), op)
     make = composite.softmax if op == "softmax" else composite.log_softmax
     return make(x, position)
@@ -158,31 +158,3 @@ def root(squares: Node) -> Node:
     is_zero = elementwise.compare("equal", squares, 0.0)
     safe = elementwise.where(is_zero, 1.0, squares)
     return elementwise.where(is_zero, squares, elementwise.unary("sqrt", safe))
-
-
-def cumulative_sum(node: Node, axis: Any, dtype: DType | None) -> Node:
-    """Running sum along an axis: log2(n) shifted additions.
-
-    [a b c d] -> [a ab bc cd] -> [a ab abc abcd]
-    """
-    position = as_axis(axis, len(node.shape), "cumsum")
-    if dtype is None and not node.dtype.is_float:
-        dtype = int64
-    result = node if dtype is None else node.cast(dtype)
-    size = result.shape[position] if result.shape else 0
-    step = 1
-    while step < size:
-        result = elementwise.arithmetic(
-            "add", result, shift(result, position, step)
-        )
-        step *= 2
-    return result
-
-
-def shift(node: Node, axis: int, step: int) -> Node:
-    """Move elements `step` places up an axis, filling with zeros."""
-    ranges = [(0, size, 1) for size in node.shape]
-    ranges[axis] = (0, node.shape[axis] - step, 1)
-    pads = [(0, 0)] * len(node.shape)
-    pads[axis] = (step, 0)
-    return node.slice(tuple(ranges)).pad(tuple(pads), 0)

@@ -19,10 +19,11 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
-from picograd.tensor import indexing, movement
+from picograd.tensor import creation, indexing, movement
 from picograd.tensor.operands import (
     Operand,
     as_axis,
+    as_shape,
     broadcast_to,
     check_device,
     need_integer,
@@ -126,7 +127,11 @@ def as_item(item: Any) -> Any:
     if item is True:
         return None
     if isinstance(item, (list, range, np.ndarray)) or hasattr(item, "__array__"):
-        array = np.asarray(item)
+        try:
+            array = np.asarray(item)
+        except ValueError:
+            text = f"the rows of the index {item} differ in length"
+            raise ShapeError("getitem", text, "make them equal") from None
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(np.int64)
         if array.dtype.kind not in "biu":
@@ -140,6 +145,9 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
     """Make index nodes of a host array; a mask gives one per axis it covers."""
     if array.dtype != bool:
         return [host_index("getitem", array, size, axis, node.device)]
+    if not array.ndim:
+        text = "a mask has at least one axis, this one is a single bool"
+        raise AxisError("getitem", text, "use where, or an `if` on mask.item()")
     if array.shape != node.shape[axis : axis + array.ndim]:
         text = f"mask of shape {array.shape} does not match axes of {node.shape} from {axis}"
         raise AxisError("getitem", text, "use a mask of the same sizes")
@@ -184,10 +192,11 @@ def take_along(node: Node, index: Node, axis: Any) -> Node:
     if axis is None:
         flat = node.reshape((node.size,))
         return gather(op, flat, 0, index.reshape((index.size,)))
-    position = as_axis(axis, len(node.shape), op)
+    position = need_axis(op, node, axis)
     if len(index.shape) != len(node.shape):
         text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
         raise ShapeError(op, text, "give them the same number of axes")
+    index = checked(op, index, node.shape[position], position)
     ours = [1 if at == position else size for at, size in enumerate(node.shape)]
     theirs = [1 if at == position else size for at, size in enumerate(index.shape)]
     common = list(broadcast_shapes(tuple(ours), tuple(theirs), op=op))
@@ -197,9 +206,48 @@ def take_along(node: Node, index: Node, axis: Any) -> Node:
     return gather(op, wide, position, broadcast_to(index, tuple(common), op))
 
 
+def masked_select(node: Node, mask: Node) -> Node:
+    """Take the elements where the mask holds, as a vector; computes the mask."""
+    shape = broadcast_shapes(node.shape, mask.shape, op="masked_select")
+    if mask.dtype is not bool_:
+        text = f"mask must be bool, got {mask.dtype.name}"
+        raise DTypeError("masked_select", text, "compare it, or call .bool()")
+    return read(broadcast_to(node, shape), [broadcast_to(mask, shape)])
+
+
+def nonzero(node: Node) -> Node:
+    """List the positions of the non-zero elements: (count, axes) in int64; computes."""
+    found = np.argwhere(computed_values(node))
+    return node_from_numpy(found.astype(np.int64), int64, node.device)
+
+
+def one_hot(index: Node, count: int) -> Node:
+    """Mark the position each index names along a new last axis; an unseen wrong one marks none."""
+    need_integer("one_hot", index)
+    (count,) = as_shape((count,), "one_hot")
+    values = known_values(index)
+    if values is None or not values.size:
+        return creation.one_hot(index, count)
+    low, high = values.min(), values.max()
+    if low < 0 or high >= count:
+        worst = high if high >= count else low
+        text = f"index {int(worst)} is out of range for {count} classes"
+        raise AxisError("one_hot", text, f"use indices from 0 to {count - 1}")
+    return creation.one_hot(index, count)
+
+
+def need_axis(op: str, node: Node, axis: Any) -> int:
+    """Find a position along an axis, which a number has not."""
+    if not node.shape:
+        raise ShapeError(op, "a zero-dim tensor has no axis", "reshape it to (1,)")
+    return as_axis(axis, len(node.shape), op)
+
+
 def index_select(node: Node, axis: Any, index: Node) -> Node:
     """Take slices along an axis in the order of an index."""
-    position = as_axis(axis, len(node.shape), "index_select")
+    if not node.shape and index.size == 1:  # PyTorch takes a number for a row of one
+        return index_select(node.reshape((1,)), axis, index).reshape(())
+    position = need_axis("index_select", node, axis)
     need_integer("index_select", index)
     index = checked("index_select", index, node.shape[position], position)
     return indexing.index_select(node, position, index)
@@ -214,7 +262,7 @@ def scatter(
         raise ValueRangeError(op, text, 'use None, "add", "multiply", "amax" or "amin"')
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
-    index = checked(op, index, node.shape[position], position)
+    index = checked(op, index, node.shape[position] if node.shape else 1, position)
     if not isinstance(source, Node):
         source = broadcast_to(indexing.value_node(node, source), index.shape, op)
     return indexing.scatter(op, node, position, index, source, MONOIDS[reduction])
@@ -223,7 +271,9 @@ def scatter(
 def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     """Add slices of `source` along an axis at the positions of a 1-d index."""
     op = "index_add"
-    position = as_axis(axis, len(node.shape), op)
+    if not node.shape and not source.shape:
+        return index_add(node.reshape((1,)), axis, index, source.reshape((1,))).reshape(())
+    position = need_axis(op, node, axis)
     need_integer(op, index)
     check_device(op, node, source)
     index = checked(op, index, node.shape[position], position)

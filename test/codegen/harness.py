@@ -8,7 +8,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from picograd.codegen.code import Code
+from picograd.code import Code
 from picograd.codegen.pipeline import generate
 from picograd.schedule.loop import Kernel
 from picograd.target import Target

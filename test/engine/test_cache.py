@@ -94,7 +94,7 @@ def test_key_depends_on_everything_that_changes_the_binary():
         kernel_key(code, ("sm_80", "nvrtc 13.0")),
         kernel_key(code, ("sm_90a", "nvrtc 13.5")),
     }
-    with config.override(tune=1):
+    with config.override(threads=3):
         keys.add(kernel_key(code, ("sm_90a", "nvrtc 13.0")))
     assert len(keys) == 5
     with config.override(debug=4):

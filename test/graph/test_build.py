@@ -168,7 +168,8 @@ ERRORS: list[tuple[Callable[[], object], type[PicogradError], str]] = [
     (
         lambda: build.cross_entropy(X, leaf(np.ones(4, np.int64))),
         ShapeError,
-        "cross_entropy: target (4,) for logits (3, 4). Fix: give one class number a sample.",
+        "cross_entropy: target of shape (4,) does not fit logits (3, 4). "
+        "Fix: the target needs shape (3,).",
     ),
     (
         lambda: build.const(300, (), uint8, "cpu"),

@@ -150,7 +150,8 @@ class TestAgainstPytorch:
 def test_every_composite_is_covered() -> None:
     named = {name.split()[0] for name in CASES}
     composites = {row.name for row in OPS.values() if row.kind == "composite"}
-    assert composites - named == {"argmax", "argmin"}
+    elsewhere = {"scan", "sort", "custom"}  # test_scanning, test_sorting, and picograd.Function
+    assert composites - named - elsewhere == {"argmax", "argmin"}
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])

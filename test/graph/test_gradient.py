@@ -112,9 +112,9 @@ def test_the_walk_is_linear() -> None:
         y = x
         for _ in range(count):
             y = y + y * x
-        start = time.perf_counter()
+        start = time.process_time()
         gradient([(y, ones(y))], [x])
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     short = min(seconds(1000) for _ in range(3))

@@ -57,3 +57,25 @@ def test_state_continues():
 def test_bad_length_is_named():
     with pytest.raises(ValueRangeError, match="StepLR: step_size=0 is not positive"):
         rates(lambda o: nn.lr.StepLR(o, 0), 1)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("MultiStepLR", {"milestones": [5, 2], "gamma": 0.5}),
+        ("ExponentialLR", {"gamma": 0.9}),
+        ("ConstantLR", {"factor": 0.5, "total_iters": 3}),
+        ("PolynomialLR", {"total_iters": 4, "power": 2.0}),
+    ],
+)
+def test_schedules_equal_pytorchs(name, options):
+    torch = pytest.importorskip("torch")
+    reference = torch.optim.SGD([torch.zeros(1)], lr=0.3)
+    schedule = getattr(torch.optim.lr_scheduler, name)(reference, **options)
+    wanted = []
+    for _ in range(8):
+        wanted.append(schedule.get_last_lr()[0])
+        reference.step()
+        schedule.step()
+    found = rates(lambda o: getattr(nn.lr, name)(o, **options), 8, 0.3)
+    assert found == pytest.approx(wanted, abs=1e-12)

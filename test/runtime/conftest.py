@@ -117,7 +117,7 @@ class FakeDriver:
         return (0,)
 
     def cuDeviceGetAttribute(self, attribute, device):
-        return 0, {75: 9, 76: 0, 16: 132, 97: 227 << 10}[attribute]
+        return 0, {75: 9, 76: 0, 16: 132, 97: 227 << 10, 36: 1000, 37: 4096}[attribute]
 
     def cuStreamCreate(self, flags):
         return 0, "stream"
@@ -132,6 +132,12 @@ class FakeDriver:
         return (0,)
 
     def cuEventSynchronize(self, event):
+        return (0,)
+
+    def cuFuncLoad(self, function):
+        return (0,)
+
+    def cuStreamWaitValue32(self, stream, address, value, flags):
         return (0,)
 
     def cuEventElapsedTime(self, start, end):

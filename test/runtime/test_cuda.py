@@ -93,6 +93,24 @@ def test_kernel_without_blocks_is_not_launched(device, module):
     code = Code("scale", "cuda", "scale", SCALE, 0)
     device.launch(device.load(code, device.compile(code)), (0, 0))
     assert not [entry for entry in module.log if entry[0] == "scale"]
+    tape = device.make_tape((TapeLaunch(device.load(code, device.compile(code)), (0, 1)),) * 2)
+    assert device.time_tape(tape, (0, 0)) == [0.0, 0.0]
+
+
+def test_long_tapes_are_timed_in_pieces(device, monkeypatch):
+    monkeypatch.setattr(cuda, "TIMED", 3)
+    executable = device.load(CODE, device.compile(CODE))
+    buffers = [device.new_buffer(float32, 10) for _ in range(2)]
+    steps = (TapeLaunch(executable, (1, 0), (0, 1)),) * 8
+    tape = device.make_tape(steps, 2, (float32, int32))
+    device.copy_in(buffers[0], np.ones(10, np.float32))
+    times = device.time_tape(tape, [buffer.address for buffer in buffers], (2.0, 10))
+    assert times == [0.0005] * 8 and device.gate.passed == 3
+    assert (device.copy_out(buffers[1]).view(np.float32) == 2).all()
+
+
+def test_peak_bandwidth(device):
+    assert device.peak_bandwidth() == 2 * 1e6 * 4096 / 8  # the double's clock and bus
 
 
 def test_memory_is_reused_and_its_end_reported(fake_driver):

@@ -184,7 +184,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "ragged": (
         lambda: Tensor([[1, 2], [3]]),
         ValueError,
-        "Tensor: ragged list: data[1] has 1 elements but data[0] has 2 elements. "
+        "Tensor: ragged list: data[1] has 1 element but data[0] has 2 elements. "
         "Fix: make all rows the same length.",
     ),
     "broadcast": (

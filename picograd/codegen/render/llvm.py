@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.codegen.program import Instr, Program
-from picograd.dtype import DType, bool_
+from picograd.dtype import DType, bool_, float32
 from picograd.errors import check, internal
 
 NAMES = {"float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double"}
@@ -156,7 +156,12 @@ class Renderer:
                 continue
             convert = "fptrunc" if dtype.is_float else "trunc"
             lines.append(f"  %r{n} = load {cell}, ptr %ac{n}")
-            lines.append(f"  %c{n} = {convert} {cell} %r{n} to {type_name(dtype)}")
+            if dtype.is_float and dtype.bits == 16:  # by way of float: no library call
+                lines.append(f"  %f{n} = fptrunc double %r{n} to float")
+                cell, source = "float", f"%f{n}"
+            else:
+                source = f"%r{n}"
+            lines.append(f"  %c{n} = {convert} {cell} {source} to {type_name(dtype)}")
         arguments = ", ".join(p.replace("noalias ", "") for p in parameters)
         return [*lines, f"  call void @body({arguments})", "  ret void", "}"]
 
@@ -458,6 +463,10 @@ class Renderer:
             return self.call(number, f"llvm.{op}.sat.{suffix}", result, [value])
         if source.is_float:
             op = "fpext" if target.bits > source.bits else "fptrunc"
+            if source.bits == 64 and target.bits == 16:  # by way of float: no library call
+                narrow = type_name(float32, instr.lanes)
+                self.emit(f"%f{number} = fptrunc {value} to {narrow}")
+                value = f"{narrow} %f{number}"
         elif target.is_float:
             op = "sitofp" if source.kind == "int" else "uitofp"
         else:

@@ -51,7 +51,7 @@ from picograd.schedule.index import (
     Index,
     axis_index,
     constant,
-    flatten,
+    position_over,
     substitute,
 )
 from picograd.schedule.loop import Condition, Expr, Kernel, const
@@ -188,9 +188,7 @@ def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
     tile, dtype = partial_tile(plan), plan.product.dtype
     dims = Axis("row", tile.shape[2]), Axis("column", tile.shape[3])
     here = tuple(map(axis_index, dims))
-    cell = flatten(
-        [axis_index(x) for x in plan.cells], [x.size for x in plan.cells]
-    )
+    cell = position_over(plan.cells)
     other = Axis("other", plan.part.size)
     mine = Expr("tile", (), ("c", here), dtype)
     leave = Assign(

@@ -41,7 +41,7 @@ from picograd.codegen.tile import (
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
+from picograd.schedule.index import Axis, Index, axis_index, position_over, unflatten
 from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
@@ -316,9 +316,7 @@ def split_part(
     """Write the sum over splits: partial tiles in a workspace, added in order by the last block."""
     layout = acc.layout
     outputs = (*grid.batch, grid.tile)
-    cell = flatten(
-        [axis_index(axis) for axis in outputs], [axis.size for axis in outputs]
-    )
+    cell = position_over(outputs)
     cells = product(axis.size for axis in outputs)
     shape = (cells, grid.split.size, *acc.shape)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)

@@ -9,7 +9,6 @@ from picograd.codegen.cuts import (
     nested_cut,
     range_cut,
     split_outer,
-    whole_position,
 )
 from picograd.codegen.operands import (
     Contraction,
@@ -28,10 +27,11 @@ from picograd.schedule.index import (
     Index,
     axes_of,
     axis_index,
+    position_over,
     substitute,
     unflatten,
 )
-from picograd.schedule.loop import Expr, const
+from picograd.schedule.loop import Expr, const, indices_of, walk
 from picograd.target import Target
 
 CACHE_BYTES = (
@@ -160,22 +160,9 @@ def is_range(product: Contraction, axes: tuple[Axis, ...]) -> bool:
     ]
     indices = [o.index for o in outputs]
     for expr in exprs:
-        for node in all_nodes(expr):
-            if node.op == "guard":
-                indices += [condition[0] for condition in node.arg]
-            if node.op == "load":
-                indices.append(node.arg[1])
-            if node.op == "index":
-                indices.append(node.arg)
+        for node in walk(expr):
+            indices += indices_of(node)
     return all(is_plain(index, flat) for index in indices)
-
-
-def all_nodes(expr: Expr) -> list[Expr]:
-    """Every node of an expression, repeated ones repeated."""
-    found = [expr]
-    for arg in expr.args:
-        found += all_nodes(arg)
-    return found
 
 
 def is_plain(index: Index, flat: Axis) -> bool:
@@ -371,7 +358,7 @@ def nested_columns(cut: Cut, lanes: int) -> Columns:
         values = {x: substitute(v, joined) for x, v in piece.values.items()} | joined
         dims = (*piece.dims[:-1], *parts)
         pieces.append(
-            replace(piece, dims=dims, values=values, position=whole_position(dims))
+            replace(piece, dims=dims, values=values, position=position_over(dims))
         )
     panel = Axis("panel", cut.size // lanes)
     return Columns(

@@ -1,6 +1,6 @@
 """Grid: merging loop axes and cutting an iteration space into tasks, shared by the templates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from picograd.helpers import ceil_div, product
@@ -14,10 +14,13 @@ from picograd.schedule.index import (
     unflatten,
 )
 from picograd.schedule.loop import (
+    Along,
     Compute,
     Condition,
     Expr,
+    Merge,
     Part,
+    Scan,
     dynamics_of,
     indices_of,
     rewrite,
@@ -124,6 +127,13 @@ def part_indices(part: Part) -> Iterator[Index]:
     if part.scatter:
         roots.append(part.scatter.body)
         own += [part.scatter.target, *(c[0] for c in part.scatter.conditions)]
+    if isinstance(part.along, Scan):
+        own += [part.along.target, *(c[0] for c in part.along.conditions)]
+        roots += [e for e in (part.along.body, part.along.start) if e is not None]
+    elif part.along:
+        own.append(part.along.target)
+        roots.append(part.along.body)
+        roots += [part.along.key] if isinstance(part.along, Merge) else []
     yield from own
     roots += [d.expr for index in own for d in dynamics_of(index)]
     seen: set[int] = set()
@@ -141,6 +151,10 @@ def axis_lists(part: Part) -> list[tuple[Axis, ...]]:
         lists += [without(compute.axes, part.rows), without(compute.reduce, part.rows)]
     if part.scatter:
         lists += [part.scatter.serial, part.scatter.inner]
+    if isinstance(part.along, Scan):
+        lists += [part.along.outer, part.along.inner]
+    elif part.along:
+        lists.append(part.along.rows)
     return list(dict.fromkeys(lists))
 
 
@@ -244,7 +258,35 @@ def substitute_part(
             target=index(scatter.target),
             conditions=conditions,
         )
-    return Part(axes(part.rows), computes, scatter)
+    along = part.along
+    if along:
+        along = substitute_along(along, axes, index, body)
+    return Part(axes(part.rows), computes, scatter, along)
+
+
+def substitute_along(
+    along: Along,
+    axes: Callable[[Sequence[Axis]], tuple[Axis, ...]],
+    index: Callable[[Index], Index],
+    body: Callable[[Expr], Expr],
+) -> Along:
+    """Rewrite a scan, sort or merge for new axes."""
+    made, target = body(along.body), index(along.target)
+    if isinstance(along, Scan):
+        return replace(
+            along,
+            outer=axes(along.outer),
+            inner=axes(along.inner),
+            body=made,
+            start=along.start and body(along.start),
+            target=target,
+            conditions=tuple((index(i), lo, hi) for i, lo, hi in along.conditions),
+        )
+    rows = axes(along.rows)
+    if isinstance(along, Merge):
+        key = body(along.key)
+        return replace(along, rows=rows, key=key, body=made, target=target)
+    return replace(along, rows=rows, body=made, target=target)
 
 
 def rebind(index: Index, axes: Mapping[Axis, Index]) -> Index:

@@ -17,7 +17,7 @@ from picograd.codegen.templates.grid import Cut, balanced, cut, merge_part
 from picograd.codegen.templates.rows import Rows, Threads
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.index import Axis, Index, axis_index, flatten
+from picograd.schedule.index import Axis, Index, axis_index, position_over
 from picograd.schedule.loop import Compute, Kernel, Part, walk
 from picograd.target import Target
 
@@ -184,9 +184,7 @@ def build_whole(
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
     conditions = () if is_serial else space.conditions
-    point = flatten(
-        [axis_index(a) for a in space.grid], [a.size for a in space.grid]
-    )
+    point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial:
@@ -241,9 +239,7 @@ def build_split(
     threads = threads_for(kernel, part, target, space.dims, is_column)
     axes: dict[Axis, Index] = {**space.axes, first: index}
     rows = Rows(part, space.dims, axes, space.conditions, threads, is_column)
-    point = flatten(
-        [axis_index(a) for a in space.grid], [a.size for a in space.grid]
-    )
+    point = position_over(space.grid)
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)
     grid = (*space.grid, split)

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.monoid import identity
 from picograd.codegen.templates.grid import balanced, rebind
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.monoid import identity
 
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
 # for each lane of four vectors, but only one partial sum of a column.

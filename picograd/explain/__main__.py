@@ -14,7 +14,7 @@ from picograd.tensor import functions
 from picograd.tensor.inspect import explain
 from picograd.tensor.tensor import Tensor
 
-TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80"
+TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80; default: the tensor's device"
 
 
 def evaluate(expression: str) -> Tensor:
@@ -22,8 +22,8 @@ def evaluate(expression: str) -> Tensor:
     names = {name: getattr(functions, name) for name in dir(functions) if name[0] != "_"}
     tensor = eval(expression, {**names, "Tensor": Tensor, "np": numpy})
     if not isinstance(tensor, Tensor):
-        problem = f"the expression is a {type(tensor).__name__}"
-        raise ValueRangeError("explain", problem, "write an expression that gives a Tensor")
+        problem = f"the expression gives {type(tensor).__name__}, not Tensor"
+        raise ValueRangeError("explain", problem, "try Tensor([-1.0, 2.0]).relu()")
     return tensor
 
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m picograd.explain", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("expression", help='Python, for example "Tensor([-1., 2.]).relu()"')
-    parser.add_argument("--target", default="cpu", help=TARGETS)
+    parser.add_argument("--target", default="", help=TARGETS)
     parser.add_argument("--assembly", action="store_true", help="also machine code")
     parser.add_argument("--full", action="store_true", help="CUDA C with its helpers")
     options = parser.parse_args(arguments)

@@ -1,0 +1,87 @@
+"""One steady training step of the MNIST CNN on an NVIDIA GPU, beside PyTorch eager and compiled.
+
+Each timed call runs STEPS steps on one resident batch and reads the loss once at its end.
+
+    python bench/mnist_cnn_gpu.py [--batch-size 128] [--rounds 15]
+"""
+
+import argparse
+import copy
+
+import numpy as np
+import torch
+from mnist_cnn_step import torch_network
+from timing import interleave, machine, report
+
+import picograd
+from picograd import Tensor, nn
+
+STEPS = 50
+
+
+def torch_steps(network, images, labels, is_compiled):
+    """Make a function that runs STEPS steps of PyTorch."""
+    network = network.cuda().to(memory_format=torch.channels_last)
+    x = torch.from_numpy(images).cuda().contiguous(memory_format=torch.channels_last)
+    y = torch.from_numpy(labels).cuda()
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+
+    def loss_of(x, y):
+        return torch.nn.functional.cross_entropy(network(x), y)
+
+    forward = torch.compile(loss_of) if is_compiled else loss_of
+
+    def run():
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss = forward(x, y)
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+
+    return run
+
+
+def picograd_steps(network, images, labels):
+    """Make a function that runs STEPS steps of picograd."""
+    from mnist_cnn import Network, make_step
+
+    ours = Network()
+    ours.load_state_dict({k: Tensor(v.numpy().copy()) for k, v in network.state_dict().items()})
+    ours = ours.to("cuda")
+    optimizer = nn.optim.Adam(ours.parameters(), lr=1e-3)
+    step = picograd.jit(make_step(ours, optimizer))
+    x, y = Tensor(images, device="cuda"), Tensor(labels, device="cuda")
+
+    def run():
+        for _ in range(STEPS):
+            loss = step(x, y)
+        return loss.item()
+
+    return run
+
+
+def main() -> None:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32 = True, False
+    generator = np.random.default_rng(0)
+    images = generator.normal(size=(options.batch_size, 1, 28, 28)).astype(np.float32)
+    labels = generator.integers(0, 10, options.batch_size)
+    network = torch_network()
+    rivals = {
+        "picograd": picograd_steps(network, images, labels),
+        "torch eager": torch_steps(copy.deepcopy(network), images, labels, False),
+        "torch.compile": torch_steps(copy.deepcopy(network), images, labels, True),
+    }
+    print(machine(), torch.cuda.get_device_name())
+    print(f"losses after {STEPS} steps:", [round(run(), 3) for run in rivals.values()])
+    title = f"MNIST CNN, {STEPS} training steps, batch {options.batch_size}, float32 without TF32"
+    report(title, interleave(rivals, options.rounds), "picograd")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""SortStep -> Program of a CPU task: counting for short rows, a radix sort for the others.
+
+Both are free of branches that depend on the data. Counting: the place of an element is the number
+of smaller elements, and of equal ones before it. Radix: all bytes are counted in one walk; then for
+each byte, least significant first, every element goes to the next place of its byte value.
+"""
+
+from picograd.codegen.emit import Emitter
+from picograd.codegen.linearize_cpu_pack import Builder
+from picograd.codegen.tile import SortStep
+from picograd.dtype import bool_, int32, int64
+from picograd.errors import check
+
+BYTE = 256
+
+
+def sort_cpu(builder: Builder, step: SortStep) -> None:
+    """Write a sort with the method of the step."""
+    check(
+        step.method in ("rank", "radix"),
+        f"the CPU has no {step.method} sort",
+        step,
+    )
+    if step.method == "rank":
+        sort_by_counting(builder, step)
+    else:
+        RadixSort(builder, step).write()
+
+
+def store_position(
+    emitter: Emitter, step: SortStep, place: int, position: int
+) -> None:
+    """Store which element of the row comes at a place."""
+    with emitter.scope({step.axis: place}):
+        target = emitter.index(step.target)
+        emitter.store(
+            emitter.slots[step.slot], target, emitter.cast(position, int64)
+        )
+
+
+def sort_by_counting(builder: Builder, step: SortStep) -> None:
+    """Place each element by the number of elements that go before it."""
+    emitter, dtype = builder.emitter, step.expr.dtype
+    keys, zero = builder.memory[step.tiles[0]], emitter.integer(0)
+    count = emitter.integer(step.count)
+    before = emitter.add("array", int32, arg=1)
+    with emitter.axis_loop(step.axis):
+        place = emitter.axis_value(step.axis)
+        emitter.add("set", None, (keys, place, emitter.value(step.expr)))
+    with emitter.loop(zero, count) as own:
+        key = emitter.add("get", dtype, (keys, own))
+        emitter.add("set", None, (before, zero, emitter.const(0, int32)))
+        with emitter.loop(zero, count) as other:
+            found = emitter.add("get", dtype, (keys, other))
+            is_less = emitter.raw("less", bool_, found, key)
+            is_equal = emitter.raw("equal", bool_, found, key)
+            is_earlier = emitter.raw("less", bool_, other, own)
+            is_equal = emitter.raw("and", bool_, is_equal, is_earlier)
+            is_before = emitter.raw("or", bool_, is_less, is_equal)
+            old = emitter.add("get", int32, (before, zero))
+            new = emitter.raw("add", int32, old, emitter.cast(is_before, int32))
+            emitter.add("set", None, (before, zero, new))
+        total = emitter.add("get", int32, (before, zero))
+        store_position(
+            emitter, step, emitter.cast(total, emitter.index_dtype), own
+        )
+
+
+class RadixSort:
+    """This class writes the loops of one radix sort."""
+
+    def __init__(self, builder: Builder, step: SortStep) -> None:
+        self.emitter, self.step = builder.emitter, step
+        self.dtype = step.expr.dtype
+        first, second, positions, others, counts = (
+            builder.memory[n] for n in step.tiles
+        )
+        self.keys, self.positions, self.counts = (
+            (first, second),
+            (positions, others),
+            counts,
+        )
+        self.passes = self.dtype.itemsize
+        self.zero, self.count = (
+            self.emitter.integer(0),
+            self.emitter.integer(step.count),
+        )
+
+    def write(self) -> None:
+        """Write the walk that counts, then a pass for each byte."""
+        self.count_bytes()
+        for number in range(self.passes):
+            self.sum_counts(number)
+            self.distribute(number)
+
+    def at(self, place: int) -> int:
+        """Position in the memory of this row."""
+        emitter = self.emitter
+        return emitter.arithmetic("add", emitter.index(self.step.base), place)
+
+    def cell(self, key: int, number: int) -> int:
+        """Counter of a byte of a key."""
+        emitter, dtype = self.emitter, self.dtype
+        if number:
+            key = emitter.raw(
+                "shift_right", dtype, key, emitter.const(8 * number, dtype)
+            )
+        if dtype.bits > 8:
+            key = emitter.raw(
+                "bitwise_and", dtype, key, emitter.const(BYTE - 1, dtype)
+            )
+        place = emitter.cast(key, emitter.index_dtype)
+        return emitter.arithmetic("add", place, emitter.integer(number * BYTE))
+
+    def take(self, cell: int, step: int) -> int:
+        """Read a counter and raise it by `step`."""
+        emitter = self.emitter
+        old = emitter.add("get", int32, (self.counts, cell))
+        new = emitter.raw("add", int32, old, step)
+        emitter.add("set", None, (self.counts, cell, new))
+        return old
+
+    def count_bytes(self) -> None:
+        """Compute the keys, and count the values of all their bytes."""
+        emitter, one = self.emitter, self.emitter.const(1, int32)
+        with emitter.loop(
+            self.zero, emitter.integer(self.passes * BYTE)
+        ) as cell:
+            emitter.add(
+                "set", None, (self.counts, cell, emitter.const(0, int32))
+            )
+        with emitter.axis_loop(self.step.axis):
+            key = emitter.value(self.step.expr)
+            emitter.store(
+                self.keys[0], self.at(emitter.axis_value(self.step.axis)), key
+            )
+            for number in range(self.passes):
+                self.take(self.cell(key, number), one)
+
+    def sum_counts(self, number: int) -> None:
+        """Turn the counts of a byte into first places."""
+        emitter = self.emitter
+        first, last = (emitter.integer(n * BYTE) for n in (number, number + 1))
+        total = emitter.add("array", int32, arg=1)
+        emitter.add("set", None, (total, self.zero, emitter.const(0, int32)))
+        with emitter.loop(first, last) as cell:
+            before = emitter.add("get", int32, (total, self.zero))
+            count = emitter.add("get", int32, (self.counts, cell))
+            emitter.add("set", None, (self.counts, cell, before))
+            after = emitter.raw("add", int32, before, count)
+            emitter.add("set", None, (total, self.zero, after))
+
+    def distribute(self, number: int) -> None:
+        """Send every element to the next place of its byte value."""
+        emitter, one = self.emitter, self.emitter.const(1, int32)
+        here, there = number % 2, (number + 1) % 2
+        with emitter.loop(self.zero, self.count) as place:
+            key = emitter.load(self.keys[here], self.at(place))
+            position = emitter.cast(place, int32)
+            if number:
+                position = emitter.load(self.positions[here], self.at(place))
+            target = self.take(self.cell(key, number), one)
+            target = emitter.cast(target, emitter.index_dtype)
+            if number == self.passes - 1:
+                store_position(emitter, self.step, target, position)
+            else:
+                emitter.store(self.keys[there], self.at(target), key)
+                emitter.store(self.positions[there], self.at(target), position)

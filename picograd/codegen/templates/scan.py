@@ -1,0 +1,88 @@
+"""Scan template: every point beside the scanned axis is independent, the axis is walked in order.
+
+CPU: a task owns a stretch of neighbouring columns and walks the axis with all of them at once, as
+vectors; where the axis is the innermost one, a task owns whole rows. CUDA: a thread owns a column,
+or a block owns a row: serial in a thread, a butterfly in a warp, then a sum over warps.
+Long axes come in chunks (graph/scanning.py), which are axes of the grid here.
+"""
+
+from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
+from picograd.codegen.tile import For, ScanStep, Step, TileKernel, TilePart, When
+from picograd.errors import check, internal
+from picograd.schedule.loop import Kernel, Part, Scan, rewrite
+from picograd.target import Target
+
+CPU_COLUMNS = 1024  # 4 KiB of running totals: they stay in the first-level cache
+CPU_POINTS = 65536  # elements of a task made of short rows
+CUDA_THREADS = 256
+CUDA_LANES = 4  # neighbouring elements of a thread: 16 bytes of float32
+SHORT_ROW = 32  # a row this short is scanned by one thread
+WARP = 32
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a scan kernel for the target."""
+    check(len(kernel.parts) == 1, "a scan kernel has one part", kernel)
+    part = merge_part(kernel.parts[0])
+    if target.language == "llvm":
+        return TileKernel(kernel, (cpu_part(scan_of(part)),), 1)
+    scan = scan_of(part)
+    if scan.inner or scan.axis.size <= SHORT_ROW:
+        return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
+    return TileKernel(kernel, (row_part(scan),), row_threads(scan.axis.size))
+
+
+def scan_of(part: Part) -> Scan:
+    """Take the scan of a part."""
+    if not isinstance(part.along, Scan):
+        internal("a scan kernel without a scan", part)
+    return part.along
+
+
+def step_of(scan: Scan, space: Cut) -> ScanStep:
+    """Write the step over the dims of a cut."""
+    tests = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scan.conditions)
+    return ScanStep(
+        space.dims,
+        scan.axis,
+        scan.monoid,
+        rewrite(scan.body, space.axes),
+        None if scan.start is None else rewrite(scan.start, space.axes),
+        scan.slot,
+        rebind(scan.target, space.axes),
+        (*tests, *space.conditions),
+    )
+
+
+def cpu_part(scan: Scan) -> TilePart:
+    """Give a task some columns, or some rows one after the other."""
+    if scan.inner:
+        space = cut(scan.inner, CPU_COLUMNS)
+        return TilePart((*scan.outer, *space.grid), (), (step_of(scan, space),))
+    space = cut(scan.outer, max(1, CPU_POINTS // scan.axis.size))
+    rows, tests = space.dims, space.conditions
+    body: tuple[Step, ...] = (step_of(scan, Cut((), (), space.axes, ())),)
+    if tests:
+        body = (When(tests, body),)
+    for axis in reversed(rows):
+        body = (For(axis, body),)
+    return TilePart(space.grid, (), body)
+
+
+def column_part(scan: Scan) -> TilePart:
+    """Give every thread a column."""
+    space = cut_flat((*scan.outer, *scan.inner), CUDA_THREADS)
+    return TilePart(space.grid, (), (step_of(scan, space),))
+
+
+def row_part(scan: Scan) -> TilePart:
+    """Give every block a row."""
+    return TilePart(scan.outer, (), (step_of(scan, Cut((), (), {}, ())),))
+
+
+def row_threads(size: int) -> int:
+    """Choose the threads of a block that scans rows of `size` elements."""
+    threads = WARP
+    while threads < CUDA_THREADS and threads * CUDA_LANES < size:
+        threads *= 2
+    return threads

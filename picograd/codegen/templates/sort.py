@@ -1,0 +1,138 @@
+"""Sort template: one task or block for each row, or for each run of a long row.
+
+CPU: short rows by counting how many elements go first (no branch, vectors), others by a radix sort,
+least significant byte first: O(n), stable, no branch. CUDA: a bitonic network in shared memory over
+pairs (key, position), which makes it stable; longer rows are sorted in runs, and a merge of runs is
+a thread for each output place.
+"""
+
+from picograd.codegen.templates.grid import cut, cut_flat, merge_part, rebind
+from picograd.codegen.tile import For, MergeStep, SortStep, Step, Tile, TileKernel, TilePart, When
+from picograd.dtype import int32
+from picograd.errors import check, internal
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, axis_index, constant, flatten
+from picograd.schedule.loop import Kernel, Merge, Part, Sort, rewrite
+from picograd.target import Target
+
+SHORT_ROW = 64  # counting compares n * n elements, 16 at once
+CPU_POINTS = 16384  # elements of a task made of short rows
+SCRATCH_BYTES = 4 << 20  # a longer row's memory is a workspace, not that of every worker
+CUDA_THREADS = 512
+MERGE_THREADS = 256
+WARP = 32
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a sort kernel for the target."""
+    check(len(kernel.parts) == 1, "a sort kernel has one part", kernel)
+    sort = sort_of(merge_part(kernel.parts[0]))
+    if target.language == "llvm":
+        part = counting_part(sort) if sort.axis.size <= SHORT_ROW else radix_part(sort)
+        return TileKernel(kernel, (part,), 1)
+    threads = WARP
+    while threads < CUDA_THREADS and 4 * threads <= padded_size(sort.run):
+        threads *= 2
+    return TileKernel(kernel, (bitonic_part(sort),), threads)
+
+
+def sort_of(part: Part) -> Sort:
+    """Take the sort of a part."""
+    if not isinstance(part.along, Sort):
+        internal("a sort kernel without a sort", part)
+    return part.along
+
+
+def padded_size(run: int) -> int:
+    """Round the elements of a run up to a power of two."""
+    return 1 << (run - 1).bit_length()
+
+
+def counting_part(sort: Sort) -> TilePart:
+    """Sort short rows, several in a task."""
+    space = cut(sort.rows, max(1, CPU_POINTS // sort.axis.size))
+    body, target = rewrite(sort.body, space.axes), rebind(sort.target, space.axes)
+    size = sort.axis.size
+    keys = Tile("keys", (size,), sort.body.dtype, "register")
+    step: Step = SortStep(
+        sort.axis, constant(0), size, body, sort.slot, target, "rank", ("keys",)
+    )
+    if space.conditions:
+        step = When(space.conditions, (step,))
+    for axis in reversed(space.dims):
+        step = For(axis, (step,))
+    return TilePart(space.grid, (keys,), (step,))
+
+
+def radix_part(sort: Sort) -> TilePart:
+    """Sort a row in a task: two copies of keys and positions, and one counter a byte value."""
+    size, dtype = sort.axis.size, sort.body.dtype
+    check(size < 1 << 31, "positions in a row are int32", sort)
+    is_large = 2 * size * (dtype.itemsize + 4) > SCRATCH_BYTES
+    rows = tuple(axis.size for axis in sort.rows)
+    count = product(rows) if is_large else 1
+    space = "workspace" if is_large else "shared"
+    names = ("keys", "sorted_keys", "positions", "sorted_positions")
+    dtypes = (dtype, dtype, int32, int32)
+    tiles = [
+        Tile(name, (count * size,), kind, space, None, number if is_large else -1)
+        for number, (name, kind) in enumerate(zip(names, dtypes))
+    ]
+    tiles.append(Tile("counts", (dtype.itemsize * 256,), int32, "register"))
+    row = flatten([axis_index(axis) for axis in sort.rows], rows)
+    step = SortStep(
+        sort.axis,
+        constant(0),
+        size,
+        sort.body,
+        sort.slot,
+        sort.target,
+        "radix",
+        (*names, "counts"),
+        row * size if is_large else constant(0),
+    )
+    sizes = tuple((count * size * kind.itemsize, False) for kind in dtypes)
+    return TilePart(sort.rows, tuple(tiles), (step,), sizes if is_large else ())
+
+
+def bitonic_part(sort: Sort) -> TilePart:
+    """Sort a run in a block."""
+    runs = Axis("run", ceil_div(sort.axis.size, sort.run))
+    size = padded_size(sort.run)
+    tiles = (
+        Tile("keys", (size,), sort.body.dtype, "shared"),
+        Tile("positions", (size,), int32, "shared"),
+    )
+    step = SortStep(
+        sort.axis,
+        axis_index(runs) * sort.run,
+        sort.run,
+        sort.body,
+        sort.slot,
+        sort.target,
+        "bitonic",
+        ("keys", "positions"),
+    )
+    return TilePart((*sort.rows, runs), tiles, (step,))
+
+
+def build_merge(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a merge kernel for CUDA."""
+    part = merge_part(kernel.parts[0])
+    merge = part.along
+    if not isinstance(merge, Merge) or target.language == "llvm":
+        internal("a merge kernel needs a merge, and CUDA", part)
+    place = Axis("place", merge.axis.size)
+    space = cut_flat((*merge.rows, place), MERGE_THREADS)
+    step = MergeStep(
+        space.dims,
+        merge.axis,
+        merge.run,
+        rebind(axis_index(place), space.axes),
+        rewrite(merge.key, space.axes),
+        rewrite(merge.body, space.axes),
+        merge.slot,
+        rebind(merge.target, space.axes),
+        space.conditions,
+    )
+    return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), MERGE_THREADS)

@@ -1,0 +1,246 @@
+"""The rows of scans: running sums, products and extremes along an axis.
+
+`scan` (arg = monoid, axis) is the op a user records. It expands to `scan_chunks` (arg = monoid,
+axis, chunk), which starts anew at every multiple of `chunk`: from the identity, or from a second
+input that holds one value a chunk. A long row becomes three steps, each parallel over chunks:
+
+    totals = reduce(x by chunks);  start = exclusive scan(totals);  scan_chunks(x, start)
+
+so that every element is read twice and written once, whatever the length: O(n). The order of
+additions depends on the shape only. 16-bit floats accumulate in float32.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType, accumulate_dtype
+from picograd.graph.node import Node, Number
+from picograd.graph.row import ANY, Op, table
+from picograd.helpers import ceil_div, product
+
+Array = Any
+Gradients = tuple[Node | None, ...]
+SCANS: dict[str, Any] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "logaddexp": np.logaddexp,
+}
+# (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
+CPU_CHUNKS = 65536, 1024, 16
+CUDA_CHUNKS = (
+    8192,
+    128,
+    528,
+)  # 528: 4 blocks on each of the 132 processors of an H200
+
+
+def scan(node: Node, monoid: str, axis: int) -> Node:
+    """Combine every element with those before it along an axis; the axis is not negative."""
+    if node.size == 0 or node.shape[axis] == 1:
+        return node
+    return Node(
+        "scan",
+        (node,),
+        (monoid, axis),
+        node.shape,
+        node.dtype,
+        node.device,
+    )
+
+
+def reversed_scan(node: Node, monoid: str, axis: int) -> Node:
+    """Combine every element with those after it."""
+    return scan(node.flip((axis,)), monoid, axis).flip((axis,))
+
+
+def scan_identity(monoid: str, dtype: DType) -> Number:
+    """Give the value that leaves the other operand as it is."""
+    if monoid in ("sum", "prod"):
+        return int(monoid == "prod")
+    if dtype.is_float:
+        return math.inf if monoid == "min" else -math.inf
+    info = np.iinfo(dtype.numpy)
+    return int(info.min if monoid == "max" else info.max)
+
+
+def chunk_of(shape: tuple[int, ...], axis: int, device: str) -> int:
+    """Choose how many elements one task scans: all of them if there are rows enough."""
+    size = shape[axis]
+    chunk, columns, tasks = (
+        CUDA_CHUNKS if device.startswith("cuda") else CPU_CHUNKS
+    )
+    lanes = min(product(shape[axis + 1 :]), columns)
+    if size < 2 * chunk or product(shape) // size // lanes >= tasks:
+        return size
+    return ceil_div(size, ceil_div(size, chunk))
+
+
+def expand_scan(node: Node) -> Node:
+    """Scan in one step, or in the three of the module docstring."""
+    x, (monoid, axis) = node.inputs[0], node.arg
+    chunk = chunk_of(node.shape, axis, node.device)
+    inputs: tuple[Node, ...] = (x,)
+    if chunk < node.shape[axis]:
+        inputs = (x, chunk_starts(x, monoid, axis, chunk))
+    arg = (monoid, axis, chunk)
+    return Node(
+        "scan_chunks", inputs, arg, node.shape, node.dtype, node.device
+    )
+
+
+def chunk_starts(x: Node, monoid: str, axis: int, chunk: int) -> Node:
+    """Combine everything before each chunk."""
+    x = x.accumulated()
+    fill, size = scan_identity(monoid, x.dtype), x.shape[axis]
+    count = ceil_div(size, chunk)
+    whole = padded(x, axis, 0, count * chunk - size, fill)
+    rows = whole.reshape(
+        (*x.shape[:axis], count, chunk, *x.shape[axis + 1 :])
+    )
+    if monoid == "logaddexp":
+        totals = Node(
+            "logsumexp",
+            (rows,),
+            axis + 1,
+            reduced(rows, axis + 1),
+            x.dtype,
+            x.device,
+        )
+    else:
+        totals = rows.reduce(monoid, (axis + 1,))
+    ranges = tuple(
+        (0, n - (d == axis), 1) for d, n in enumerate(totals.shape)
+    )
+    return scan(
+        padded(totals.slice(ranges), axis, 1, 0, fill), monoid, axis
+    )
+
+
+def reduced(node: Node, axis: int) -> tuple[int, ...]:
+    """Give the shape without one axis."""
+    return (*node.shape[:axis], *node.shape[axis + 1 :])
+
+
+def padded(
+    node: Node, axis: int, low: int, high: int, fill: Number
+) -> Node:
+    """Pad one axis."""
+    pads = [(0, 0)] * node.rank
+    pads[axis] = (low, high)
+    return node.pad(tuple(pads), fill)
+
+
+def scan_chunks(
+    node: Node, x: Array, start: Array | None = None
+) -> Array:
+    """Scan every chunk, after its start value."""
+    monoid, axis, chunk = node.arg
+    wide = (
+        accumulate_dtype(node.dtype).numpy
+        if x.dtype != np.float64
+        else x.dtype
+    )
+    out = np.empty(node.shape, wide)
+    turned, rows = (
+        np.moveaxis(out, axis, 0),
+        np.moveaxis(x, axis, 0).astype(wide),
+    )
+    for number, first in enumerate(range(0, len(rows), chunk)):
+        part = rows[first : first + chunk]
+        if start is not None:
+            before = np.moveaxis(start, axis, 0)[number : number + 1]
+            part = np.concatenate([before.astype(wide), part])
+        found = SCANS[monoid].accumulate(part, axis=0, dtype=wide)
+        turned[first : first + chunk] = found[int(start is not None) :]
+    return out
+
+
+# gradients
+
+
+def scan_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """Scan the gradient from the end; an extremum's goes to where it was found last."""
+    monoid, axis = output.arg
+    if monoid == "sum":
+        return (reversed_scan(gradient, "sum", axis),)
+    if monoid == "prod":
+        return (product_gradient(gradient, output, x, axis),)
+    if monoid == "logaddexp":
+        return (log_gradient(gradient, output, x, axis),)
+    indices = tuple(
+        extremum_index(x, output, axis) if d == axis else x.iota(d)
+        for d in range(x.rank)
+    )
+    return (
+        x.const_like(0).scatter(
+            gradient, indices, tuple(range(x.rank)), "sum"
+        ),
+    )
+
+
+def extremum_index(x: Node, output: Node, axis: int) -> Node:
+    """Find where a running extremum comes from: the last such place, or the last NaN."""
+    is_found = x.binary("equal", output)
+    if x.dtype.is_float:
+        is_found = is_found.binary("logical_or", x.unary("isnan"))
+    return scan(is_found.where(x.iota(axis), 0), "max", axis)
+
+
+def product_gradient(
+    gradient: Node, output: Node, x: Node, axis: int
+) -> Node:
+    """Differentiate a running product; what follows the first zero gets nothing.
+
+    Before the first zero: (sum of g y from here on) / x. At it: the same sum of g y', where y' is
+    the product with that zero replaced by 1.
+    """
+    is_zero = x.binary("equal", 0)
+    zeros = scan(is_zero.cast(x.iota(axis).dtype), "sum", axis)
+    is_first = is_zero.binary("logical_and", zeros.binary("equal", 1))
+    is_before = zeros.binary("equal", 0)
+    others = scan(is_first.where(1, x), "prod", axis)
+    before = reversed_scan(
+        (gradient * output).accumulated(), "sum", axis
+    )
+    at_first = reversed_scan(
+        (gradient * others).accumulated(), "sum", axis
+    )
+    before = before / is_before.where(x, 1).accumulated()
+    return is_before.where(before, is_first.where(at_first, 0)).cast(
+        x.dtype
+    )
+
+
+def log_gradient(
+    gradient: Node, output: Node, x: Node, axis: int
+) -> Node:
+    """Sum g exp(x - y) over what follows, in logarithms: y may be far below what follows it.
+
+    Gradients of either sign have a sum of their own. Where y is -inf nothing flows.
+    """
+    total: Node | None = None
+    is_finite = output.binary("not_equal", -math.inf)
+    for sign in (1.0, -1.0):
+        amount = gradient * sign
+        is_held = is_finite.binary(
+            "logical_and", amount.const_like(0).binary("less", amount)
+        )
+        share = is_held.where(amount, 1).unary("log") - is_held.where(
+            output, 0
+        )
+        share = is_held.where(share, -math.inf)
+        part = (reversed_scan(share, "logaddexp", axis) + x).unary(
+            "exp"
+        ) * sign
+        total = part if total is None else total + part
+    return total if total is not None else gradient
+
+
+SCAN_ROWS = table(
+    Op("scan", "composite", 1, ANY, None, scan_vjp, expand_scan),
+    Op("scan_chunks", "scan", -1, ANY, scan_chunks),
+)

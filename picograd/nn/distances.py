@@ -1,0 +1,38 @@
+"""CosineSimilarity and PairwiseDistance."""
+
+from picograd.nn import (
+    functional_activation as functional,
+)
+from picograd.nn.module import Module
+from picograd.tensor.tensor import Tensor
+
+
+class CosineSimilarity(Module):
+    """This class computes a.b / (|a| |b|) along an axis."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self.dim, self.eps = dim, eps
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Compare."""
+        return functional.cosine_similarity(a, b, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """This class computes the p-norm of a - b + eps along the last axis."""
+
+    def __init__(
+        self,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        keepdim: bool = False,
+    ) -> None:
+        self.norm, self.eps, self.keepdim = (
+            p,
+            eps,
+            keepdim,
+        )
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Measure."""
+        return functional.pairwise_distance(a, b, self.norm, self.eps, self.keepdim)

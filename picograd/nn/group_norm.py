@@ -1,0 +1,173 @@
+"""GroupNorm, InstanceNorm and RMSNorm: normalisation that does not look at the batch."""
+
+from typing import Any
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.nn import functional_norm as functional
+from picograd.nn import init
+from picograd.nn.functional_basic import normalize_channels
+from picograd.nn.module import Module
+from picograd.nn.norm import BatchNorm
+from picograd.nn.parameter import Parameter, check_tensor
+from picograd.tensor.tensor import Tensor
+
+
+class GroupNorm(Module):
+    """This class normalises each sample over groups of channels (Wu and He, 2018).
+
+    (B, C, *S) -> the same shape.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GroupNorm(2, 4)(Tensor.ones(1, 4, 3)).shape
+    (1, 4, 3)
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        init.check_sizes("GroupNorm", 1, num_groups=num_groups, num_channels=num_channels)
+        if num_channels % num_groups:
+            problem = f"{num_channels} channels do not divide into {num_groups} groups"
+            raise ValueRangeError("GroupNorm", problem, "choose a divisor")
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        place, shape = (device, dtype), (num_channels,)
+        self.weight = Parameter(init.constant(shape, 1.0, *place)) if affine else None
+        has_bias = affine and bias
+        self.bias = Parameter(init.constant(shape, 0.0, *place)) if has_bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise, scale and shift."""
+        check_tensor("GroupNorm", x)
+        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
+            problem = f"input of shape {tuple(x.shape)} for {self.num_channels} channels"
+            raise ShapeError("GroupNorm", problem, "channels are axis 1")
+        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        sizes = f"{self.num_groups}, {self.num_channels}"
+        return f"{sizes}, eps={self.eps}, affine={self.affine}"
+
+
+class InstanceNorm(BatchNorm):
+    """This class normalises each channel of each sample over space (Ulyanov et al., 2016).
+
+    With `track_running_stats`, evaluation uses the running means of the samples' statistics.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, *options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise; (C, *S) without a batch is taken too."""
+        check_tensor(type(self).__name__, x)
+        if len(x.shape) == self.ranks[0] - 1:
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        self._check(x)
+        if not self.training and self.track_running_stats:
+            stats = (self.running_mean, self.running_var)
+            return normalize_channels(x, *stats, self.weight, self.bias, self.eps)
+        if self.training and self.track_running_stats:
+            self._track_samples(x.detach())
+        return functional.instance_norm(x, self.weight, self.bias, self.eps)
+
+    def _track_samples(self, x: Tensor) -> None:
+        """Record the statistics of the samples, averaged over the batch."""
+        space = tuple(range(2, len(x.shape)))
+        count = x.numel() // max(1, x.shape[0] * x.shape[1])
+        mean, var = x.mean(space), x.var(space, correction=0)
+        # PyTorch does not count the batches here, so neither do we.
+        self._move(mean.mean(0), var.mean(0), count, self.num_batches_tracked + 1)
+
+
+class InstanceNorm1d(InstanceNorm):
+    """This class normalises sequences (B, C, L)."""
+
+    ranks = (3,)
+
+
+class InstanceNorm2d(InstanceNorm):
+    """This class normalises images (B, C, H, W)."""
+
+    ranks = (4,)
+
+
+class InstanceNorm3d(InstanceNorm):
+    """This class normalises volumes (B, C, D, H, W)."""
+
+    ranks = (5,)
+
+
+class RMSNorm(Module):
+    """This class divides by the root mean square over the last axes (Zhang and Sennrich, 2019)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        init.check_sizes("RMSNorm", normalized_shape=sizes)
+        self.normalized_shape = shape = tuple(sizes)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.weight = None
+        if elementwise_affine:
+            self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Divide and scale."""
+        check_tensor("RMSNorm", x)
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        affine = f"elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine}"
+
+
+class LocalResponseNorm(Module):
+    """This class divides by a power of the mean square over `size` neighbouring channels.
+
+    Krizhevsky et al. (2012): x / (k + alpha * mean(x^2)) ** beta, for (B, C, *S).
+    """
+
+    def __init__(
+        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    ) -> None:
+        init.check_sizes("LocalResponseNorm", 1, size=size)
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Divide."""
+        low = self.size // 2
+        margins = [(0, 0)] * len(x.shape)
+        margins[1] = (low, self.size - 1 - low)
+        windows = (x * x).pad(margins).unfold(1, self.size, 1)
+        mean = windows.mean(-1)
+        return x / (mean * self.alpha + self.k) ** self.beta
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

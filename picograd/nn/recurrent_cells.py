@@ -1,0 +1,153 @@
+"""One step of RNN, LSTM and GRU: the arithmetic, and the cells as modules.
+
+`step` functions take the input's part of the gates already multiplied, so that a layer multiplies
+all time steps at once. Gate orders are PyTorch's: LSTM input, forget, cell, output; GRU reset,
+update, new.
+"""
+
+import math
+from typing import Any
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.nn import init
+from picograd.nn.module import Module
+from picograd.nn.parameter import Parameter, check_tensor
+from picograd.tensor.tensor import Tensor
+
+State = tuple[Tensor, ...]
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def rnn_tanh_step(given: Tensor, hidden: Tensor, state: State) -> State:
+    """Compute h' = tanh(given + hidden): (B, H) each."""
+    return ((given + hidden).tanh(),)
+
+
+def rnn_relu_step(given: Tensor, hidden: Tensor, state: State) -> State:
+    """Compute h' = relu(given + hidden): (B, H) each (Elman, 1990)."""
+    return ((given + hidden).relu(),)
+
+
+def lstm_step(given: Tensor, hidden: Tensor, state: State) -> State:
+    """Compute (h', c') of given and hidden (B, 4 H) and c (B, H) (Hochreiter et al., 1997)."""
+    enter, forget, cell, leave = (given + hidden).chunk(4, -1)
+    kept = forget.sigmoid() * state[1] + enter.sigmoid() * cell.tanh()
+    return leave.sigmoid() * kept.tanh(), kept
+
+
+def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
+    """Compute h' of given and hidden (B, 3 H) and h (B, H) (Cho et al., 2014)."""
+    (reset, update, new), (reset_h, update_h, new_h) = given.chunk(3, -1), hidden.chunk(3, -1)
+    candidate = (new + (reset + reset_h).sigmoid() * new_h).tanh()
+    share = (update + update_h).sigmoid()
+    return (candidate + share * (state[0] - candidate),)
+
+
+STEPS = {
+    "RNN_TANH": rnn_tanh_step,
+    "RNN_RELU": rnn_relu_step,
+    "LSTM": lstm_step,
+    "GRU": gru_step,
+}
+
+
+class Cell(Module):
+    """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
+
+    def __init__(
+        self, mode: str, sizes: tuple[int, int], bias: bool, device: Any, dtype: Any
+    ) -> None:
+        self.input_size, self.hidden_size = sizes
+        names = dict(input_size=sizes[0], hidden_size=sizes[1])
+        init.check_sizes(type(self).__name__, 1, **names)
+        self.bias = bias
+        bound, rows = 1.0 / math.sqrt(sizes[1]), GATES[mode] * sizes[1]
+        place = (device, dtype)
+        self.weight_ih = Parameter(init.uniform((rows, sizes[0]), bound, *place))
+        self.weight_hh = Parameter(init.uniform((rows, sizes[1]), bound, *place))
+        self.bias_ih = self.bias_hh = None
+        if bias:
+            self.bias_ih = Parameter(init.uniform((rows,), bound, *place))
+            self.bias_hh = Parameter(init.uniform((rows,), bound, *place))
+
+    def advance(self, mode: str, x: Tensor, state: State | None) -> State:
+        """Compute the next state of x (B, I), or (I,)."""
+        name = type(self).__name__
+        check_tensor(name, x)
+        if len(x.shape) not in (1, 2) or x.shape[-1] != self.input_size:
+            problem = f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
+            raise ShapeError(name, problem, "give (B, I) or (I,)")
+        if state is None:
+            zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, device=x.device, dtype=x.dtype)
+            state = (zeros, zeros)
+        given = x.linear(self.weight_ih, self.bias_ih)
+        return STEPS[mode](given, state[0].linear(self.weight_hh, self.bias_hh), state)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        return text if self.bias else f"{text}, bias=False"
+
+
+class RNNCell(Cell):
+    """This class is one step of an Elman network: (B, I), h (B, H) -> h' (B, H)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
+        super().__init__(self.mode, (input_size, hidden_size), bias, device, dtype)
+
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Advance one step; the first state is zero unless given."""
+        return self.advance(self.mode, x, None if hx is None else (hx,))[0]
+
+
+class LSTMCell(Cell):
+    """This class is one step of an LSTM: (B, I), (h, c) -> (h', c')."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__("LSTM", (input_size, hidden_size), bias, device, dtype)
+
+    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> State:
+        """Advance one step; the first states are zero unless given."""
+        return self.advance("LSTM", x, hx)
+
+
+class GRUCell(Cell):
+    """This class is one step of a GRU: (B, I), h (B, H) -> h' (B, H)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__("GRU", (input_size, hidden_size), bias, device, dtype)
+
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Advance one step; the first state is zero unless given."""
+        return self.advance("GRU", x, None if hx is None else (hx,))[0]
+
+
+def mode_of(op: str, nonlinearity: str) -> str:
+    """Find PyTorch's name of an Elman network with a nonlinearity."""
+    if nonlinearity not in ("tanh", "relu"):
+        problem = f"nonlinearity={nonlinearity!r} is unknown"
+        raise ValueRangeError(op, problem, 'use "tanh" or "relu"')
+    return "RNN_" + nonlinearity.upper()

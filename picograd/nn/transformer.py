@@ -1,0 +1,279 @@
+"""Transformer layers and stacks (Vaswani et al., 2017), with PyTorch's names.
+
+Inputs are (L, B, E), with `batch_first` (B, L, E). Masks are those of MultiheadAttention.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.nn import functional, init
+from picograd.nn.attention import MultiheadAttention
+from picograd.nn.containers import ModuleList
+from picograd.nn.dropout import Dropout
+from picograd.nn.linear import Linear
+from picograd.nn.module import Module
+from picograd.nn.norm import LayerNorm
+from picograd.tensor.tensor import Tensor
+
+Activation = str | Callable[[Tensor], Tensor]
+Mask = Tensor | None
+
+
+def activation_named(name: Activation) -> Callable[[Tensor], Tensor]:
+    """Find "relu" or "gelu"; a function stays itself."""
+    known: dict[Any, Callable[[Tensor], Tensor]] = {"relu": functional.relu}
+    known["gelu"] = functional.gelu
+    if callable(name):
+        return name
+    if name not in known:
+        problem = f"activation={name!r} is unknown"
+        raise ValueRangeError("Transformer", problem, 'use "relu", "gelu" or a function')
+    return known[name]
+
+
+class TransformerEncoderLayer(Module):
+    """This class is self-attention, then a two-layer network, each with a residual and a norm.
+
+    `norm_first` normalises before each part instead of after it.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.TransformerEncoderLayer(8, 2, 16)(Tensor.ones(5, 3, 8)).shape
+    (5, 3, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = dict(device=device, dtype=dtype)
+        heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, **heads, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self.activation = activation_named(activation)
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Mask = None,
+        src_key_padding_mask: Mask = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Encode: (L, B, E) -> the same shape."""
+        masks = (src_mask, src_key_padding_mask, is_causal)
+        if self.norm_first:
+            x = src + self._attend(self.norm1(src), *masks)
+            return x + self._feed(self.norm2(x))
+        x = self.norm1(src + self._attend(src, *masks))
+        return self.norm2(x + self._feed(x))
+
+    def _attend(self, x: Tensor, mask: Mask, padding: Mask, is_causal: bool) -> Tensor:
+        y, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
+        return self.dropout1(y)
+
+    def _feed(self, x: Tensor) -> Tensor:
+        hidden = self.dropout(self.activation(self.linear1(x)))
+        return self.dropout2(self.linear2(hidden))
+
+
+class TransformerDecoderLayer(Module):
+    """This class is self-attention, attention to the encoder's output, then a network."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = dict(device=device, dtype=dtype)
+        heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, **heads, **place)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = activation_named(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Mask = None,
+        memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None,
+        memory_key_padding_mask: Mask = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Decode: (L, B, E) with memory (S, B, E) -> (L, B, E)."""
+        own = (tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal)
+        other = (memory_key_padding_mask, False, memory_mask, True, memory_is_causal)
+        x = tgt
+        if self.norm_first:
+            y = self.norm1(x)
+            x = x + self.dropout1(self.self_attn(y, y, y, *own)[0])
+            y = self.norm2(x)
+            x = x + self.dropout2(self.multihead_attn(y, memory, memory, *other)[0])
+            return x + self._feed(self.norm3(x))
+        x = self.norm1(x + self.dropout1(self.self_attn(x, x, x, *own)[0]))
+        attended = self.multihead_attn(x, memory, memory, *other)[0]
+        x = self.norm2(x + self.dropout2(attended))
+        return self.norm3(x + self._feed(x))
+
+    def _feed(self, x: Tensor) -> Tensor:
+        hidden = self.dropout(self.activation(self.linear1(x)))
+        return self.dropout3(self.linear2(hidden))
+
+
+class TransformerEncoder(Module):
+    """This class stacks copies of an encoder layer; `norm` follows the last one."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        self.layers = copies(encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Mask = None,
+        src_key_padding_mask: Mask = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Encode: (L, B, E) -> the same shape."""
+        x = src
+        for layer in self.layers:
+            x = layer(x, mask, src_key_padding_mask, bool(is_causal))
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerDecoder(Module):
+    """This class stacks copies of a decoder layer; `norm` follows the last one."""
+
+    def __init__(
+        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
+    ) -> None:
+        self.layers = copies(decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Mask = None,
+        memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None,
+        memory_key_padding_mask: Mask = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Decode: (L, B, E) with memory (S, B, E) -> (L, B, E)."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        x = tgt
+        for layer in self.layers:
+            x = layer(x, memory, *masks, bool(tgt_is_causal), memory_is_causal)
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(Module):
+    """This class is an encoder and a decoder, each with a final norm; matrices start by Glorot."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        place = dict(device=device, dtype=dtype)
+        rest = dict(batch_first=batch_first, norm_first=norm_first, bias=bias, **place)
+        shape = (d_model, layer_norm_eps, True, bias)
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*sizes, **rest), num_encoder_layers, LayerNorm(*shape, **place)
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*sizes, **rest), num_decoder_layers, LayerNorm(*shape, **place)
+        )
+        for parameter in self.parameters():
+            if len(parameter.shape) > 1:
+                init.xavier_uniform_(parameter)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Mask = None,
+        tgt_mask: Mask = None,
+        memory_mask: Mask = None,
+        src_key_padding_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None,
+        memory_key_padding_mask: Mask = None,
+    ) -> Tensor:
+        """Encode (S, B, E), decode (L, B, E) -> (L, B, E)."""
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            problem = f"inputs {tuple(src.shape)}, {tuple(tgt.shape)}"
+            raise ShapeError("Transformer", problem, f"give {self.d_model} features")
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        padding = (tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, *padding)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """Make the causal mask to add: 0 up to the diagonal, -inf above it: (sz, sz)."""
+        return Tensor.full((sz, sz), -float("inf"), device=device, dtype=dtype).triu(1)
+
+
+def copies(module: Module, count: int) -> ModuleList:
+    """List independent copies of a module."""
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])

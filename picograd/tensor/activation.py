@@ -1,0 +1,63 @@
+"""Activations on nodes."""
+
+import math
+
+from picograd.graph import build_composite as composite
+from picograd.graph.node import Node
+from picograd.tensor.elementwise import (
+    absolute,
+    arithmetic,
+    compare,
+    divide,
+    negate,
+    unary,
+    where,
+)
+from picograd.tensor.operands import Scalar, floating
+from picograd.tensor.special import expm1, log1p
+
+
+def leaky_relu(node: Node, slope: float) -> Node:
+    """Compute x where positive, else slope x."""
+    return where(compare("less", 0, node), node, arithmetic("mul", node, slope))
+
+
+def elu(node: Node, alpha: float) -> Node:
+    """Compute x where positive, else alpha (exp(x) - 1)."""
+    below = where(compare("less", 0, node), 0.0, node)
+    return where(compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha))
+
+
+def softplus(node: Node, beta: float, threshold: float) -> Node:
+    """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch."""
+    scaled = arithmetic("mul", node, beta)
+    is_linear = compare("less", threshold, scaled)
+    bounded = where(is_linear, 0.0, scaled)
+    positive = arithmetic("maximum", bounded, 0.0)
+    tail = log1p(unary("exp", negate(absolute(bounded))))
+    smooth = divide(arithmetic("add", positive, tail), beta)
+    return where(is_linear, node, smooth)
+
+
+def log_sigmoid(node: Node) -> Node:
+    """Compute log(sigmoid(x)) without overflow."""
+    return negate(softplus(negate(node), 1.0, math.inf))
+
+
+def relu(node: Node) -> Node:
+    """Compute max(x, 0)."""
+    return composite.relu(node) if node.dtype.is_float else arithmetic("maximum", node, 0)
+
+
+def sigmoid(node: Node) -> Node:
+    """Compute 1 / (1 + exp(-x))."""
+    return composite.sigmoid(floating("sigmoid", node))
+
+
+def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
+    """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
+    below, above = (
+        compare("less_equal", node, low),
+        compare("less_equal", high, node),
+    )
+    return where(below, low, where(above, high, node))

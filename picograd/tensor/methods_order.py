@@ -1,0 +1,194 @@
+"""Methods of `Tensor` by kind. Running sums, sorting, and what is made of them.
+
+Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
+"""
+
+from typing import Any, NamedTuple
+
+from picograd.tensor import scanning, sorting
+from picograd.tensor.operands import UNSET, either, optional_dtype
+from picograd.tensor.recording import (
+    Other,
+    Recorded,
+    Same,
+    apply,
+    as_tensor,
+    read,
+    wrap,
+)
+
+
+class Ordered(NamedTuple):
+    """This class holds values, and the indices along the axis they came from."""
+
+    values: Any
+    indices: Any
+
+
+class OrderMethods(Recorded):
+    """This class holds methods of `Tensor`. Running sums, sorting, and what is made of them."""
+
+    __slots__ = ()
+
+    # scans
+
+    def cumsum(
+        self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
+    ) -> Same:
+        """Compute running sums along an axis; bool and integers give int64."""
+        chosen = either("cumsum", "axis", axis, "dim", dim, 0)
+        wanted = optional_dtype(dtype)
+        return apply(scanning.cumulative, "cumsum", "sum", self, chosen, wanted)
+
+    def cumprod(
+        self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
+    ) -> Same:
+        """Compute running products along an axis; bool and integers give int64."""
+        chosen = either("cumprod", "axis", axis, "dim", dim, 0)
+        wanted = optional_dtype(dtype)
+        return apply(
+            scanning.cumulative, "cumprod", "prod", self, chosen, wanted
+        )
+
+    def cummax(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
+        """Compute running maxima and where each came from: the last of equal ones."""
+        chosen = either("cummax", "axis", axis, "dim", dim, 0)
+        return running("cummax", "max", self, chosen)
+
+    def cummin(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
+        """Compute running minima and where each came from: the last of equal ones."""
+        chosen = either("cummin", "axis", axis, "dim", dim, 0)
+        return running("cummin", "min", self, chosen)
+
+    def logcumsumexp(
+        self: Same, axis: Any = UNSET, *, dim: Any = UNSET
+    ) -> Same:
+        """Compute log(cumsum(exp(self))) along an axis, without overflow."""
+        chosen = either("logcumsumexp", "axis", axis, "dim", dim, 0)
+        return apply(scanning.log_cumulative, self, chosen)
+
+    # sorting
+
+    def sort(
+        self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
+        axis: Any = UNSET,
+    ) -> Ordered:  # fmt: skip
+        """Sort along an axis: values and indices. Always stable; NaN is the greatest."""
+        chosen = either("sort", "axis", axis, "dim", dim, -1)
+        indices = apply(sorting.order, "sort", self, chosen, descending)
+        return Ordered(apply(sorting.picked, self, indices, chosen), indices)
+
+    def argsort(
+        self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
+        axis: Any = UNSET,
+    ) -> Same:  # fmt: skip
+        """Compute the indices that sort an axis."""
+        chosen = either("argsort", "axis", axis, "dim", dim, -1)
+        return apply(sorting.order, "argsort", self, chosen, descending)
+
+    def msort(self: Same) -> Same:
+        """Sort along the first axis."""
+        indices = apply(sorting.order, "msort", self, 0)
+        return apply(sorting.picked, self, indices, 0)
+
+    def topk(
+        self: Same, k: int, dim: Any = UNSET, largest: bool = True, sorted: bool = True, *,
+        axis: Any = UNSET,
+    ) -> Ordered:  # fmt: skip
+        """Find the k largest (or smallest) elements along an axis, best first."""
+        chosen = either("topk", "axis", axis, "dim", dim, -1)
+        indices = apply(sorting.top_indices, self, k, chosen, largest)
+        return Ordered(apply(sorting.picked, self, indices, chosen), indices)
+
+    def kthvalue(
+        self: Same,
+        k: int,
+        dim: Any = UNSET,
+        keepdim: bool = False,
+        *,
+        axis: Any = UNSET,
+    ) -> Ordered:
+        """Find the k-th smallest element along an axis, counted from 1."""
+        chosen = either("kthvalue", "axis", axis, "dim", dim, -1)
+        return chosen_one(
+            self, apply(sorting.kth_index, self, k, chosen), chosen, keepdim
+        )
+
+    def median(
+        self: Same,
+        dim: Any = UNSET,
+        keepdim: bool = False,
+        *,
+        axis: Any = UNSET,
+    ) -> Any:
+        """Compute the lower median of all elements; along an axis (values, indices)."""
+        chosen = either("median", "axis", axis, "dim", dim)
+        if chosen is None:
+            return apply(sorting.median_of_all, self)
+        return chosen_one(
+            self, apply(sorting.median_index, self, chosen), chosen, keepdim
+        )
+
+    def quantile(
+        self: Same, q: Any, dim: Any = UNSET, keepdim: bool = False, *,
+        interpolation: str = "linear", axis: Any = UNSET,
+    ) -> Same:  # fmt: skip
+        """Compute quantiles (fractions 0..1) along an axis, or of all elements."""
+        chosen = either("quantile", "axis", axis, "dim", dim)
+        given: Any = q
+        wanted = given.tolist() if isinstance(q, Recorded) else q
+        return apply(
+            sorting.quantile, self, wanted, chosen, keepdim, interpolation
+        )
+
+    def unique(
+        self: Same,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+    ) -> Any:
+        """Find the distinct elements, sorted; how many there are is computed now."""
+        made = [wrap(node, False) for node in sorting.unique(read(self))]
+        wanted = [
+            made[0],
+            *made[1:2] * return_inverse,
+            *made[2:] * return_counts,
+        ]
+        return tuple(wanted) if len(wanted) > 1 else wanted[0]
+
+    def searchsorted(
+        self: Same,
+        values: Other,
+        right: bool = False,
+        *,
+        side: str | None = None,
+    ) -> Same:
+        """Find where values belong in this sorted tensor (its last axis)."""
+        is_right = right or side == "right"
+        return apply(sorting.search, self, as_tensor(values, self), is_right)
+
+    def bincount(self: Same, weights: Any = None, minlength: int = 0) -> Same:
+        """Count how often each number occurs; the length of the result is computed now."""
+        return apply(sorting.bincount, self, weights, minlength)
+
+    def histc(
+        self: Same, bins: int = 100, min: float = 0, max: float = 0
+    ) -> Same:
+        """Count elements in equal bins between min and max; both 0: between the extremes."""
+        return apply(sorting.histogram, self, bins, min, max)
+
+
+def running(op: str, monoid: str, x: Any, axis: Any) -> Ordered:
+    """Compute `cummax` and `cummin`."""
+    values = apply(scanning.running_extreme, op, monoid, x, axis)
+    return Ordered(values, apply(scanning.running_index, op, monoid, x, axis))
+
+
+def chosen_one(x: Any, indices: Any, axis: Any, keepdim: bool) -> Ordered:
+    """Gather one element along an axis, whose index is there with size 1."""
+    values = apply(sorting.picked, x, indices, axis)
+    made = [
+        apply(sorting.without_axis, each, axis, keepdim)
+        for each in (values, indices)
+    ]
+    return Ordered(*made)

@@ -1,0 +1,231 @@
+"""Methods of `Tensor` by kind. Reductions: sums, extremes, statistics, norms.
+
+Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
+"""
+
+from typing import Any, NamedTuple
+
+from picograd.tensor import reduce
+from picograd.tensor.autograd import MODE
+from picograd.tensor.operands import UNSET, either, optional_dtype
+from picograd.tensor.recording import Recorded, Same, apply
+
+
+class Extreme(NamedTuple):
+    """This class holds the result of `max` and `min` along an axis."""
+
+    values: Any
+    indices: Any
+
+
+class ReduceMethods(Recorded):
+    """This class holds methods of `Tensor`. Reductions: sums, extremes, statistics, norms."""
+
+    __slots__ = ()
+
+    # reductions
+
+    def sum(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dtype: Any = None,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Add up; bool and integers give int64."""
+        where_, keep = axes("sum", axis, dim, keepdim, keepdims)
+        return apply(reduce.total, "sum", self, where_, keep, optional_dtype(dtype))
+
+    def prod(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dtype: Any = None,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Multiply up; bool and integers give int64."""
+        where_, keep = axes("prod", axis, dim, keepdim, keepdims)
+        return apply(reduce.total, "prod", self, where_, keep, optional_dtype(dtype))
+
+    def mean(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Average."""
+        return apply(reduce.mean, self, *axes("mean", axis, dim, keepdim, keepdims))
+
+    def max(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Any:
+        """Find the largest element; along an axis (values, indices); or max(self, tensor)."""
+        return extreme("max", self, axis, dim, keepdim, keepdims)
+
+    def min(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Any:
+        """Find the smallest element; along an axis (values, indices); or min(self, tensor)."""
+        return extreme("min", self, axis, dim, keepdim, keepdims)
+
+    def amax(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Find the largest elements along axes; ties share the gradient."""
+        return apply(reduce.extreme, "max", self, *axes("amax", axis, dim, keepdim, keepdims))
+
+    def amin(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Find the smallest elements along axes; ties share the gradient."""
+        return apply(reduce.extreme, "min", self, *axes("amin", axis, dim, keepdim, keepdims))
+
+    def argmax(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Find the first position of the largest element, in int64."""
+        chosen = axes("argmax", axis, dim, keepdim, keepdims)
+        return apply(reduce.arg_extreme, "argmax", self, *chosen)
+
+    def argmin(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Find the first position of the smallest element, in int64."""
+        chosen = axes("argmin", axis, dim, keepdim, keepdims)
+        return apply(reduce.arg_extreme, "argmin", self, *chosen)
+
+    def var(
+        self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
+        dim: Any = UNSET, keepdims: Any = UNSET,
+    ) -> Same:  # fmt: skip
+        """Compute the variance, divided by n - correction."""
+        chosen = axes("var", axis, dim, keepdim, keepdims)
+        return apply(reduce.variance, "var", self, *chosen, correction)
+
+    def std(
+        self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
+        dim: Any = UNSET, keepdims: Any = UNSET,
+    ) -> Same:  # fmt: skip
+        """Compute the standard deviation."""
+        chosen = axes("std", axis, dim, keepdim, keepdims)
+        return apply(reduce.deviation, self, *chosen, correction)
+
+    def any(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Tell whether any element is non-zero."""
+        chosen = axes("any", axis, dim, keepdim, keepdims)
+        return apply(reduce.truth_test, "any", "any", self, *chosen)
+
+    def all(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Tell whether all elements are non-zero."""
+        chosen = axes("all", axis, dim, keepdim, keepdims)
+        return apply(reduce.truth_test, "all", "all", self, *chosen)
+
+    def logsumexp(
+        self: Same,
+        axis: Any = UNSET,
+        keepdim: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Same:
+        """Compute log(sum(exp(x))) without overflow."""
+        return apply(reduce.logsumexp, self, *axes("logsumexp", axis, dim, keepdim, keepdims))
+
+    def softmax(
+        self: Same,
+        axis: Any = UNSET,
+        dtype: Any = None,
+        *,
+        dim: Any = UNSET,
+    ) -> Same:
+        """Normalise exp(x) to sum 1 along an axis (the last, unless given)."""
+        chosen = either("softmax", "axis", axis, "dim", dim, -1)
+        return apply(reduce.softmax, "softmax", self, chosen, optional_dtype(dtype))
+
+    def log_softmax(
+        self: Same,
+        axis: Any = UNSET,
+        dtype: Any = None,
+        *,
+        dim: Any = UNSET,
+    ) -> Same:
+        """Compute log(softmax(x)) along an axis (the last, unless given)."""
+        chosen = either("log_softmax", "axis", axis, "dim", dim, -1)
+        return apply(reduce.softmax, "log_softmax", self, chosen, optional_dtype(dtype))
+
+    def norm(
+        self: Same, p: Any = 2, axis: Any = UNSET, keepdim: Any = UNSET, *,
+        dim: Any = UNSET, keepdims: Any = UNSET,
+    ) -> Same:  # fmt: skip
+        """Compute the vector norm of order p."""
+        return apply(reduce.norm, self, p, *axes("norm", axis, dim, keepdim, keepdims))
+
+
+def axes(op: str, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
+    """Read the two spellings of a reduction's axes and of keeping them."""
+    chosen = either(op, "axis", axis, "dim", dim)
+    return chosen, bool(either(op, "keepdim", keepdim, "keepdims", keepdims, False))
+
+
+def extreme(op: str, x: Any, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> Any:
+    """Compute `max` and `min` in their three forms."""
+    if isinstance(axis, Recorded):
+        return x.maximum(axis) if op == "max" else x.minimum(axis)
+    chosen, keep = axes(op, axis, dim, keepdim, keepdims)
+    if not isinstance(chosen, int):
+        return apply(reduce.extreme, op, x, chosen, keep)
+    indices = apply(reduce.arg_extreme, op, x, chosen, keep)
+    if not (x._tracks and MODE.enabled):
+        return Extreme(apply(reduce.extreme, op, x, chosen, keep), indices)
+    kept = indices if keep else apply(reduce.arg_extreme, op, x, chosen, True)
+    return Extreme(apply(reduce.picked, x, kept, chosen, keep), indices)

@@ -1,0 +1,78 @@
+"""Decompositions at the edges: division by zero, shifts too far, negative powers, NaN, bools.
+
+Both languages' programs are interpreted and compared with the meaning in the op table.
+"""
+
+import numpy as np
+import pytest
+from cases import Case, binary, unary
+from compare import check_arrays
+from harness import TARGET
+
+from picograd.codegen.decompose import COMMON, LLVM
+from picograd.codegen.interpret_program import interpret
+from picograd.codegen.pipeline import linearize, tile
+from picograd.dtype import DType, bool_, float32, int8, int32, uint8, uint32
+from picograd.target import Target, cuda_target
+
+TARGETS = [TARGET, cuda_target("sm_90a")]
+FLOATS = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-3]
+POINTS = {
+    "float": FLOATS, "int": [0, 1, -1, 2, -3, 7, 127, -128, 9, 31],
+    "uint": [0, 1, 2, 3, 7, 127, 128, 255, 9, 31], "bool": [False, True],
+}  # fmt: skip
+INTEGER = ["floordiv", "mod", "shift_left", "shift_right", "maximum", "bitwise_xor"]
+FLOAT = ["floordiv", "mod", "maximum", "minimum"]
+LOGIC = ["add", "mul", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"]
+
+
+def check(case: Case, target: Target) -> None:
+    program = linearize(tile(case.kernel, target), target)
+    arrays = [np.copy(a) for a in case.arrays]
+    interpret(program, arrays, case.scalars)
+    check_arrays(case, arrays)
+
+
+def pairs(name: str, dtype: DType) -> Case:
+    points = np.array(POINTS[dtype.kind]).astype(dtype.numpy)
+    case = binary(name, dtype, points.size**2)
+    case.arrays[0][:] = np.repeat(points, points.size)
+    case.arrays[1][:] = np.tile(points, points.size)
+    return case
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.language)
+@pytest.mark.parametrize("dtype", [int32, int8, uint8, uint32], ids=repr)
+@pytest.mark.parametrize("name", INTEGER)
+def test_integers(name: str, dtype: DType, target: Target) -> None:
+    check(pairs(name, dtype), target)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.language)
+@pytest.mark.parametrize("name", FLOAT)
+def test_floats(name: str, target: Target) -> None:
+    check(pairs(name, float32), target)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.language)
+@pytest.mark.parametrize("name", LOGIC)
+def test_bools(name: str, target: Target) -> None:
+    check(pairs(name, bool_), target)
+
+
+@pytest.mark.parametrize("name", ["sign", "reciprocal", "rsqrt", "isnan"])
+def test_unary(name: str) -> None:
+    case = unary(name, float32, len(FLOATS))
+    case.arrays[0][:] = FLOATS
+    check(case, TARGET)
+
+
+def test_integer_powers_wrap_and_negative_ones_are_whole() -> None:
+    case = pairs("pow", int8)
+    exponents = case.arrays[1]
+    exponents[:] = np.clip(exponents, 0, 9)
+    check(case, TARGET)
+
+
+def test_llvm_has_all_common_ones() -> None:
+    assert COMMON.keys() <= LLVM.keys()

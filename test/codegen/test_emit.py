@@ -1,0 +1,96 @@
+"""The emitter: values are made once per scope, constants folded, masks combined, loops closed."""
+
+import pytest
+
+from picograd.codegen.emit import Emitter, compute_dtype, is_uniform, is_unit
+from picograd.codegen.program import Program, verify
+from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32
+from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index, constant
+from picograd.schedule.loop import Expr, Kernel, Slot
+
+I, J = Axis("i", 8), Axis("j", 4)  # noqa: E741
+SLOTS = (Slot(float16, 64, "in"), Slot(float32, 64, "out"))
+
+
+def emitter() -> Emitter:
+    return Emitter(Kernel("k", "map", SLOTS, (), ()), {}, lambda e, x: 0)
+
+
+def ops(found: Emitter) -> list[str]:
+    return [instr.op for instr in found.instructions]
+
+
+def test_16_bit_floats_are_carried_in_float32() -> None:
+    assert compute_dtype(bfloat16) is compute_dtype(float16) is float32
+    assert compute_dtype(float64) is float64 and compute_dtype(bool_) is bool_
+    made = emitter()
+    value = made.load(made.slots[0], made.integer(0))
+    assert made.dtype(value) is float32
+    made.store(made.slots[0], made.integer(0), value)
+    assert made.instructions[-1].dtype is float16 and "cast" in ops(made)
+
+
+def test_constants_are_made_once_and_fold() -> None:
+    made = emitter()
+    assert made.const(0.0, float32) == made.const(0.0, float32) != made.const(-0.0, float32)
+    three = made.arithmetic("add", made.integer(1), made.integer(2))
+    assert made.instructions[three].op == "const" and made.instructions[three].arg == 3
+
+
+def test_an_index_is_computed_once_in_a_scope_and_again_outside() -> None:
+    made = emitter()
+    with made.axis_loop(I):
+        first = made.index(axis_index(I) * 3 + 1)
+        assert made.index(axis_index(I) * 3 + 1) == first
+    with made.axis_loop(I):
+        assert made.index(axis_index(I) * 3 + 1) != first
+    verify(Program("k", tuple(made.instructions), ((float16, "in"), (float32, "out"))))
+
+
+def test_loops_and_branches_are_closed() -> None:
+    made = emitter()
+    with made.axis_loop(I), made.when(made.const(True, bool_)):
+        made.index(axis_index(I))
+    assert ops(made).count("end") == ops(made).count("loop") + ops(made).count("if")
+
+
+def test_masks() -> None:
+    made = emitter()
+    a = made.apply("less", made.integer(1), made.integer(2))
+    assert made.both(None, None) is None and made.both(a, None) == made.both(None, a) == a
+    assert made.instructions[made.both(a, a)].op == "and"
+
+
+def test_splat_only_widens_scalars() -> None:
+    made = emitter()
+    wide = made.splat(made.const(1.0, float32), 4)
+    assert made.lanes(wide) == 4 and made.splat(wide, 4) == wide
+    total = made.apply("add", wide, made.const(2.0, float32))
+    assert made.lanes(total) == 4
+
+
+def test_axes_of_an_expression_include_those_of_run_time_indices() -> None:
+    row = Expr("load", (), (0, axis_index(J)), int32)
+    load = Expr("load", (), (0, atom_index(Dynamic(row, 0, 3)) + axis_index(I)), float16)
+    made = emitter()
+    assert made.axes(load) == {I, J}
+
+
+@pytest.mark.parametrize(
+    ("index", "wanted"),
+    [
+        (axis_index(I) + 3, True), (axis_index(I) + axis_index(J) * 8, True),
+        (axis_index(I) * 2, False), (axis_index(J), False),
+        (axis_index(I) + axis_index(I) // 4, False),
+    ],
+)  # fmt: skip
+def test_is_unit(index, wanted: bool) -> None:
+    assert is_unit(index, I) is wanted
+
+
+def test_a_test_is_uniform_if_its_edges_are_whole_vectors() -> None:
+    index = axis_index(Axis("o", 3)) * 8 + axis_index(I)
+    assert is_uniform((index, 0, 15), I, 8)
+    assert not is_uniform((index, 0, 14), I, 8)
+    assert not is_uniform((index + 1, 0, 15), I, 8)
+    assert not is_uniform((constant(3), 0, 15), I, 8)

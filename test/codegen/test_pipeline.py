@@ -1,0 +1,46 @@
+"""The pipeline: stages in order, what the trace sees, and the costs that reports show."""
+
+import pytest
+from cases import binary, unary
+from harness import TARGET
+from structured import column_sum, softmax, total
+
+from picograd.codegen.pipeline import STAGES, TEMPLATES, costs, generate, tile
+from picograd.codegen.program import Program
+from picograd.codegen.tile import TileKernel
+from picograd.schedule.verify import HEROES
+from picograd.target import cuda_target
+
+
+def test_every_hero_has_a_template() -> None:
+    assert set(TEMPLATES) == HEROES
+
+
+def test_trace_sees_every_stage_in_order() -> None:
+    seen = []
+    code = generate(softmax().kernel, TARGET, lambda name, ir: seen.append((name, type(ir))))
+    assert [name for name, _ in seen] == [name for name, _ in STAGES]
+    assert [kind for _, kind in seen] == [TileKernel, Program, str]
+    assert code.language == "llvm" and code.entry == code.name == softmax().kernel.name
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=lambda t: t.language)
+def test_generation_is_deterministic(target) -> None:
+    case = total(40001)
+    first, second = generate(case.kernel, target), generate(case.kernel, target)
+    assert first == second and first.tasks >= 1
+    assert (first.threads > 1) == (target.language == "cuda")
+
+
+def test_costs_count_operations_and_bytes() -> None:
+    assert costs(unary("exp", size=100).kernel) == (100, 800)
+    assert costs(binary("add", size=100).kernel) == (100, 1200)
+    flops, _ = costs(column_sum(50, 10).kernel)
+    assert flops >= 490
+
+
+def test_an_unknown_hero_has_no_template() -> None:
+    kernel = unary("exp").kernel
+    object.__setattr__(kernel, "hero", "dance")
+    with pytest.raises(KeyError):
+        tile(kernel, TARGET)

@@ -1,0 +1,95 @@
+"""Scans, sorts and merges on every level: Tile IR, the CPU, and CUDA through the shim and NVRTC."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
+from harness import TARGET, run
+from rowwise_cases import (
+    MERGES,
+    RUNS,
+    SCANS,
+    SORTS,
+    arrays_of,
+    compare,
+    kernel_of,
+    merge,
+    scan,
+    sort,
+    wanted,
+)
+
+from picograd.codegen.interpret_program import interpret as interpret_program
+from picograd.codegen.interpret_tile import interpret
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import tile
+from picograd.codegen.tile import format_tiles, verify
+from picograd.schedule.loop import Kernel
+from picograd.target import Target, cuda_target
+
+CUDA = [*SCANS, *SORTS, *RUNS, *MERGES]
+
+
+def make(name: str, target: Target) -> Kernel:
+    device = "cpu" if target.language == "llvm" else "cuda:0"
+    if name in SCANS:
+        return kernel_of(name, scan(device, *SCANS[name]), target)
+    if name in MERGES:
+        return kernel_of(name, merge(device, *MERGES[name]), target)
+    return kernel_of(name, sort(device, *(SORTS | RUNS)[name]), target)
+
+
+@pytest.mark.parametrize("name", [*SCANS, *SORTS])
+def test_cpu(name: str) -> None:
+    kernel = make(name, TARGET)
+    arrays = arrays_of(kernel)
+    expected = wanted(kernel, arrays)
+    tiles, found = verify(tile(kernel, TARGET)), [array.copy() for array in arrays]
+    interpret(tiles, found)
+    compare(kernel, found[-1], expected[-1])
+    compare(kernel, run(kernel, arrays)[-1], expected[-1])
+
+
+@cache
+def library() -> tuple[dict[str, Kernel], dict[str, Any], Any]:
+    """Compile every case into one library."""
+    kernels = {name: make(name, H200) for name in CUDA}
+    tiles = {name: tile(kernel, H200) for name, kernel in kernels.items()}
+    return kernels, tiles, compile_host(list(tiles.values()))
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_cuda(name: str) -> None:
+    kernels, tiles, compiled = library()
+    kernel, arrays = kernels[name], arrays_of(kernels[name])
+    expected, found = wanted(kernel, arrays), [array.copy() for array in arrays]
+    interpret(tiles[name], found)
+    compare(kernel, found[-1], expected[-1])
+    given = {n: a for n, a in enumerate(arrays) if kernel.slots[n].role != "out"}
+    for is_reversed in (False, True):
+        (made,) = run_host(compiled, tiles[name], given, (), is_reversed).values()
+        compare(kernel, made, expected[-1])
+
+
+@pytest.mark.parametrize("name", ["rows_tiles", "rows_aligned", "sort_columns", "merge_rows"])
+def test_shared_memory_is_read_behind_barriers(name: str) -> None:
+    """The Program interpreter refuses a read of what another thread wrote since the barrier."""
+    kernels, tiles, _ = library()
+    arrays = arrays_of(kernels[name])
+    expected = wanted(kernels[name], arrays)
+    interpret_program(linearize(tiles[name], H200), arrays)
+    compare(kernels[name], arrays[-1], expected[-1])
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", ["rows", "rows_log", "column_chunks", "sort_runs", "merge_long"])
+def test_compiles_without_spills(name: str, arch: str) -> None:
+    _, tiles, _ = library()
+    cubin, log = compile_cuda(source_of(tiles[name], cuda_target(arch))[0], arch)
+    assert cubin and "0 bytes spill stores" in log
+
+
+def test_the_step_count_does_not_depend_on_the_size() -> None:
+    for name in ("rows", "sort_runs", "merge_long"):
+        assert len(format_tiles(tile(make(name, H200), H200)).splitlines()) <= 6

@@ -1,0 +1,57 @@
+"""Walks: all threads together visit every coordinate of a layout, in registers of their own."""
+
+import numpy as np
+import pytest
+
+from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
+from picograd.codegen.walk_cuda import register_count, replicas_of, walk
+from picograd.errors import InternalError
+from picograd.schedule.index import Axis, evaluate
+
+LAYOUTS = {
+    "row": (Blocked((1, 100), (1, 32), (1, 4)), 32),
+    "block": (Blocked((8, 40), (2, 16), (2, 1)), 32),
+    "replicated": (Blocked((4, 8), (2, 4), (1, 1)), 32),
+    "mma": (MmaAccumulator((32, 16), (1, 2)), 64),
+    "wgmma": (WgmmaAccumulator(16, 1), 128),
+}
+
+
+def visits(layout: Layout, threads: int, is_vector: bool):
+    """(thread, register, coordinates) of every point the walk visits."""
+    thread = Axis("t", threads)
+    found = walk(layout, thread, is_vector)
+    axes = [thread, *(axis for axis, _ in found.loops)]
+    axes += [found.vector[0]] if found.vector else []
+    values = dict(zip(axes, np.indices([axis.size for axis in axes]), strict=True))
+    shape = [axis.size for axis in axes]
+    held = np.ones(shape, bool)
+    for index, low, high in found.conditions:
+        at = evaluate(index, values, lambda e: None)
+        held &= np.broadcast_to((at >= low) & (at <= high), shape)
+    rank = len(found.coordinates)
+    pieces = [values[thread], found.register(rank), *found.coordinates]
+    grids = [
+        piece if isinstance(piece, np.ndarray) else evaluate(piece, values, lambda e: None)
+        for piece in pieces
+    ]
+    return np.stack([np.broadcast_to(g, shape)[held] for g in grids], 1)
+
+
+@pytest.mark.parametrize("is_vector", [False, True])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_walk_is_the_layout(name: str, is_vector: bool) -> None:
+    layout, threads = LAYOUTS[name]
+    rows = visits(layout, threads, is_vector)
+    replicas = replicas_of(layout, threads)
+    for thread, register, *coordinates in rows.tolist():
+        assert tuple(coordinates) == layout.coordinate(thread // replicas, register)
+    points = np.unique(rows[:, 2:], axis=0)
+    shape = layout.shape if isinstance(layout, Blocked) else points.max(0) + 1
+    assert len(points) == np.prod(shape) and len(rows) == len(points) * replicas
+    assert rows[:, 1].max() < register_count(layout, 2)
+
+
+def test_threads_must_replicate_the_layout() -> None:
+    with pytest.raises(InternalError, match="do not replicate"):
+        walk(Blocked((4,), (3,), (1,)), Axis("t", 32), False)

@@ -1,0 +1,86 @@
+"""CompiledPlan: runs again on other buffers; temporaries and outputs; copies between devices."""
+
+import numpy as np
+import pytest
+from debug_tools import fresh_engine, small_network
+
+from picograd import Tensor
+from picograd.config import config
+from picograd.engine.backends import get_device
+from picograd.engine.executable import compile_plan, copy_buffer, scalar_values
+from picograd.engine.plan_key import graph_key, leaf_buffer
+from picograd.engine.realize import buffer_to_numpy, make_plan
+
+
+def compiled(tensor):
+    found = graph_key([tensor.node])
+    return compile_plan(make_plan([tensor.node]), found), found
+
+
+def numpy_network(x, w):
+    rows = np.maximum(x @ w, 0)
+    e = np.exp(rows - rows.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def test_one_plan_runs_on_many_buffers():
+    plan, _ = compiled(small_network("cpu"))
+    random = np.random.RandomState(0)
+    for _ in range(3):
+        x, w = random.randn(3, 4).astype(np.float32), random.randn(4, 5).astype(np.float32)
+        leaves = [leaf_buffer(Tensor(a, device="cpu").realize().node) for a in (x, w)]
+        (result,) = plan.run(leaves, [])
+        np.testing.assert_allclose(buffer_to_numpy(result, (3, 5)), numpy_network(x, w), 1e-5)
+
+
+def test_results_do_not_share_memory():
+    plan, found = compiled(small_network("cpu"))
+    first, second = (plan.run(found.buffers, [])[0] for _ in range(2))
+    assert first.address != second.address
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_temporaries_are_given_back(level, capsys):
+    device = get_device("cpu")
+    plan, found = compiled(small_network("cpu"))
+    with config.override(debug=level):
+        results = plan.run(found.buffers, [])
+        before = device.memory_stats()["in_use"]
+        for _ in range(10):
+            results = plan.run(found.buffers, [])
+        assert device.memory_stats()["in_use"] == before
+    assert len(results) == 1
+    capsys.readouterr()
+
+
+def test_watched_runs_give_the_same_bits(capsys):
+    plan, found = compiled(small_network("cpu"))
+    values = []
+    for level in (0, 1, 2):
+        with config.override(debug=level):
+            values.append(buffer_to_numpy(plan.run(found.buffers, [])[0], (3, 5)).tobytes())
+    assert len(set(values)) == 1
+    capsys.readouterr()
+
+
+def test_copies_between_devices(capsys):
+    source = Tensor([1.0, 2.0, 3.0], device="cpu")
+    with fresh_engine(debug=2, cache=""):
+        moved = (source + 1).to("null").realize()
+    assert moved.device == "null"
+    assert "copy      cpu -> null  12 B" in capsys.readouterr().err
+
+
+def test_copy_on_one_device():
+    device = get_device("cpu")
+    source = leaf_buffer(Tensor([1.0, 2.0, 3.0], device="cpu").node)
+    target = device.new_buffer(source.dtype, 3)
+    copy_buffer(target, source)
+    assert buffer_to_numpy(target, (3,)).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_scalars_are_read_at_each_run():
+    class Scalar:
+        value = 2.5
+
+    assert scalar_values([Scalar(), Scalar()]) == [2.5, 2.5]

@@ -1,0 +1,120 @@
+"""The driver: plans are found again by structure, settings outdate them, values are right."""
+
+import numpy as np
+import pytest
+from debug_tools import fresh_engine
+
+from picograd import Tensor, bfloat16
+from picograd.config import config
+from picograd.engine import realize
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.tracing import tracing
+from picograd.errors import DeviceError
+
+
+def expression():
+    x = Tensor(np.arange(4, dtype=np.float32), device="cpu")
+    return x * 2 + 1
+
+
+def test_equal_structure_makes_one_plan():
+    with fresh_engine(cache=""):
+        for _ in range(3):
+            assert expression().tolist() == [1.0, 3.0, 5.0, 7.0]
+        assert len(realize.PLANS) == 1
+
+
+def test_settings_outdate_plans():
+    with fresh_engine(cache=""):
+        expression().realize()
+        with config.override(threads=config.threads + 1):
+            expression().realize()
+        assert len(realize.PLANS) == 2
+
+
+def test_debug_does_not_outdate_plans(capsys):
+    with fresh_engine(cache=""):
+        expression().realize()
+        with config.override(debug=4):
+            expression().realize()
+        assert len(realize.PLANS) == 1
+    assert "--- source" not in capsys.readouterr().err  # nothing was generated
+
+
+def test_oldest_plan_goes_first(monkeypatch):
+    monkeypatch.setattr(realize, "PLAN_LIMIT", 2)
+    with fresh_engine(cache=""):
+        for size in (1, 2, 3, 4):
+            (Tensor(np.ones(size, np.float32), device="cpu") + 1).realize()
+            assert len(realize.PLANS) <= 2
+
+
+def test_nothing_is_computed_twice():
+    y = expression().node
+    realize.realize([y])
+    buffer = y.realized
+    realize.realize([y, y])
+    assert y.realized is buffer and realize.pending_roots([y, y]) == []
+
+
+def test_each_node_once():
+    y = expression().node
+    assert realize.pending_roots([y, y]) == [y]
+
+
+def test_tracing_realizes_nothing():
+    y = expression().node
+    with tracing():
+        realize.realize([y])
+    assert y.realized is None
+
+
+def test_several_roots_share_a_plan():
+    with fresh_engine(cache=""):
+        x = Tensor(np.arange(4, dtype=np.float32), device="cpu")
+        a, b = (x + 1).node, (x * 3).node
+        realize.realize([a, b])
+        assert len(realize.PLANS) == 1
+    assert realize.buffer_to_numpy(a.realized, (4,)).tolist() == [1, 2, 3, 4]
+    assert realize.buffer_to_numpy(b.realized, (4,)).tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3)])
+def test_numpy_round_trip(shape):
+    array = np.asarray(np.random.random_sample(shape), np.float32)
+    node = realize.node_from_numpy(array, Tensor([1.0]).dtype, "cpu")
+    np.testing.assert_array_equal(realize.buffer_to_numpy(leaf_buffer(node), shape), array)
+
+
+def test_strided_arrays_are_packed():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4).T
+    node = realize.node_from_numpy(array, Tensor([1.0]).dtype, "cpu")
+    np.testing.assert_array_equal(realize.buffer_to_numpy(leaf_buffer(node), (4, 3)), array)
+
+
+def test_bfloat16_widens():
+    values = Tensor([1.0, -2.5], device="cpu").cast(bfloat16).numpy()
+    assert values.dtype == np.float32 and values.tolist() == [1.0, -2.5]
+
+
+def test_an_assignment_is_a_new_version():
+    x = Tensor([1.0, 2.0], device="cpu").realize()
+    storage = x.node.arg
+    before = storage.version
+    x += 1
+    x.realize()
+    assert x.tolist() == [2.0, 3.0]
+    assert storage.version == before + 1
+
+
+def test_wait():
+    realize.synchronize("cpu")
+    realize.synchronize("null")
+    with pytest.raises(DeviceError):
+        realize.synchronize("nowhere")
+
+
+def test_waiting_is_logged(capsys):
+    with config.override(debug=2):
+        realize.synchronize("cpu")
+    assert capsys.readouterr().err.startswith("       wait      cpu")

@@ -1,0 +1,66 @@
+"""Sorts: keys, permutations, runs."""
+
+import numpy as np
+import pytest
+from graph_support import leaf, value
+
+from picograd.buffer import Buffer, Storage
+from picograd.dtype import bfloat16, float32
+from picograd.graph import sorting
+from picograd.graph.interpret import interpret
+from picograd.graph.node import Node
+from picograd.graph.sorting import along, ordered_keys, sort
+
+SPECIAL = np.array([np.nan, 1, -0.0, 0.0, np.inf, -np.inf, -1, 1e-40, -np.nan, 2, -1, 0])
+DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64"]
+DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool"]
+
+
+def reference(x: np.ndarray, axis: int, is_descending: bool) -> np.ndarray:
+    """Sort stably with NaN as the greatest."""
+    if not is_descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    turned = np.flip(x, axis)
+    return np.flip(x.shape[axis] - 1 - np.argsort(turned, axis=axis, kind="stable"), axis)
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equals_numpy(dtype: str, is_descending: bool) -> None:
+    random = np.random.default_rng(0)
+    x = random.integers(0, 5, (4, 30)).astype(dtype)
+    if dtype.startswith("float"):
+        with np.errstate(all="ignore"):
+            x = random.permuted(np.tile(SPECIAL, (4, 3)), axis=1).astype(dtype)
+    elif dtype.startswith("int"):
+        x[:, ::3] = np.iinfo(dtype).min
+    for axis in (0, 1):
+        found = value(sort(leaf(x), axis, is_descending))
+        np.testing.assert_array_equal(found, reference(x, axis, is_descending))
+
+
+def test_keys_order_like_the_elements() -> None:
+    x = np.array([-np.inf, -2, -1, -0.0, 0.0, 0.5, np.inf, np.nan])
+    keys = value(ordered_keys(leaf(x, bfloat16), False))
+    assert (np.diff(keys.astype(np.int64)) >= 0).all() and keys[3] == keys[4]
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((100,), 0), ((3, 37), 1), ((37, 3), 0), ((64,), 0), ((17,), 0)]
+)
+def test_long_rows_on_cuda_are_merged_from_runs(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int, is_descending: bool
+) -> None:
+    monkeypatch.setattr(sorting, "BLOCK_RUN", 8)
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
+    held = Buffer("cuda:0", float32, x.size, 0)
+    node = Node("buffer", (), Storage(held), shape, float32, "cuda:0")
+    found = interpret([sort(node, axis, is_descending)], values={node: x})[0]
+    np.testing.assert_array_equal(found, reference(x, axis, is_descending))
+
+
+def test_values_are_gathered() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    node = leaf(x)
+    np.testing.assert_array_equal(value(along(node, sort(node, 1), 1)), np.sort(x, axis=1))

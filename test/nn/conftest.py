@@ -1,0 +1,6 @@
+"""Let the nn tests import their support file by name."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

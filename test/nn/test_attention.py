@@ -1,0 +1,93 @@
+"""MultiheadAttention and scaled_dot_product_attention against PyTorch."""
+
+import numpy as np
+import pytest
+from nn_support import array, compare, copy_state, torch
+
+from picograd import Tensor, nn
+from picograd.errors import ShapeError, ValueRangeError
+
+MASK = np.triu(np.ones((4, 4), bool), 1)
+PADDING = np.array([[False, False, False, True], [False, False, True, True]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"is_causal": True}, {"scale": 0.3}, {"attn_mask": ~MASK}, {"attn_mask": array(4, 4)}],
+    ids=["plain", "causal", "scale", "bool", "numbers"],
+)
+def test_scaled_dot_product_attention(options, device):
+    functions = nn.functional, torch.nn.functional
+    ours, theirs = (f.scaled_dot_product_attention for f in functions)
+    compare(ours, theirs, [array(2, 3, 4, 5) for _ in range(3)], device, **options)
+
+
+def test_rows_that_see_nothing_are_zero(device):
+    mask = np.ones((4, 4), bool)
+    mask[1] = False
+    functions = nn.functional, torch.nn.functional
+    ours, theirs = (f.scaled_dot_product_attention for f in functions)
+    compare(ours, theirs, [array(2, 4, 5) for _ in range(3)], device, attn_mask=mask)
+
+
+def test_shared_key_heads(device):
+    data = [array(2, 4, 3, 5), array(2, 2, 3, 5), array(2, 2, 3, 5)]
+    functions = nn.functional, torch.nn.functional
+    ours, theirs = (f.scaled_dot_product_attention for f in functions)
+    compare(ours, theirs, data, device, enable_gqa=True)
+
+
+CASES = {
+    "plain": ({}, {}),
+    "no_weights": ({}, {"need_weights": False}),
+    "heads_apart": ({"bias": False}, {"average_attn_weights": False}),
+    "bool_masks": ({}, {"attn_mask": MASK, "key_padding_mask": PADDING}),
+    "number_mask": ({}, {"attn_mask": array(4, 4)}),
+    "mask_per_head": ({}, {"attn_mask": array(4, 4, 4)}),
+    "mixed_masks": (
+        {},
+        {"attn_mask": np.where(MASK, -np.inf, 0).astype(np.float32), "key_padding_mask": PADDING},
+    ),
+    "more_rows": ({"add_bias_kv": True, "add_zero_attn": True}, {"attn_mask": MASK}),
+    "other_sizes": ({"kdim": 6, "vdim": 5}, {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Support for mismatched")
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_multihead_attention(case, batch_first, device):
+    options, call = CASES[case]
+    options = dict(options, batch_first=batch_first)
+    reference = torch.nn.MultiheadAttention(8, 2, **options)
+    ours = nn.MultiheadAttention(8, 2, **options).to(device)
+    copy_state(ours, reference)
+    shape = (2, 4) if batch_first else (4, 2)
+    sizes = (8, options.get("kdim", 8), options.get("vdim", 8))
+    compare(ours, reference, [array(*shape, size) for size in sizes], device, **call)
+
+
+def test_one_tensor_for_all_three_and_no_batch(device):
+    reference = torch.nn.MultiheadAttention(8, 2)
+    ours = nn.MultiheadAttention(8, 2).to(device)
+    copy_state(ours, reference)
+    compare(lambda x: ours(x, x, x), lambda x: reference(x, x, x), [array(4, 8)], device)
+
+
+def test_dropout_of_weights_is_for_training(device):
+    layer = nn.MultiheadAttention(8, 2, dropout=0.5).to(device)
+    x = Tensor(array(4, 2, 8), device=device)
+    _, weights = layer(x, x, x)
+    assert abs(weights.numpy().sum(-1) - 1).max() > 1e-3
+    _, weights = layer.eval()(x, x, x)
+    np.testing.assert_allclose(weights.numpy().sum(-1), 1.0, rtol=1e-5)
+
+
+def test_wrong_use_is_named():
+    x = Tensor.ones(4, 2, 8)
+    with pytest.raises(ValueRangeError, match="embed_dim=8 does not divide by num_heads=3"):
+        nn.MultiheadAttention(8, 3)
+    with pytest.raises(ShapeError, match=r"attn_mask of shape \(4, 3\), \(4, 4\) wanted"):
+        nn.MultiheadAttention(8, 2)(x, x, x, attn_mask=Tensor.ones(4, 3))
+    with pytest.raises(ShapeError, match="attn_mask and is_causal exclude each other"):
+        nn.functional.scaled_dot_product_attention(x, x, x, Tensor.ones(2, 2), is_causal=True)

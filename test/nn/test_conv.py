@@ -1,0 +1,36 @@
+"""Convolution layers: shapes follow PyTorch's rule; arguments are checked. Values: test_layers."""
+
+import numpy as np
+import pytest
+
+from picograd import Tensor, nn
+from picograd.errors import PicogradError
+
+X = Tensor(np.ones((2, 4, 9, 8), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [({}, (2, 6, 7, 6)), ({"stride": 2}, (2, 6, 4, 3)), ({"padding": "same"}, (2, 6, 9, 8)),
+     ({"padding": (2, 0), "dilation": (1, 2)}, (2, 6, 11, 4)), ({"groups": 2}, (2, 6, 7, 6))],
+)  # fmt: skip
+def test_shape(options, shape) -> None:
+    layer = nn.Conv2d(4, 6, 3, **options)
+    assert layer(X).shape == shape and layer.weight.shape[1] == 4 // options.get("groups", 1)
+
+
+def test_a_kernel_of_ones_counts() -> None:
+    layer = nn.Conv1d(1, 1, 3, bias=False)
+    layer.load_state_dict({"weight": np.ones((1, 1, 3), np.float32)})
+    assert layer(Tensor(np.ones((1, 1, 5), np.float32))).tolist() == [[[3, 3, 3]]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: nn.Conv2d(4, 6, 0), lambda: nn.Conv2d(4, 6, 3, groups=4),
+     lambda: nn.Conv2d(4, 6, (3, 3, 3)),
+     lambda: nn.Conv2d(4, 6, 3, stride=2, padding="same"), lambda: nn.Conv2d(3, 6, 3)(X)],
+)  # fmt: skip
+def test_mistakes(make) -> None:
+    with pytest.raises(PicogradError):
+        make()

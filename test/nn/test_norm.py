@@ -1,0 +1,40 @@
+"""Normalisation: the statistics of its result, running statistics, and ranks that do not fit."""
+
+import numpy as np
+import pytest
+
+from picograd import Tensor, nn
+from picograd.errors import PicogradError
+
+X = np.random.default_rng(0).normal(3, 2, (16, 4, 5, 5)).astype(np.float32)
+
+
+def test_batch_norm_standardises_each_channel() -> None:
+    layer = nn.BatchNorm2d(4)
+    found = layer(Tensor(X)).numpy()
+    np.testing.assert_allclose(found.mean((0, 2, 3)), 0, atol=1e-5)
+    np.testing.assert_allclose(found.std((0, 2, 3)), 1, atol=1e-3)
+    np.testing.assert_allclose(layer.running_mean.numpy(), 0.1 * X.mean((0, 2, 3)), rtol=1e-4)
+    unbiased = X.var((0, 2, 3), ddof=1)
+    np.testing.assert_allclose(layer.running_var.numpy(), 0.9 + 0.1 * unbiased, rtol=1e-4)
+    assert layer.num_batches_tracked.item() == 1
+
+
+def test_evaluation_uses_running_statistics() -> None:
+    layer = nn.BatchNorm2d(4).eval()
+    np.testing.assert_allclose(layer(Tensor(X)).numpy(), X / np.sqrt(1 + 1e-5), rtol=1e-5)
+    assert layer.num_batches_tracked.item() == 0
+
+
+def test_layer_norm_standardises_each_row() -> None:
+    found = nn.LayerNorm((5, 5))(Tensor(X)).numpy()
+    np.testing.assert_allclose(found.mean((2, 3)), 0, atol=1e-5)
+
+
+def test_wrong_ranks_and_sizes() -> None:
+    with pytest.raises(PicogradError):
+        nn.BatchNorm2d(4)(Tensor(X[0, 0]))
+    with pytest.raises(PicogradError):
+        nn.BatchNorm2d(3)(Tensor(X))
+    with pytest.raises(PicogradError):
+        nn.LayerNorm(4)(Tensor(X))

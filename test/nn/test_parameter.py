@@ -1,0 +1,39 @@
+"""Parameters, and writing into the tensors a module owns."""
+
+import numpy as np
+import pytest
+
+from picograd import Tensor, nn
+from picograd.errors import DTypeError
+from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, realize, rebind
+
+
+def test_a_parameter_asks_for_gradients() -> None:
+    assert Parameter([1.0]).requires_grad and not Parameter([1.0], False).requires_grad
+    assert "Parameter" in repr(Parameter([1.0])) and nn.Parameter is Parameter
+
+
+def test_overwrite_converts_and_keeps_the_object() -> None:
+    target = Parameter(np.zeros(2, np.float16))
+    overwrite([(target, Tensor([1.0, 2.0]))])
+    assert target.tolist() == [1, 2] and target.dtype.name == "float16" and target.requires_grad
+
+
+def test_rebind_moves_in_place() -> None:
+    target = Parameter([1.0, 2.0])
+    rebind(target, None, "float64")
+    assert target.dtype.name == "float64" and target.tolist() == [1, 2]
+
+
+def test_inputs_that_are_no_tensor() -> None:
+    check_tensor("relu", Tensor([1.0]))
+    with pytest.raises(DTypeError, match="^relu"):
+        check_tensor("relu", [1.0])
+    assert as_tensor(np.ones(2), "weight").tolist() == [1, 1]
+
+
+def test_realize_computes_all() -> None:
+    x, y = Tensor([1.0]) + 1, Tensor([2.0]) * 3
+    realize([x, y])
+    assert x.node.realized is not None or x.node.op == "buffer"
+    assert (x.tolist(), y.tolist()) == ([2], [6])

@@ -1,0 +1,146 @@
+"""Convolutions of every rank, pooling with all its options, and patches, against PyTorch."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from op_support import Case, compare, numbers
+
+SHAPES = {1: (2, 4, 9), 2: (2, 4, 7, 6), 3: (1, 4, 5, 6, 4)}
+
+
+def both(name: str, *args: Any, pick: Any = None, **options: Any) -> tuple[Any, Any]:
+    """Make the method call and the function call."""
+
+    def chosen(result: Any) -> Any:
+        return result if pick is None else result[pick]
+
+    def ours(x: Any, *more: Any) -> Any:
+        return chosen(getattr(x, name)(*more, *args, **options))
+
+    def theirs(x: Any, *more: Any) -> Any:
+        return chosen(getattr(F, name)(x, *more, *args, **options))
+
+    return ours, theirs
+
+
+def case(name: str, arrays: Any, *args: Any, **options: Any) -> Case:
+    ours, theirs = both(name, *args, **options)
+    is_index = options.get("pick") == 1
+    return Case(name, ours, arrays, theirs, has_gradient=not is_index, scale=5)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions(rank: int, device: str) -> None:
+    x = numbers(SHAPES[rank])
+    weight, bias = numbers((6, 4, *(3, 2, 3)[:rank])), numbers((6,))
+    grouped = numbers((6, 2, *(2, 3, 2)[:rank]))
+    name = f"conv{rank}d"
+    cases = [
+        case(name, [x, weight, bias]),
+        case(name, [x, weight], stride=2, padding=1),
+        case(name, [x, weight], dilation=2, padding=2),
+        case(name, [x, weight], padding="same"),
+        case(name, [x, weight], padding="valid"),
+        case(name, [x, grouped, bias], groups=2),
+        case(name, [x[0], weight, bias]),
+        case(name, [x[:0], weight, bias]),
+    ]
+    compare(cases, device)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_transposed_convolutions(rank: int, device: str) -> None:
+    x = numbers(SHAPES[rank])
+    weight, bias = numbers((4, 3, *(3, 2, 3)[:rank])), numbers((3,))
+    name = f"conv_transpose{rank}d"
+    cases = [
+        case(name, [x, weight, bias]),
+        case(name, [x, weight], stride=2, padding=1),
+        case(name, [x, weight], stride=3, output_padding=2),
+        case(name, [x, weight], dilation=2, padding=1),
+        case(name, [x, weight], groups=2, stride=2),
+        case(name, [x[0], weight]),
+    ]
+    compare(cases, device)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_max_pooling(rank: int, device: str) -> None:
+    x, name = numbers(SHAPES[rank]), f"max_pool{rank}d"
+    cases = [
+        case(name, [x], 2),
+        case(name, [x], 3, stride=1, padding=1),
+        case(name, [x], 2, stride=3, ceil_mode=True),
+        case(name, [x], 2, dilation=2, stride=1),
+        case(name, [x[0]], 2),
+        case(name, [x], 2, return_indices=True, pick=1),
+        case(name, [x], 3, stride=2, padding=1, return_indices=True, pick=0),
+        case(name, [x], 3, stride=2, padding=1, return_indices=True, pick=1),
+        case(name, [x], 3, stride=2, ceil_mode=True, return_indices=True, pick=1),
+        case(name, [x], 2, dilation=2, stride=1, return_indices=True, pick=1),
+        case(f"adaptive_max_pool{rank}d", [x], 2),
+        case(f"adaptive_max_pool{rank}d", [x], 3),
+        case(f"adaptive_max_pool{rank}d", [x], 3, return_indices=True, pick=1),
+    ]
+    compare(cases, device)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_average_pooling(rank: int, device: str) -> None:
+    x, name = numbers(SHAPES[rank]), f"avg_pool{rank}d"
+    cases = [
+        case(name, [x], 2),
+        case(name, [x], 3, stride=2, padding=1),
+        case(name, [x], 3, stride=2, padding=1, count_include_pad=False),
+        case(name, [x], 2, stride=3, ceil_mode=True),
+        case(name, [x], 3, stride=2, padding=1, ceil_mode=True),
+        case(f"adaptive_avg_pool{rank}d", [x], 2),
+        case(f"adaptive_avg_pool{rank}d", [x], 3),
+    ]
+    if rank > 1:
+        cases.append(case(name, [x], 2, divisor_override=3))
+    if rank < 3:
+        cases.append(case(f"lp_pool{rank}d", [abs(x) + 0.25], 2.0, 2))
+        cases.append(case(f"lp_pool{rank}d", [abs(x) + 0.25], 3.0, 3, stride=1))
+    compare(cases, device)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_unpooling(rank: int, device: str) -> None:
+    x, name = numbers(SHAPES[rank]), f"max_unpool{rank}d"
+
+    def there_and_back(t: Any) -> Any:
+        is_torch = isinstance(t, torch.Tensor)
+        pool = getattr(F if is_torch else type(t), f"max_pool{rank}d")
+        values, indices = pool(t, 2, return_indices=True)
+        return getattr(F if is_torch else type(t), name)(values, indices, 2)
+
+    def to_size(t: Any) -> Any:
+        is_torch = isinstance(t, torch.Tensor)
+        pool = getattr(F if is_torch else type(t), f"max_pool{rank}d")
+        values, indices = pool(t, 2, return_indices=True)
+        unpool = getattr(F if is_torch else type(t), name)
+        return unpool(values, indices, 2, output_size=tuple(t.shape[2:]))
+
+    compare([Case(name, there_and_back, [x]), Case(f"{name} size", to_size, [x])], device)
+
+
+def test_patches(device: str) -> None:
+    x = numbers((2, 3, 6, 5))
+    options: list[dict[str, Any]] = [
+        dict(kernel_size=2),
+        dict(kernel_size=(3, 2), padding=1, stride=2),
+        dict(kernel_size=2, dilation=2, stride=(1, 2)),
+    ]
+    cases = []
+    for each in options:
+        columns = F.unfold(torch.from_numpy(x), **each).numpy()
+        cases += [
+            Case("unfold", lambda t, o=each: t.im2col(**o), [x],
+                 lambda t, o=each: F.unfold(t, **o)),
+            Case("fold", lambda t, o=each: t.col2im((6, 5), **o), [columns],
+                 lambda t, o=each: F.fold(t, (6, 5), **o)),
+        ]  # fmt: skip
+    compare(cases, device)

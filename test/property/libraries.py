@@ -1,0 +1,106 @@
+"""One small library in two makes, picograd and PyTorch, so that a program's text runs on both."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import picograd
+from picograd import Tensor
+from picograd.nn import functional
+
+FLOATS = {"float64", "float32", "float16", "bfloat16"}
+
+
+def contents(shape: Sequence[int], seed: int, dtype: str) -> Any:
+    """Small whole numbers for every dtype (floats stay exact) or, for odd seeds, fractions."""
+    random = np.random.default_rng(seed)
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    if dtype in FLOATS:
+        whole = random.integers(-4, 5, shape).astype(np.float64)
+        return whole if seed % 2 == 0 else random.standard_normal(shape).astype(np.float32) * 1.0
+    return random.integers(0 if dtype[0] == "u" else -4, 5, shape).astype(dtype)
+
+
+class Picograd:
+    """Programs on picograd."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(functional if hasattr(functional, name) else picograd, name)
+
+    def leaf(self, shape: Sequence[int], seed: int, dtype: str) -> Tensor:
+        return Tensor(contents(shape, seed, dtype), dtype=dtype, device=self.device)
+
+    def index(self, shape: Sequence[int], seed: int, bound: int, low: int = 0) -> Tensor:
+        values = np.random.default_rng(seed).integers(low, bound, shape)
+        return Tensor(values, dtype="int64", device=self.device)
+
+    @staticmethod
+    def cast(x: Tensor, dtype: str) -> Tensor:
+        return x.cast(dtype)
+
+    @staticmethod
+    def pad(x: Tensor, padding: Sequence[int], value: float = 0.0) -> Tensor:
+        return x.pad(tuple(padding), value=value)
+
+    @staticmethod
+    def assign(x: Tensor, value: Tensor) -> Tensor:
+        return x.assign(value.cast(x.dtype))
+
+    @staticmethod
+    def realize(*tensors: Tensor) -> None:
+        tensors[0].realize(*tensors[1:])
+
+    @staticmethod
+    def contiguous(x: Tensor) -> Tensor:
+        return x.contiguous()
+
+
+class PyTorch:
+    """Programs on PyTorch on the CPU; every float dtype is `float_dtype`."""
+
+    def __init__(self, float_dtype: torch.dtype) -> None:
+        self.float_dtype = float_dtype
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch if hasattr(torch, name) else F, name)
+
+    def dtype(self, name: str) -> torch.dtype:
+        return self.float_dtype if name in FLOATS else getattr(torch, name)
+
+    def leaf(self, shape: Sequence[int], seed: int, dtype: str) -> torch.Tensor:
+        return torch.from_numpy(np.asarray(contents(shape, seed, dtype))).to(self.dtype(dtype))
+
+    def index(self, shape: Sequence[int], seed: int, bound: int, low: int = 0) -> torch.Tensor:
+        return torch.from_numpy(np.asarray(np.random.default_rng(seed).integers(low, bound, shape)))
+
+    def cast(self, x: torch.Tensor, dtype: str) -> torch.Tensor:
+        return x.to(self.dtype(dtype))
+
+    @staticmethod
+    def pad(x: torch.Tensor, padding: Sequence[int], value: float = 0.0) -> torch.Tensor:
+        return F.pad(x, tuple(padding), value=value)
+
+    @staticmethod
+    def layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> torch.Tensor:
+        return F.layer_norm(x, shape, weight, bias, eps)
+
+    @staticmethod
+    def assign(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        if x.shape != value.shape:
+            raise ValueError("assign never broadcasts")
+        return x.copy_(value)
+
+    @staticmethod
+    def realize(*tensors: torch.Tensor) -> None:
+        """Nothing waits in PyTorch."""
+
+    @staticmethod
+    def contiguous(x: torch.Tensor) -> torch.Tensor:
+        return x.contiguous()

@@ -1,0 +1,65 @@
+"""Gradients of random differentiable programs in float64 equal PyTorch's."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import note
+from hypothesis import strategies as st
+from libraries import Picograd, PyTorch
+from programs import Program, add_leaf, add_line
+from test_programs import check
+from vocabulary import SMOOTH_STATEMENTS, Draw
+
+import picograd
+
+CI_PROGRAMS = 80
+
+
+@st.composite
+def smooth_programs(draw: Draw, length: int = 10) -> Program:
+    """Draw a program of float64 values without writes, casts and jumps."""
+    program = Program()
+    for _ in range(draw(st.integers(1, 2))):
+        add_leaf(draw, program, ("float64",))
+    for _ in range(draw(st.integers(1, length))):
+        add_line(draw, program, SMOOTH_STATEMENTS)
+    return program
+
+
+def run(program: Program, library: Any) -> tuple[list[Any], Any]:
+    """Run a program; returns its leaves and a weighted sum of all its values."""
+    names: dict[str, Any] = {}
+    leaves: list[Any] = []
+    total: Any = 0
+    for line in program.lines:
+        exec(line, {"lib": library}, names)
+        value = names[line.split(" ")[0]]
+        if "= lib.leaf(" in line:
+            value.requires_grad_()
+            leaves.append(value)
+        weight = library.leaf(tuple(value.shape), 2 * len(names) + 1, "float64")
+        total = total + (value * weight).sum()
+    return leaves, total
+
+
+def check_gradients(program: Program, device: str) -> None:
+    leaves, total = run(program, PyTorch(torch.float64))
+    wanted = torch.autograd.grad(total, leaves)
+    ours, sum_of_ours = run(program, Picograd(device))
+    found = picograd.grad(sum_of_ours, ours)
+    found[0].realize(*found[1:])
+    for number, (got, want) in enumerate(zip(found, wanted, strict=True)):
+        label = f"gradient of leaf {number} in\n{program.text()}"
+        assert got.dtype is picograd.float64, label
+        scale = max(1.0, float(want.abs().max()) if want.numel() else 1.0)
+        limit = 1e-6 * scale  # nested float32 constants of the program are exact in both
+        np.testing.assert_allclose(got.numpy(), want.numpy(), limit, limit, err_msg=label)
+
+
+def test_gradients_equal_pytorch(examples: int, device: str) -> None:
+    def test(program: Program) -> None:
+        note(program.text())
+        check_gradients(program, device)
+
+    check(examples, CI_PROGRAMS, test, smooth_programs())

@@ -1,0 +1,58 @@
+"""Launches: what shares a kernel, and that everything is computed before it is read."""
+
+from plan_support import TARGET, leaf, spread
+
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.arrange import arrange, is_sink, reads_of
+from picograd.schedule.group import Group
+from picograd.schedule.schedule import Draft, fuse, number_inputs
+
+
+def fused(*roots: Node) -> list[Group]:
+    draft = Draft(list(roots), TARGET, True)
+    number_inputs(draft)
+    fuse(draft)
+    return draft.fuser.groups
+
+
+def group(number: int, operations: int) -> Group:
+    return Group(number, "map", 1, (4,), (), "cpu", operations=operations)
+
+
+def test_a_group_runs_after_what_it_reads() -> None:
+    x = leaf(4, 5)
+    total = x.reduce("sum", (0,))
+    groups = fused(build.contiguous(total) + 1.0, total.reduce("max", (0,)))
+    position = {}
+    for number, launch in enumerate(arrange(groups)):
+        for part in launch.parts:
+            position.update((id(g), number) for g in part)
+    assert len(position) == len(groups)
+    for reader in groups:
+        for facts in reads_of(reader):
+            if facts.group:
+                assert position[id(facts.group)] < position[id(reader)] and facts.is_stored
+
+
+def test_reductions_over_one_domain_share_a_launch() -> None:
+    x = leaf(4, 5)
+    launches = arrange(fused(x.reduce("sum", (1,)), x.reduce("max", (1,)), x.reduce("sum", (0,))))
+    assert sorted(len(launch.parts) for launch in launches) == [1, 1]
+
+
+def test_maps_nobody_reads_sink_to_one_launch() -> None:
+    x, y = leaf(4), leaf(7)
+    rows = [build.contiguous(x * 2.0), build.contiguous(y * 3.0)]
+    late = spread(x.reduce("sum", (0,)), (4,)) + 1.0
+    groups = fused(*rows, late)
+    last = arrange(groups)[-1]
+    assert sum(is_sink(g) for g in groups) == 2
+    assert last.kind == "map" and sum(len(part) for part in last.parts) >= 2
+
+
+def test_launches_are_bounded() -> None:
+    (launch,) = arrange([group(number, operations=300) for number in range(3)])
+    assert len(launch.parts) == 3, "too long for one part"
+    launches = arrange([group(number, operations=400) for number in range(70)])
+    assert [len(launch.parts) for launch in launches] == [64, 6]

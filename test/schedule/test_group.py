@@ -1,0 +1,44 @@
+"""Groups and labels: where a node stands in the domain of the group it depends on."""
+
+from picograd.schedule.group import FREE, Group, identity_labels, place, reshape_dimensions
+
+
+def rows(shape: tuple[int, ...], reduced: tuple[int, ...]) -> Group:
+    return Group(0, "reduce", 1, shape, reduced, "cpu")
+
+
+def test_kept_and_inner_leave_out_sizes_of_one() -> None:
+    group = rows((1, 4, 1, 5), (2, 3))
+    assert group.kept == (1,) and group.inner == (3,)
+
+
+def test_row_fits_one_block() -> None:
+    assert rows((4, 32768), (1,)).is_row and not rows((4, 32769), (1,)).is_row
+    assert rows((1024, 4), (0,)).is_row and not rows((1025, 4), (0,)).is_row  # strided
+    assert not rows((4, 0), (1,)).is_row
+
+
+def test_labels_that_are_complete_stay() -> None:
+    group = rows((4, 5), (1,))
+    assert place((4,), (0,), group) == ("row", (0,))
+    assert place((4, 5), (0, 1), group) == ("elem", (0, 1))
+
+
+def test_free_dimensions_are_completed_where_sizes_match() -> None:
+    group = rows((4, 5), (1,))
+    assert place((4, 5), (0, FREE), group) == ("elem", (0, 1))
+    assert place((5, 4), (FREE, 0), group) == ("elem", (1, 0))
+    assert place((4, 1), (0, FREE), group) == ("row", (0, FREE))
+    assert place((4, 6), (0, FREE), group) is None
+    assert place((4, 5, 2), (0, FREE, FREE), group) is None
+
+
+def test_identity_labels_skip_sizes_of_one() -> None:
+    assert identity_labels((3, 1, 2)) == (0, FREE, 2)
+
+
+def test_reshape_that_moves_sizes_of_one() -> None:
+    assert reshape_dimensions((3, 1, 4), (1, 3, 4, 1)) == (-1, 0, 2, -1)
+    assert reshape_dimensions((3, 4), (4, 3)) is None
+    assert reshape_dimensions((3, 4), (12,)) is None
+    assert reshape_dimensions((1, 1), ()) == ()

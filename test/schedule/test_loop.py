@@ -1,0 +1,74 @@
+"""Loop IR: structural equality, walks in order, substitution, and text."""
+
+from picograd.dtype import float32, int64
+from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index, constant
+from picograd.schedule.loop import (
+    Compute,
+    Expr,
+    Kernel,
+    Part,
+    Scatter,
+    Slot,
+    const,
+    dynamic_children,
+    dynamics_of,
+    format_expr,
+    indices_of,
+    rewrite,
+    walk,
+)
+
+I, J = Axis("i", 4), Axis("j", 4)  # noqa: E741
+ROW = Expr("load", (), (1, axis_index(I)), int64)
+GATHERED = Expr("load", (), (0, atom_index(Dynamic(ROW, 0, 7)) * 4 + axis_index(J)), float32)
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    return Expr("add", (a, b), None, a.dtype)
+
+
+def test_equality_is_structural() -> None:
+    assert add(GATHERED, GATHERED) == add(GATHERED, GATHERED)
+    assert add(GATHERED, const(1.0, float32)) != add(const(1.0, float32), GATHERED)
+    assert const(1, float32) != const(1.0, float32) != const(True, float32)
+    assert len({const(2, int64), const(2, int64), const(3, int64)}) == 2
+
+
+def test_walk_yields_shared_nodes_once_and_what_is_inside_indices() -> None:
+    order = list(walk(add(GATHERED, GATHERED)))
+    assert [expr.op for expr in order] == ["load", "load", "add"]
+    assert order[0] is ROW, "the position is computed before the load that needs it"
+
+
+def test_indices_and_their_run_time_atoms() -> None:
+    guard = Expr("guard", (ROW, const(0, int64)), ((axis_index(I), 0, 2),), int64)
+    assert indices_of(guard) == (axis_index(I),) and indices_of(const(1, int64)) == ()
+    assert dynamic_children(GATHERED) == (ROW,)
+    nested = (GATHERED.arg[1] // 3) % 2
+    assert [atom.expr for atom in dynamics_of(nested)] == [ROW]
+
+
+def test_rewrite_reaches_into_indices() -> None:
+    found = rewrite(add(GATHERED, ROW), {I: constant(3), J: axis_index(I)})
+    assert found.args[1].arg == (1, constant(3))
+    assert dynamic_children(found.args[0])[0].arg == (1, constant(3))
+    ones = rewrite(add(ROW, ROW), {}, lambda e: const(1, int64) if e.op == "load" else None)
+    assert ones == add(const(1, int64), const(1, int64))
+
+
+def test_a_large_expression_is_printed_once_per_node() -> None:
+    value = ROW
+    for _ in range(200):
+        value = add(value, value)
+    text = format_expr(value)
+    assert len(text) < 20_000 and "t0 = " in text
+
+
+def test_kernel_text_names_everything() -> None:
+    compute = Compute((I,), (J,), "sum", GATHERED, float32, (2, axis_index(I)))
+    step = Scatter((I,), (J,), None, const(1.0, float32), 2, axis_index(J))
+    slots = (Slot(float32, 32, "in"), Slot(int64, 4, "in"), Slot(float32, 4, "out"))
+    parts = (Part((I,), (compute,)), Part((), (), step))
+    text = repr(Kernel("rows", "reduce.row", slots, (), parts))
+    for piece in ("kernel rows (reduce.row)", "s1: in int64[4]", "sum[j:4]", "-> s2[", "set"):
+        assert piece in text

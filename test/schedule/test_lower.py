@@ -1,0 +1,112 @@
+"""Values of nodes at indices: views vanish, guards appear, windows become computes."""
+
+import pytest
+from plan_support import check_plan, leaf
+
+from picograd.buffer import RuntimeScalar
+from picograd.dtype import DType, float16, float32, float64, int32, int64
+from picograd.graph import build
+from picograd.schedule.group import Facts
+from picograd.schedule.index import Axis, Dynamic, axis_index, constant
+from picograd.schedule.loop import Expr, const
+from picograd.schedule.lower import (
+    KernelBuilder,
+    Location,
+    PartBuilder,
+    apply,
+    as_index,
+    flat_index,
+    mentioned_axes,
+)
+from picograd.schedule.plan import PlanSlot
+
+I = Axis("i", 6)  # noqa: E741
+AT = axis_index(I)
+
+
+def builder(*sizes: int) -> KernelBuilder:
+    slots = [PlanSlot("input", float32, n, "cpu", (n,), (1,)) for n in sizes]
+    return KernelBuilder({n: Location(n, (1,)) for n in range(len(sizes))}, slots, {})
+
+
+def source(number: int, size: int = 6) -> Facts:
+    return Facts(leaf(size), number, is_source=True)
+
+
+def test_slots_are_numbered_by_first_use() -> None:
+    kernel = builder(6, 6, 6)
+    part = PartBuilder(kernel, 1)
+    assert part.value(source(2), (AT,)) == Expr("load", (), (0, AT), float32)
+    assert part.value(source(0), (AT,)).arg[0] == 1
+    kernel.stored.add(0)
+    assert [slot.role for slot in kernel.finish()] == ["inout", "in"]
+
+
+def test_runtime_scalars_are_numbered_once() -> None:
+    node = build.scalar(RuntimeScalar(1.0), "cpu", float32)
+    kernel = builder()
+    kernel.scalar_numbers[id(node.arg)] = 7
+    facts = Facts(node, 0)
+    assert kernel.scalar(facts) == kernel.scalar(facts) == 0
+    assert kernel.scalars == {7: (0, float32)}
+
+
+def test_a_pad_is_guarded_where_it_matters() -> None:
+    node = build.pad(leaf(6), ((1, 0),), 9.0)
+    facts = Facts(node, 1, inputs=(source(0),))
+    part = PartBuilder(builder(6), 1)
+    wide = Axis("p", 7)
+    value = part.value(facts, (axis_index(wide),))
+    assert value.op == "guard" and value.args[1] == const(9.0, float32)
+    assert part.value(facts, (AT + 1,)).op == "load", "always inside"
+    assert part.value(facts, (constant(0),)).op == "const", "always outside"
+
+
+def test_a_small_reduction_becomes_a_compute_before_its_reader() -> None:
+    node = build.window(leaf(6), ((0, 2, 2, 1),)).reduce("max", (1,))
+    window = Facts(node.inputs[0], 1, inputs=(source(0),))
+    part = PartBuilder(builder(6), 1)
+    o = Axis("o", 3)
+    part.bound = (o,)
+    value = part.value(Facts(node, 2, inputs=(window,)), (axis_index(o),))
+    (compute,) = part.computes
+    assert value == Expr("ref", (), 0, float32)
+    assert compute.axes == (o,) and compute.monoid == "max" and compute.reduce[0].size == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "wanted"),
+    [
+        (const(3, int32), float32, const(3.0, float32)),
+        (const(1.5, float32), float64, const(1.5, float64)),
+        (const(1.5, float32), float32, const(1.5, float32)),
+        (Expr("index", (), AT, int32), int64, Expr("index", (), AT, int64)),
+    ],
+)
+def test_casts_that_need_no_instruction(value: Expr, dtype: DType, wanted: Expr) -> None:
+    assert apply("cast", (value,), dtype) == wanted
+
+
+def test_a_cast_that_rounds_stays() -> None:
+    assert apply("cast", (const(0.1, float32),), float16).op == "cast"
+
+
+def test_flat_index_and_values_as_indices() -> None:
+    assert flat_index((AT, constant(2)), (10, 3)) == AT * 10 + 6
+    assert as_index(Expr("index", (), AT, int64), 6) is AT
+    assert as_index(const(4, int64), 6) == constant(4)
+    loaded = Expr("load", (), (0, AT), int64)
+    assert as_index(loaded, 6).terms[0][0] == Dynamic(loaded, 0, 5)
+    assert as_index(loaded, 0).hi == 0
+
+
+def test_mentioned_axes() -> None:
+    assert mentioned_axes((AT * 2,), ((AT + 1, 0, 3),)) == {I}
+    loaded = as_index(Expr("load", (), (0, AT), int64), 6)
+    assert mentioned_axes((loaded,), ()) is None
+
+
+def test_gather_of_a_view_of_a_pad() -> None:
+    index = leaf(5, dtype=int64, below=4)
+    padded = build.pad(leaf(3, 2), ((1, 0), (0, 1)), 7.0)
+    check_plan([build.gather(build.flip(padded, (0,)), (index,), (0,)) * 2.0], 1)

@@ -1,0 +1,110 @@
+"""Scan, sort and merge in Loop IR: lowering, meaning, printing, verifying."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from picograd.buffer import Buffer, Storage
+from picograd.dtype import DType, float32, int64, uint32
+from picograd.errors import InternalError
+from picograd.graph.interpret import interpret as interpret_graph
+from picograd.graph.node import Node
+from picograd.graph.scanning import scan
+from picograd.graph.sorting import sort
+from picograd.schedule.canonical import canonical_key
+from picograd.schedule.interpret import interpret
+from picograd.schedule.loop import Expr, Kernel
+from picograd.schedule.schedule import schedule
+from picograd.schedule.verify import verify
+from picograd.target import Target
+
+TARGET = Target("llvm", "host", 64, threads=2)
+
+
+def leaf(shape: tuple[int, ...], dtype: DType = float32) -> Node:
+    size = int(np.prod(shape))
+    return Node("buffer", (), Storage(Buffer("cpu", dtype, size, 0)), shape, dtype, "cpu")
+
+
+def kernels_of(node: Node) -> list[Kernel]:
+    return [step.kernel for step in schedule([node], TARGET).steps]  # type: ignore[union-attr]
+
+
+def chunked(x: Node, start: Node | None, axis: int, chunk: int, monoid: str = "sum") -> Node:
+    inputs = (x,) if start is None else (x, start)
+    return Node("scan_chunks", inputs, (monoid, axis, chunk), x.shape, x.dtype, "cpu")
+
+
+def check(node: Node, leaves: list[Node]) -> None:
+    (kernel,) = kernels_of(node)
+    random = np.random.default_rng(0)
+    arrays = [random.integers(0, 99, leaf.shape).astype(leaf.dtype.numpy) for leaf in leaves]
+    wanted = interpret_graph([node], values=dict(zip(leaves, arrays)))[0]
+    slots = [array.ravel().copy() for array in arrays]
+    slots.append(np.zeros(wanted.size, node.dtype.numpy))
+    interpret(kernel, slots)
+    np.testing.assert_allclose(slots[-1].reshape(wanted.shape), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("monoid", ["sum", "max", "min", "prod", "logaddexp"])
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 4), 1)])
+def test_scan(shape: tuple[int, ...], axis: int, monoid: str) -> None:
+    x = leaf(shape)
+    check(chunked(x, None, axis, shape[axis], monoid), [x])
+
+
+def test_scan_by_chunks_from_start_values() -> None:
+    x, start = leaf((2, 11, 3)), leaf((2, 3, 3))
+    check(chunked(x, start, 1, 4), [x, start])
+    check(chunked(x, None, 1, 4), [x])
+
+
+def test_views_and_cheap_operands_are_computed_in_the_kernel() -> None:
+    x = leaf((4, 6))
+    twice = x.flip((1,)).permute((1, 0)) * 2.0
+    check(chunked(twice, None, 0, 6), [x])
+
+
+def test_sort_and_merge() -> None:
+    keys, order = leaf((3, 10), uint32), leaf((3, 10), int64)
+    check(Node("sort_keys", (keys,), (1, 10), (3, 10), int64, "cpu"), [keys])
+    check(Node("sort_keys", (keys,), (0, 2), (3, 10), int64, "cpu"), [keys])
+    check(Node("merge_runs", (keys, order), (1, 4), (3, 10), int64, "cpu"), [keys, order])
+
+
+def test_heroes_and_text() -> None:
+    (kernel,) = kernels_of(scan(leaf((3, 5)), "sum", 1))
+    assert kernel.hero == "scan" and "scan [r0:3] sum[k:5] s1[5*r0 + k]" in repr(kernel)
+    (kernel,) = kernels_of(sort(leaf((3, 5), uint32), 1))
+    assert kernel.hero == "sort" and "sort [r0:3] along r1:5 by 5 s1[5*r0 + r1]" in repr(kernel)
+
+
+def test_what_follows_reads_memory() -> None:
+    total = scan(leaf((3, 5)), "sum", 1) * 2.0
+    assert [kernel.hero for kernel in kernels_of(total)] == ["scan", "map"]
+
+
+def test_keys_tell_monoids_apart_and_layers_together() -> None:
+    def key(monoid: str, size: int) -> str:
+        return canonical_key(kernels_of(scan(leaf((3, size)), monoid, 1))[0])
+
+    assert key("sum", 5) == key("sum", 5)
+    assert len({key("sum", 5), key("max", 5), key("sum", 6)}) == 3
+
+
+def test_broken_scans_are_refused() -> None:
+    (kernel,) = kernels_of(scan(leaf((3, 5)), "sum", 1))
+    step = kernel.parts[0].along
+    assert step is not None
+    other = Expr("const", (), 1, int64)
+    for broken, text in (
+        (replace(step, monoid="mean"), "unknown monoid"),
+        (replace(step, start=other), "start and body differ"),
+        (replace(step, target=step.target + 1), "store outside"),
+        (replace(step, outer=()), "unbound"),
+        (replace(step, slot=0), "is an input"),
+    ):
+        part = replace(kernel.parts[0], along=broken)
+        with pytest.raises(InternalError, match=text):
+            verify(replace(kernel, parts=(part,)))

@@ -1,0 +1,110 @@
+"""What views do to labels, storage order and windows."""
+
+import pytest
+from plan_support import leaf, spread
+
+from picograd.dtype import float16, float32, int64
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.group import FREE, Facts, Group
+from picograd.schedule.views import (
+    dimension_map,
+    fold_count,
+    iota_dimension,
+    kept_labels,
+    reduced_order,
+    strip_views,
+    view_labels,
+    view_order,
+    view_windows,
+)
+
+X = leaf(2, 3, 4)
+
+
+def facts(node: Node, *inputs: Facts, **known: object) -> Facts:
+    found = Facts(node, 0, 1, inputs)
+    for name, value in known.items():
+        setattr(found, name, value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        (X.permute((2, 0, 1)), (2, 0, 1)),
+        (X.reshape((2, 1, 3, 4)), (0, -1, 1, 2)),
+        (X.reshape((6, 4)), None),
+        (spread(leaf(1, 3), (5, 3)), (-1, 1)),
+        (build.flip(X, (1,)), (0, -1, 2)),
+        (build.pad(X, ((0, 0), (1, 1), (0, 0)), 0.0), (0, -1, 2)),
+        (build.window(X, ((2, 2, 1, 1),)), (0, 1, -1, -1)),
+    ],
+)
+def test_dimension_map(node: Node, wanted: tuple[int, ...] | None) -> None:
+    assert dimension_map(node) == wanted
+
+
+def test_labels_follow_whole_dimensions() -> None:
+    source = facts(X, labels=(0, FREE, 2))
+    turned = facts(X.permute((2, 0, 1)), source)
+    assert view_labels(turned, source, (2, 0, 1)) == (2, 0, FREE)
+    assert view_labels(turned, source, (1, -1)) is None, "dimension 0 and 2 are lost"
+    assert view_labels(turned, source, None) is None
+
+
+def test_a_grand_value_may_not_spread() -> None:
+    small = leaf(1)
+    source = facts(small, labels=(FREE,), is_grand=True)
+    assert view_labels(facts(spread(small, (5,)), source), source, (-1,)) is None
+
+
+def test_storage_order_follows_the_input() -> None:
+    source = facts(X, order=(0, 2, 1))
+    assert view_order(X.permute((1, 2, 0)), source, (1, 2, 0)) == (2, 1, 0)
+    assert view_order(build.flip(X, (1,)), source, (0, -1, 2)) == (0, 2, 1)
+    window = build.window(X, ((2, 2, 1, 1),))
+    assert view_order(window, source, None) == (0, 2, 1, 3)
+    assert view_order(X.reshape((24,)), source, None) is None
+    assert reduced_order(source, (1,)) == (0, 1)
+    assert reduced_order(facts(X), (1,)) is None
+
+
+def test_window_dimensions_are_tracked() -> None:
+    node = build.window(X, ((1, 2, 1, 1), (2, 3, 1, 1)))
+    source = facts(node, windows=view_windows(node, facts(X), None))
+    assert source.windows == {3, 4}
+    merged = node.reshape((*node.shape[:3], 6))
+    assert view_windows(merged, source, None) == {3}
+    broken = node.reshape((node.size,))
+    assert view_windows(broken, source, None) == frozenset()
+
+
+def test_views_are_stripped_but_not_a_narrowing_cast() -> None:
+    source = facts(X, is_source=True)
+    view = facts(X.permute((2, 0, 1)), source)
+    wide = facts(build.cast(leaf(2, dtype=float16), float32), view)
+    assert strip_views(wide) is source
+    narrow = facts(build.cast(X, float16), view)
+    assert strip_views(narrow) is narrow
+
+
+def test_fold_count_is_the_elements_added_at_a_place() -> None:
+    windows = leaf(4, 3)
+    assert fold_count(build.fold(windows, ((0, 3, 1, 1),), (6,))) == 3
+    assert fold_count(build.fold(windows, ((0, 3, 2, 1),), (9,))) == 2
+
+
+def test_iota_is_seen_through_views() -> None:
+    count = build.iota((3,), 0, "cpu", int64)
+    row = facts(count.reshape((3, 1)), facts(count))
+    assert iota_dimension(row) == 0
+    spread_out = facts(spread(row.node, (3, 5)), row)
+    assert iota_dimension(spread_out) == 0
+    assert iota_dimension(facts(build.flip(count, (0,)), facts(count))) is None
+    assert iota_dimension(facts(X)) is None
+
+
+def test_labels_of_a_reduction() -> None:
+    assert kept_labels((0, 1, 2), (1,)) == (0, 2)
+    assert Group(0, "map", 1, (2,), (), "cpu").kept == (0,)

@@ -1,0 +1,21 @@
+"""Examples in docstrings print what they show."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = [p for p in sorted((ROOT / "picograd").rglob("*.py")) if "\n    >>> " in p.read_text()]
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_examples(path: Path) -> None:
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    result = doctest.testmod(importlib.import_module(name_of(path)), optionflags=options)
+    assert result.attempted and not result.failed

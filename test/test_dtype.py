@@ -1,0 +1,70 @@
+"""DTypes: names, conversion from Python and NumPy, and PyTorch's promotion."""
+
+import copy
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+
+from picograd import dtype as dtypes
+from picograd.dtype import (
+    ALL,
+    DType,
+    accumulate_dtype,
+    category,
+    dtype_named,
+    promote,
+    scalar_dtype,
+    to_dtype,
+)
+from picograd.errors import DTypeError
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=repr)
+def test_names_and_sizes(dtype: DType) -> None:
+    assert to_dtype(dtype.name) is dtype and to_dtype(dtype) is dtype
+    assert np.dtype(dtype.storage).itemsize == dtype.itemsize == dtype.bits // 8
+    assert pickle.loads(pickle.dumps(dtype)) is dtype and copy.deepcopy(dtype) is dtype
+    assert category(dtype) == (2 if dtype.is_float else int(dtype.is_integer))
+
+
+def test_other_spellings() -> None:
+    assert to_dtype(bool) is dtypes.bool_ and to_dtype(int) is dtypes.int64
+    assert to_dtype(float) is dtypes.float32 and to_dtype(np.int16) is dtypes.int16
+    assert dtype_named("half") is dtypes.float16 and dtype_named("long") is dtypes.int64
+
+
+@pytest.mark.parametrize("value", ["float31", "complex64", object(), np.complex64])
+def test_what_is_no_dtype(value: object) -> None:
+    with pytest.raises(DTypeError):
+        to_dtype(value)
+
+
+@pytest.mark.parametrize(("a", "b"), list(product(ALL, ALL)), ids=repr)
+def test_promotion_equals_pytorch(a: DType, b: DType) -> None:
+    torch = pytest.importorskip("torch")
+    try:
+        wanted = torch.promote_types(getattr(torch, a.name), getattr(torch, b.name))
+    except RuntimeError:  # PyTorch has no common dtype for uint16, 32 or 64 and another integer
+        if {a.kind, b.kind} <= {"bool", "uint"}:
+            assert promote(a, b).bits == max(a.bits, b.bits) and promote(a, b).kind == "uint"
+        else:
+            with pytest.raises(DTypeError, match="no common dtype"):
+                promote(a, b)
+        return
+    assert f"torch.{promote(a, b).name}" == str(wanted)
+
+
+@pytest.mark.parametrize("value", [True, 3, 1.5])
+@pytest.mark.parametrize("dtype", ALL, ids=repr)
+def test_scalars_raise_only_the_category(dtype: DType, value: object) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = torch.result_type(torch.zeros(1, dtype=getattr(torch, dtype.name)), value)
+    assert f"torch.{scalar_dtype(value, dtype).name}" == str(wanted)
+
+
+def test_16_bit_floats_accumulate_in_float32() -> None:
+    for dtype in ALL:
+        is_half = dtype in (dtypes.float16, dtypes.bfloat16)
+        assert accumulate_dtype(dtype) is (dtypes.float32 if is_half else dtype)

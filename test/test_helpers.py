@@ -1,0 +1,23 @@
+"""Helpers: products, rounding and row-major strides."""
+
+from itertools import product as points
+
+from picograd.helpers import ceil_div, product, round_up, row_major
+
+
+def test_product_of_nothing_is_one() -> None:
+    assert product(()) == 1
+    assert product(iter([2, 3, 4])) == 24
+    assert product((5, 0)) == 0
+
+
+def test_rounding_up() -> None:
+    for a, b in points(range(20), range(1, 7)):
+        assert (ceil_div(a, b) - 1) * b < a <= ceil_div(a, b) * b
+        assert round_up(a, b) % b == 0 and a <= round_up(a, b) < a + b
+
+
+def test_row_major_strides() -> None:
+    assert row_major(()) == ()
+    assert row_major((5,)) == (1,)
+    assert row_major((2, 3, 4)) == (12, 4, 1)
