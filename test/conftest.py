@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from picograd.config import config
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="device the tests run on: cpu, cuda")
@@ -25,8 +27,16 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+@pytest.fixture
+def on_host(device: str) -> None:
+    """Skip what only holds on the CPU: shared memory, checked indices, its name in a text."""
+    if device != "cpu":
+        pytest.skip("holds on the CPU only")
+
+
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> Iterator[None]:
+    config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)
     yield

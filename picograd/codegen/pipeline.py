@@ -6,10 +6,12 @@ from typing import Any
 from picograd.code import Code, Workspace
 from picograd.codegen import linearize_cpu, linearize_cuda
 from picograd.codegen.program import Program
+from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm
 from picograd.codegen.templates import contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
+from picograd.codegen.tile import verify as verify_tiles
 from picograd.helpers import product
 from picograd.schedule.loop import Kernel, Part, Scan, walk
 from picograd.target import Target
@@ -58,12 +60,22 @@ STAGES: tuple[tuple[str, Callable[[Any, Target], Any]], ...] = (
 )
 
 
-def generate(kernel: Kernel, target: Target, trace: Trace | None = None) -> Code:
-    """Generate the code of one kernel; `trace(stage, ir)` is shown what each stage made."""
+VERIFIERS: dict[str, Callable[[Any], object]] = {"tile": verify_tiles, "program": verify_program}
+
+
+def generate(
+    kernel: Kernel, target: Target, trace: Trace | None = None, is_verified: bool = False
+) -> Code:
+    """Generate the code of one kernel; `trace(stage, ir)` is shown what each stage made.
+
+    `is_verified` checks the invariants of every IR on the way.
+    """
     made: dict[str, Any] = {}
     value: Any = kernel
     for name, stage in STAGES:
         value = made[name] = stage(value, target)
+        if is_verified and name in VERIFIERS:
+            VERIFIERS[name](value)
         if trace:
             trace(name, value)
     program: Program = made["program"]
@@ -95,8 +107,24 @@ def costs(kernel: Kernel) -> tuple[int, int]:
                 points *= axis.size
             operations = sum(1 for e in walk(compute.body) if e.args) + bool(compute.reduce)
             flops += points * operations
-    moved = sum(s.size * s.dtype.itemsize * (2 if s.role == "inout" else 1) for s in kernel.slots)
-    return flops, moved
+    return flops, bytes_moved(kernel)
+
+
+def bytes_moved(kernel: Kernel) -> int:
+    """Count the bytes that must move: what is written, and no more of an input than is read."""
+    reads: dict[int, int] = {}
+    for part in kernel.parts:
+        for compute in part.computes:
+            points = product(axis.size for axis in (*compute.axes, *compute.reduce))
+            for expr in walk(compute.body):
+                if expr.op == "load":
+                    reads[expr.arg[0]] = reads.get(expr.arg[0], 0) + points
+    moved = 0
+    for number, slot in enumerate(kernel.slots):
+        read = min(slot.size, reads.get(number, slot.size)) if slot.role != "out" else 0
+        written = slot.size if slot.role != "in" else 0
+        moved += (read + written) * slot.dtype.itemsize
+    return moved
 
 
 def costs_along(part: Part) -> int:

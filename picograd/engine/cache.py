@@ -7,17 +7,24 @@ folder is over its size, the entries unused for longest go. Nothing here ever ra
 of the disk: where a folder cannot be written, entries live in memory only.
 """
 
+import functools
 import hashlib
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
 
-from picograd.code import Code
+from picograd.code import Code, Workspace
 from picograd.config import config
+from picograd.dtype import dtype_named
 from picograd.runtime.device import Device
 
 MAGIC = b"picogra1"
+GENERATOR = ("graph", "schedule", "codegen")  # rooms whose code decides what a kernel looks like
+LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
 HEAD = len(MAGIC) + 32  # bytes before the payload
 STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store
 KEPT = 0.8  # part of the allowed size that remains after entries were removed
@@ -144,6 +151,48 @@ def store(code: Code, device: Device, binary: bytes) -> None:
     found = disk_cache()
     if found:
         found.put(kernel_key(code, (device.target, device.compiler)), binary)
+
+
+@functools.cache
+def generator_version() -> str:
+    """Name the state of the code that writes kernels: its files' sizes and times of change."""
+    package = Path(__file__).parents[1]
+    files = sorted(path for room in GENERATOR for path in (package / room).rglob("*.py"))
+    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(states).encode()).hexdigest()
+
+
+def entry_key(canonical: str, device: Device) -> str:
+    """Name the entry that describes a kernel known by its canonical key."""
+    parts = (canonical, device.target, device.compiler, config.key(), generator_version())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
+    """Find a kernel that an earlier process generated and compiled; its Code has no source."""
+    found = disk_cache()
+    described = found.get(entry_key(canonical, device)) if found else None
+    if not found or not described:
+        return None
+    facts = json.loads(described)
+    binary = found.get(facts.pop("binary"))
+    if binary is None:
+        return None
+    facts["workspaces"] = tuple(Workspace(*pair) for pair in facts["workspaces"])
+    facts["scalars"] = tuple(dtype_named(name) for name in facts["scalars"])
+    return Code(source="", **facts), binary
+
+
+def describe_kernel(canonical: str, code: Code, device: Device) -> None:
+    """Store what `find_kernel` needs: the launch facts, and which entry holds the binary."""
+    found = disk_cache()
+    if not found:
+        return
+    facts = {name: getattr(code, name) for name in LAUNCH_FACTS}
+    facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
+    facts["scalars"] = [dtype.name for dtype in code.scalars]
+    facts["binary"] = kernel_key(code, (device.target, device.compiler))
+    found.put(entry_key(canonical, device), json.dumps(facts).encode())
 
 
 def remember(facts: tuple[object, ...]) -> Callable[[Code, Callable[[], bytes]], bytes]:

@@ -30,11 +30,23 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
     settings = (device.name, config.key())
     keys = [(settings, canonical_key(kernel)) for kernel in kernels]
     new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in LOADED}
+    if config.debug < 2:  # from there on every kernel shows how it is made
+        load_known(new, device)
     if new:
         codes = {key: generate_code(kernel, device) for key, kernel in new.items()}
         for key, executable in zip(codes, build(list(codes.values()), device), strict=True):
             LOADED[key] = executable
+            cache.describe_kernel(key[-1], executable.code, device)
     return [LOADED[key] for key in keys]
+
+
+def load_known(new: dict[tuple[Any, ...], Kernel], device: Device) -> None:
+    """Load the kernels that another process left on disk; they leave `new`."""
+    for key in list(new):
+        known = cache.find_kernel(key[-1], device)
+        if known is not None:
+            LOADED[key] = device.load(*known)
+            del new[key]
 
 
 def generate_code(kernel: Kernel, device: Device) -> Code:
@@ -43,7 +55,7 @@ def generate_code(kernel: Kernel, device: Device) -> Code:
     if trace:
         trace("loop", kernel)
     start = time.perf_counter()
-    code = generate(kernel, device.target, trace)
+    code = generate(kernel, device.target, trace, bool(config.verify))
     log_action("generate", f"{code.name}, {(time.perf_counter() - start) * 1e3:.1f} ms")
     if config.debug >= 4:
         log_stage("assembly", assembly_of(code, device.target))

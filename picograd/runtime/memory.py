@@ -117,7 +117,7 @@ def out_of_memory(pool: Pool, nbytes: int) -> OutOfMemoryError:
     """Make the error that names the largest live buffers and the lines that made them."""
     # Walking all objects is slow, but happens only here: the usual path pays nothing for it.
     found = [item for item in gc.get_objects() if isinstance(item, Buffer)]
-    live = [buffer for buffer in found if buffer.device == pool.device]
+    live = [b for b in found if isinstance(b.handle, Allocation) and b.handle.pool is pool]
     live.sort(key=lambda buffer: -buffer.nbytes)
     lines = [
         f"\n  {format_bytes(b.nbytes)} {b.dtype.name}[{b.count}] {b.origin or 'unknown line'}"

@@ -2,12 +2,15 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
-from picograd.code import Code
+from picograd.code import Code, Workspace
 from picograd.config import config
+from picograd.dtype import float32
 from picograd.engine import cache
+from picograd.engine.backends import get_device
 from picograd.engine.cache import ABANDONED, DiskCache, kernel_key
 from picograd.runtime.null import NullDevice
 
@@ -126,3 +129,17 @@ def test_remember_makes_once(tmp_path):
         assert find(code, make) == find(code, make) == b"object" and len(made) == 1
     with config.override(cache="0"):
         assert find(code, make) == b"object" and len(made) == 2
+
+
+def test_a_described_kernel_is_found_without_its_source(tmp_path):
+    device = get_device("cpu")
+    code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
+    with config.override(cache=str(tmp_path)):
+        cache.CACHES.clear()
+        assert cache.find_kernel("key", device) is None
+        cache.describe_kernel("key", code, device)
+        assert cache.find_kernel("key", device) is None, "there is no binary yet"
+        cache.store(code, device, b"object")
+        found, binary = cache.find_kernel("key", device)
+        assert binary == b"object" and found == replace(code, source="")
+        assert cache.find_kernel("another key", device) is None

@@ -23,7 +23,7 @@ def counted(monkeypatch):
     made = []
     real = compile.generate
 
-    def generate(kernel, target, trace=None):
+    def generate(kernel, target, trace=None, is_verified=False):
         made.append(kernel.name)
         return real(kernel, target, trace)
 
@@ -83,7 +83,7 @@ def test_progress_bar_only_on_a_terminal_and_only_when_slow(monkeypatch):
 
 
 def fail_generate(monkeypatch):
-    def generate(kernel, target, trace=None):
+    def generate(kernel, target, trace=None, is_verified=False):
         raise CompileError("generate", f"no template for {kernel.name}", "report this kernel")
 
     monkeypatch.setattr(compile, "generate", generate)
@@ -93,7 +93,7 @@ def fail_source(monkeypatch):
     """The kernel's text is not LLVM IR: the compiler itself rejects it."""
     real = compile.generate
 
-    def generate(kernel, target, trace=None):
+    def generate(kernel, target, trace=None, is_verified=False):
         code = real(kernel, target, trace)
         object.__setattr__(code, "source", code.source.replace("define", "defone"))
         return code

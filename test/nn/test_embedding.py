@@ -22,6 +22,7 @@ def test_from_pretrained_is_frozen() -> None:
     assert table(Tensor([2])).tolist() == [[0, 0, 1]]
 
 
+@pytest.mark.usefixtures("on_host")
 def test_wrong_indices() -> None:
     with pytest.raises(PicogradError):
         nn.Embedding(5, 3)(Tensor([0.5]))

@@ -144,6 +144,7 @@ def test_products_with_derivatives() -> None:
     assert np.allclose(found, functional.hessian(scalar, torch.tensor(x)))
 
 
+@pytest.mark.usefixtures("on_host")
 def test_numpy_and_dlpack_share_memory() -> None:
     array = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     shared = picograd.from_numpy(array)

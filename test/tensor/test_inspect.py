@@ -21,6 +21,7 @@ def test_nothing_to_plan_is_an_error() -> None:
         pending_nodes("plan", [x])
 
 
+@pytest.mark.usefixtures("on_host")
 def test_explain_shows_every_stage() -> None:
     text = explain(Tensor([1.0, 2.0]).exp())
     assert "exp" in text and "define" in text

@@ -57,6 +57,7 @@ def test_round_trip(device: str) -> None:
     assert Tensor([1.00390625], dtype="bfloat16").item() == 1.0  # half way: to even
 
 
+@pytest.mark.usefixtures("on_host")
 def test_printing() -> None:
     assert repr(Tensor([1.0, 2.5])) == "Tensor([1. , 2.5], dtype=float32, device='cpu')"
     shown = repr(Tensor([1.0], requires_grad=True))
@@ -256,6 +257,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
+@pytest.mark.usefixtures("on_host")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_error_message(name: str) -> None:
     call, kind, message = MISTAKES[name]
