@@ -199,7 +199,7 @@ def float_literal(value: float, dtype: DType) -> str:
 
 
 def convert(text: str, source: DType, to: DType) -> str:
-    """Convert a value as C does: truncation to integers, != 0 to bool, rounding to floats."""
+    """Convert a value: truncation to integers that saturates, with nan as 0; != 0 to bool."""
     if source is to:
         return text
     if is_half(source):
@@ -210,6 +210,8 @@ def convert(text: str, source: DType, to: DType) -> str:
         return f"({text} != 0)"
     if is_half(to):
         return f"round_to<{type_name(to)}>((float)({text}))"
+    if source.is_float and to.is_integer:
+        return f"saturate<{type_name(to)}>({text})"
     return f"({type_name(to)})({text})"
 
 

@@ -58,6 +58,10 @@ template <typename To, typename From> DEVICE To bit_cast(From a) {
   both.from = a;
   return both.to;
 }
+template <typename T, typename F> DEVICE T saturate(F a) {
+  const T low = (T)-1 < (T)0 ? (T)(1ull << (8 * sizeof(T) - 1)) : (T)0, high = (T)~low;
+  return a != a ? (T)0 : a <= (F)low ? low : a >= (F)high ? high : (T)a;
+}
 DEVICE float shuffle_xor(float a, int mask) { return exchange(a, mask); }
 DEVICE double shuffle_xor(double a, int mask) { return exchange(a, mask); }
 template <typename T> DEVICE T shuffle_xor(T a, int mask) {
