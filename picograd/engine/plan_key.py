@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
-from picograd.graph.node import Node
+from picograd.graph.node import Node, toposort
 
 
 @dataclass(slots=True)
@@ -35,25 +35,14 @@ def leaf_buffer(node: Node) -> Buffer | None:
     return None
 
 
+def is_realized(node: Node) -> bool:
+    """Tell whether a node's value is in memory already."""
+    return node.realized is not None
+
+
 def walk_pending(roots: Sequence[Node]) -> list[Node]:
     """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes."""
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            order.append(node)
-            continue
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.realized is not None or not node.inputs:
-            order.append(node)
-            continue
-        stack.append((node, True))
-        stack += [(child, False) for child in reversed(node.inputs) if id(child) not in seen]
-    return order
+    return toposort(roots, is_realized)
 
 
 def graph_key(roots: Sequence[Node]) -> GraphKey:
