@@ -4,18 +4,19 @@ A line is dropped when PyTorch refuses it, or when its value is too large, too s
 rounding, or jumps at a point that rounding may cross; what stays runs on picograd too.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from hypothesis import strategies as st
+from drawing import Draw
 from libraries import PyTorch
-from vocabulary import JUMPING, SMOOTH, STATEMENTS, WRITES, Draw, choose, normalize, pool, product
+from vocabulary import JUMPING, SMOOTH, STATEMENTS, WRITES, choose, normalize, pool, product
 
 LEAF_DTYPES = ("float32",) * 6 + ("float64", "int32", "int64", "bool", "uint8", "float16")
 LARGEST, MOST = 1e3, 1500
 EXACT_LIMIT, HALF_LIMIT = 2**18, 128
+NAME = re.compile(r"t\d+")
 
 
 @dataclass
@@ -75,7 +76,7 @@ def try_line(program: Program, line: str, used: set[str], is_smooth: bool = Fals
     try:
         execute(line, wide, PyTorch(torch.float64))
         execute(line, narrow, PyTorch(torch.float32))
-    except (RuntimeError, IndexError, TypeError, ValueError):
+    except (RuntimeError, IndexError, TypeError, ValueError, NameError):
         return False
     values = wide[target], narrow[target]
     if not accept(program, target, line, used, is_smooth, *values):
@@ -111,12 +112,16 @@ def has_floats(program: Program, used: set[str]) -> bool:
     return all(program.values[name].dtype.is_floating_point for name in used)
 
 
+def has_negative(value: torch.Tensor) -> bool:
+    return value.dtype.is_floating_point and bool((value < 0).any())
+
+
 def add_leaf(draw: Draw, program: Program, dtypes: Any = LEAF_DTYPES) -> None:
-    rank = draw(st.sampled_from([0, 1, 2, 2, 3, 3, 4]))
-    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank)))
-    if shape and draw(st.integers(0, 30)) == 0:
+    rank = draw.choose([0, 1, 2, 2, 3, 3, 4])
+    shape = tuple(draw.integers(rank, 1, 5))
+    if shape and draw.integer(0, 30) == 0:
         shape = (*shape[:-1], 0)
-    dtype, seed = draw(st.sampled_from(dtypes)), draw(st.integers(0, 20))
+    dtype, seed = draw.choose(dtypes), draw.integer(0, 20)
     line = f"t{len(program.values)} = lib.leaf({shape}, {seed}, {dtype!r})"
     name = line.split(" ")[0]
     if seed % 2 == 0 or not dtype.startswith("float"):
@@ -127,7 +132,7 @@ def add_leaf(draw: Draw, program: Program, dtypes: Any = LEAF_DTYPES) -> None:
 def pick(draw: Draw, program: Program) -> str:
     """Pick an operand, recent ones more often."""
     names = list(program.values)
-    back = min(draw(st.integers(0, 3)), draw(st.integers(0, 12)))
+    back = min(draw.integer(0, 3), draw.integer(0, 12))
     return names[max(0, len(names) - 1 - back)]
 
 
@@ -135,7 +140,7 @@ def fitting(draw: Draw, program: Program, x: str) -> str:
     """Pick a second operand, one that broadcasts with the first where there is one."""
     shape = tuple(program.values[x].shape)
     names = [name for name in program.values if broadcasts(program.values[name].shape, shape)]
-    return str(draw(st.sampled_from(names)))
+    return str(draw.choose(names))
 
 
 def broadcasts(a: Any, b: Any) -> bool:
@@ -145,7 +150,7 @@ def broadcasts(a: Any, b: Any) -> bool:
 def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None:
     """Draw one statement and add it if it fits."""
     x = pick(draw, program)
-    statement = draw(st.sampled_from(statements))
+    statement = draw.choose(statements)
     template = statement(draw, tuple(program.values[x].shape))
     y = fitting(draw, program, x) if "{y}" in template else x
     if statement is product and program.values[x].dtype is torch.bool:
@@ -153,6 +158,8 @@ def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None
     index = program.values[y]
     if "[{y}]" in template and (not index.dim() or index.dtype is torch.uint8):
         return  # PyTorch takes bytes for a mask; for a single bool picograd has `where`
+    if "[{y}]" in template and not program.values[x].numel():
+        return  # PyTorch does not look at indices where nothing is read
     if statement is normalize and not program.values[x].dtype.is_floating_point:
         return  # PyTorch lets integers through where they are empty
     text, used = template.format(x=x, y=y), {x, y}
@@ -160,6 +167,8 @@ def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None
         program.lines.append(text)
         return
     is_write = template in WRITES
+    if is_write and program.values[x].dtype is torch.uint8 and has_negative(index):
+        return  # what a negative float becomes as a byte is not defined
     is_whole_kept = program.values[y].dtype.is_floating_point and is_write
     jumps = template in JUMPING or statement is choose
     jumps |= is_whole_kept and not program.values[x].dtype.is_floating_point
@@ -169,19 +178,30 @@ def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None
     try_line(program, text if is_write else f"t{len(program.values)} = {text}", used, is_smooth)
 
 
-@st.composite
-def programs(draw: Draw, length: int = 14, statements: Any = STATEMENTS) -> Program:
-    """Draw a program."""
+def draw_program(
+    draw: Draw, length: int = 14, least: int = 0, statements: Any = STATEMENTS
+) -> Program:
+    """Draw a program: up to `length` attempts at a line, or attempts until it has `least` lines."""
     program = Program()
     add_leaf(draw, program, ("float32",))
-    for _ in range(draw(st.integers(0, 2))):
+    for _ in range(draw.integer(0, 2)):
         add_leaf(draw, program)
-    for _ in range(draw(st.integers(1, length))):
-        if draw(st.integers(0, 12)) == 0:
+    for _ in range(4 * least or draw.integer(1, length)):
+        if draw.integer(0, 12) == 0:
             add_leaf(draw, program)
         add_line(draw, program, statements)
+        if least and len(program.lines) >= least:
+            break
     return program
 
 
-def as_array(value: torch.Tensor) -> Any:
-    return value.numpy().astype(np.float64) if value.dtype.is_floating_point else value.numpy()
+def replay(lines: list[str]) -> Program | None:
+    """Rebuild a program from some of its lines; None if PyTorch refuses one."""
+    program = Program()
+    for line in lines:
+        if line.startswith("lib.realize"):
+            is_known = set(NAME.findall(line)) <= set(program.values)
+            program.lines += [line] * is_known
+        elif not try_line(program, line, set()):
+            return None
+    return program

@@ -91,6 +91,31 @@ FOUND = {
         t1 = lib.pad(t0, (0, 4))
         t2 = lib.pad(t1[:4], (0, 4), value=3) + t1
         t3 = t1 - lib.pad(t1[:4], (0, 4), value=3)""",
+    # a window over a stored value of one element joined the kernel that stores it
+    "a window read by a window": """
+        t0 = lib.leaf((1, 1, 1, 1), 1, 'float32')
+        t1 = lib.max_pool2d(t0, 2, stride=3, padding=1)
+        t2 = t1.cos()
+        t3 = lib.avg_pool2d(t2, 3, stride=2, padding=1)""",
+    # readers of an output by way of `detach` did not learn that it had been stored
+    "a window over a detached output": """
+        t0 = lib.leaf((1,), 1, 'float32')
+        t1 = t0 + 1
+        t2 = lib.max_pool2d(t1.reshape((1, 1, 1, 1)), 2, stride=1, padding=1)
+        t2[:, 0] = t2
+        t3 = lib.avg_pool2d(t2, 2, stride=3, padding=0)""",
+    # a run-time index into one element was not seen to be 0
+    "a gather from one element of a product": """
+        t0 = lib.leaf((2, 4), 1, 'float32')
+        t1 = lib.conv2d(t0.reshape((1, 1, 2, 4)), lib.leaf((1, 1, 1, 1), 1, 'float32'), None)
+        t2 = t1.square().index_select(0, lib.index((1,), 7, 1))
+        t3 = lib.cat([t2, t2], 2)""",
+    # LLVM aborted the process on shuffled vectors of bfloat
+    "strided bfloat16": """
+        t0 = lib.leaf((8, 10), 2, 'float32')
+        t1 = lib.cast(t0, 'bfloat16')
+        lib.realize(t1)
+        t2 = t1[:, 1]""",
     # a plan whose temporaries are all empty has no arena
     "empty temporaries": """
         t0 = lib.leaf((5, 0), 9, 'float32')
