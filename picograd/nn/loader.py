@@ -1,62 +1,294 @@
-"""DataLoader: batches of tensors that already live on the device.
+"""DataLoader: walk a data set in batches of tensors.
 
-Only the shuffled positions travel: every batch is one gather on the device.
+    sampler -> positions of a batch -> samples -> joined on the host -> tensors on the device
+
+Data sets made of arrays skip the middle: a batch is one gather. `num_workers` threads do everything
+up to the joined batch ahead of the program (`picograd/nn/loader_workers.py`), and the copy to the
+device runs one batch ahead.
 """
 
-from collections.abc import Iterator
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 
-from picograd.dtype import int64
-from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor, realize
+from picograd.errors import DTypeError, ValueRangeError
+from picograd.nn.collate import holds_tensor, stack, to_tensors
+from picograd.nn.dataset_types import (
+    ArrayDataset,
+    GatheringDataset,
+    IterableDataset,
+    Rows,
+    Subset,
+    TensorDataset,
+)
+from picograd.nn.loader_workers import (
+    END,
+    Feed,
+    Job,
+    Stopped,
+    Worker,
+    WorkerInfo,
+    deliver,
+)
+from picograd.nn.samplers import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    batches_of,
+    host_random,
+)
+from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
+
+GATHERING = (TensorDataset, ArrayDataset, Rows)  # exactly these: a subclass may change its samples
+AHEAD = 2  # batches each worker loads ahead, as in PyTorch
+
+
+class Endless(Sampler):
+    """The tasks of workers that walk a stream: `go on`, without end."""
+
+    def __iter__(self) -> Iterator[bool]:
+        return repeat(True)
 
 
 class DataLoader:
-    """This class yields tuples of batches of tensors that share their first size.
+    """This class yields batches of a data set, as PyTorch's of the same name.
 
-    With `shuffle`, epoch k draws its order from (seed, k): every run sees the same batches, and
-    every epoch another order. `drop_last` leaves out a last batch that is not full.
+    `dataset` has `len` and an index, or is an IterableDataset, or a tensor or array whose rows are
+    the samples. Samples that are tuples come as a list of batches. The order is that of `sampler`,
+    or of `batch_sampler`, or random with `shuffle`, drawn from `generator` (or `seed`): a new order
+    each epoch, the same in every run and for any number of workers. batch_size=None yields samples.
+
+    num_workers    threads that load ahead, prefetch_factor batches each (default 2); the samples
+                   they load must not be tensors, since tensors belong to one thread
+    collate_fn     joins a list of samples, in the caller's thread (default `default_collate`)
+    drop_last      leave out a last batch that is not full
+    timeout        seconds to wait for a batch of the workers; 0: for ever
+    worker_init_fn called with the worker's number before its first sample
+    device         where the batches go; default: tensors stay, arrays go to the default device
+
+    Accepted without effect: pin_memory, pin_memory_device (copies to a GPU are always staged
+    through pinned memory), persistent_workers (threads start at once), in_order.
+
+    Raises ValueRangeError for options that exclude each other. An exception of the data set is
+    raised at the caller's line, with the traceback of the worker.
+
+    >>> from picograd import Tensor, nn
+    >>> data = nn.TensorDataset(Tensor([1.0, 2.0, 3.0]), Tensor([4.0, 5.0, 6.0]))
+    >>> [x.tolist() for x, y in nn.DataLoader(data, batch_size=2)]
+    [[1.0, 2.0], [3.0]]
     """
 
     def __init__(
         self,
-        *tensors: Tensor,
-        batch_size: int = 128,
-        shuffle: bool = False,
-        seed: int = 0,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
         drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: None = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        seed: int | None = None,
+        device: Any = None,
     ) -> None:
-        check_tensor("DataLoader", *tensors)
-        sizes = [tuple(tensor.shape) for tensor in tensors]
-        if not sizes or any(not shape or shape[0] != sizes[0][0] for shape in sizes):
-            problem = f"tensors of shapes {sizes} do not share their first size"
-            raise ShapeError("DataLoader", problem, "pass tensors with one row per sample")
-        if batch_size < 1:
-            problem = f"batch_size={batch_size} is not positive"
-            raise ValueRangeError("DataLoader", problem, "use 1 or more")
-        self.tensors, self.count = tensors, sizes[0][0]
-        self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
-        self.drop_last, self.epoch = drop_last, 0
+        options = dict(locals())
+        check_options(options)
+        self.dataset = Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
+        self.is_stream = isinstance(dataset, IterableDataset)
+        self.batch_size = None if batch_sampler is not None else batch_size
+        self.drop_last, self.collate_fn, self.device = drop_last, collate_fn, device
+        self.num_workers, self.prefetch_factor = num_workers, prefetch_factor or AHEAD
+        self.timeout, self.worker_init_fn = timeout, worker_init_fn
+        self.generator = Generator(seed) if seed is not None else generator
+        self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
+        self.batch_sampler = batch_sampler
+        if batch_sampler is None and batch_size is not None:
+            self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
+
+    def _sampler(self, shuffle: bool) -> Sampler:
+        if self.is_stream:
+            return Endless()
+        if shuffle:
+            return RandomSampler(self.dataset, generator=self.generator)
+        return SequentialSampler(self.dataset)
 
     def __len__(self) -> int:
-        extra = 0 if self.drop_last else self.batch_size - 1
-        return (self.count + extra) // self.batch_size
+        if not self.is_stream:
+            walked: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
+            return len(walked)
+        count = len(self.dataset)
+        if self.batch_size is None:
+            return count
+        return (count + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
-    def positions(self) -> np.ndarray:
-        """Return the order of the samples in the current epoch."""
-        if not self.shuffle:
-            return np.arange(self.count)
-        return np.random.default_rng((self.seed, self.epoch)).permutation(self.count)
+    def __iter__(self) -> Iterator[Any]:
+        seed = int(host_random(self.generator).integers(1 << 62))
+        walked = self.sampler if self.batch_sampler is None else self.batch_sampler
+        tasks: Iterator[Any] = repeat(True) if self.is_stream else iter(walked)
+        gather = find_gather(self.dataset) if self.collate_fn is None else None
+        is_on_device = gather is not None and not is_on_host(self.dataset)
+        if self.num_workers and not is_on_device:
+            return deliver(functools.partial(self._feed, tasks, seed), self._finish)
+        return self._load_here(tasks)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        order = self.positions()
-        self.epoch += 1
-        device = self.tensors[0].device
-        for start in range(0, len(self) * self.batch_size, self.batch_size):
-            rows = order[start : start + self.batch_size]
-            index = Tensor(rows, device=device, dtype=int64)
-            batch = tuple(tensor[index] for tensor in self.tensors)
-            realize(batch)
-            yield batch
+    def _load_here(self, tasks: Iterator[Any]) -> Iterator[Any]:
+        """Load in the caller's thread."""
+        job = self._start(is_worker=False)
+        stop = threading.Event()
+        for task in tasks:
+            batch = job(task, stop)
+            if batch is END:
+                return
+            yield self._finish(batch)
+
+    def _feed(self, tasks: Iterator[Any], seed: int) -> Feed:
+        """Start the workers."""
+        count, stop = self.num_workers, threading.Event()
+        workers = []
+        for number in range(count):
+            info = WorkerInfo(number, count, seed + number, self.dataset)
+            start = functools.partial(self._start, True, number)
+            workers.append(Worker(info, start, stop))
+        timeout = self.timeout or None
+        return Feed(workers, tasks, count * self.prefetch_factor, timeout, stop)
+
+    def _start(self, is_worker: bool, number: int = 0) -> Job:
+        """Make the function that loads one batch, at the beginning of a walk."""
+        if is_worker and self.worker_init_fn is not None:
+            self.worker_init_fn(number)
+        is_batched = self.batch_sampler is not None
+        join = stack if self.collate_fn is None and is_batched else None
+        if self.is_stream:
+            stream = iter(self.dataset)
+            if is_batched:
+                stream = batches_of(stream, self.batch_size or 1, self.drop_last)
+            return functools.partial(load_next, stream, join, is_worker)
+        gather = find_gather(self.dataset) if join is not None else None
+        if gather is not None:
+            return functools.partial(load_gathered, gather)
+        return functools.partial(load_samples, self.dataset, is_batched, join, is_worker)
+
+    def _finish(self, batch: Any) -> Any:
+        """Make the tensors of a batch, in the caller's thread."""
+        if self.collate_fn is not None:
+            batch = self.collate_fn(batch)
+            return batch if self.device is None else to_tensors(batch, self.device)
+        return to_tensors(batch, self.device)
+
+
+def find_gather(dataset: Any) -> Callable[[Any], Any] | None:
+    """Find the function that gives a whole batch of a data set in one go, if it has one."""
+    if type(dataset) is Subset:
+        inner = find_gather(dataset.dataset)
+        indices = np.asarray(dataset.indices)
+        return None if inner is None else lambda positions: inner(indices[positions])
+    return dataset.gather if type(dataset) in GATHERING else None
+
+
+def is_on_host(dataset: Any) -> bool:
+    """Tell whether a gathering data set gives NumPy arrays."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return isinstance(dataset, GatheringDataset) and dataset.is_host
+
+
+def load_gathered(gather: Callable[[Any], Any], positions: list[int], stop: threading.Event) -> Any:
+    """Load a batch in one indexing operation."""
+    return gather(np.asarray(positions, np.int64))
+
+
+def load_samples(
+    dataset: Any,
+    is_batched: bool,
+    join: Callable[[Any], Any] | None,
+    is_worker: bool,
+    positions: Any,
+    stop: threading.Event,
+) -> Any:
+    """Load the samples of a batch one by one and join them; or one sample."""
+    samples = []
+    for position in positions if is_batched else [positions]:
+        if stop.is_set():
+            raise Stopped
+        samples.append(dataset[position])
+    check_thread(samples, is_worker)
+    batch = samples if is_batched else samples[0]
+    return batch if join is None else join(batch)
+
+
+def load_next(
+    stream: Iterator[Any],
+    join: Callable[[Any], Any] | None,
+    is_worker: bool,
+    task: Any,
+    stop: threading.Event,
+) -> Any:
+    """Load the next batch, or sample, of a stream; END after the last."""
+    batch = next(stream, END)
+    if batch is END:
+        return END
+    check_thread(batch, is_worker)
+    return batch if join is None else join(batch)
+
+
+def check_thread(samples: Any, is_worker: bool) -> None:
+    """Raise for samples with tensors in a worker: only one thread may record."""
+    if is_worker and holds_tensor(samples):
+        problem = "the data set made a tensor in a worker, and tensors belong to one thread"
+        raise DTypeError("DataLoader", problem, "return NumPy arrays, or use num_workers=0")
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Raise ValueRangeError for options that are out of range or exclude each other."""
+    given = {name for name in ("sampler", "batch_sampler") if options[name] is not None}
+    given |= {"shuffle"} if options["shuffle"] else set()
+    size, workers, factor = (
+        options[name] for name in ("batch_size", "num_workers", "prefetch_factor")
+    )
+    if isinstance(size, Tensor):
+        refuse("batch_size is a Tensor", "join tensors: nn.TensorDataset(x, y)")
+    if size is not None and (not isinstance(size, (int, np.integer)) or size < 1):
+        refuse(f"batch_size={size!r} is not positive", "use 1 or more")
+    if not isinstance(workers, int) or workers < 0:
+        refuse(f"num_workers={workers!r} is no count", "use 0 or more")
+    if options["timeout"] < 0:
+        refuse(f"timeout={options['timeout']} is negative", "use 0 to wait for ever")
+    if factor is not None and (not workers or factor < 1):
+        refuse(f"prefetch_factor={factor} with {workers} workers", "use 1 or more of both")
+    if options["multiprocessing_context"] is not None:
+        refuse("workers are threads, not processes", "leave out multiprocessing_context")
+    if options["seed"] is not None and options["generator"] is not None:
+        refuse("seed and generator are given", "use one of them")
+    if isinstance(options["dataset"], IterableDataset) and given:
+        refuse(f"a stream has no order to choose: {', '.join(sorted(given))}", "leave it out")
+    if {"shuffle", "sampler"} <= given:
+        refuse("shuffle and sampler are given", "use one of them")
+    rest = given - {"batch_sampler"}
+    rest |= {
+        name for name, usual in (("batch_size", 1), ("drop_last", False)) if options[name] != usual
+    }
+    if "batch_sampler" in given and rest:
+        refuse(f"batch_sampler excludes {', '.join(sorted(rest))}", "leave it out")
+    if size is None and options["drop_last"]:
+        refuse("batch_size=None with drop_last", "give a batch size")
+
+
+def refuse(problem: str, fix: str) -> None:
+    """Raise the error of a DataLoader's options."""
+    raise ValueRangeError("DataLoader", problem, fix)

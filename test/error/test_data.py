@@ -2,6 +2,7 @@
 
 import gzip
 import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,13 +19,13 @@ TRAIN = "train-images-idx3-ubyte"
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run every program in an empty folder, without network, package data and cache."""
 
-    def refuse(url: str, timeout: float) -> None:
+    def refuse(request: urllib.request.Request, timeout: float) -> None:
         raise urllib.error.URLError("no route to host")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     monkeypatch.setattr(datasets, "PACKAGED", Path("package"))
-    monkeypatch.setattr(datasets.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
     yield
 
 
@@ -51,7 +52,7 @@ CASES = [
     Case(
         "missing folder", lambda: datasets.mnist(folder="mine"), DataError,
         "mnist: cannot read mine/train-images-idx3-ubyte.gz (No such file or directory). "
-        "Fix: put the four MNIST files there, or leave out folder=.",
+        "Fix: put train-images-idx3-ubyte.gz there, or leave out folder=.",
     ),
     Case(
         "no gzip", lambda: with_file(b"no gzip file"), DataError,
@@ -60,7 +61,7 @@ CASES = [
     ),
     Case(
         "empty", lambda: with_file(b""), DataError,
-        "mnist: mine/train-images-idx3-ubyte.gz is damaged: its SHA-256 is not MNIST's. "
+        "mnist: mine/train-images-idx3-ubyte.gz is damaged: its SHA-256 is not the published one. "
         "Fix: delete the file to have it downloaded again.",
     ),
     Case(
@@ -70,17 +71,17 @@ CASES = [
     ),
     Case(
         "other content", lambda: with_file(gzip.compress(b"digits", mtime=0)), DataError,
-        "mnist: mine/train-images-idx3-ubyte.gz is damaged: its SHA-256 is not MNIST's. "
+        "mnist: mine/train-images-idx3-ubyte.gz is damaged: its SHA-256 is not the published one. "
         "Fix: delete the file to have it downloaded again.",
     ),
     Case(
         "damaged cache", damaged_cache, DataError,
         "mnist: cache/picograd/datasets/mnist/train-images-idx3-ubyte.gz is damaged: "
-        "its SHA-256 is not MNIST's. Fix: delete the file to have it downloaded again.",
+        "its SHA-256 is not the published one. Fix: delete the file to have it downloaded again.",
     ),
     Case(
         "offline", lambda: datasets.mnist(), DataError,
-        "mnist: cannot fetch train-images-idx3-ubyte.gz ("
+        "mnist: cannot fetch train-images-idx3-ubyte.gz, 9.9 MB ("
         "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz: "
         "no route to host; "
         "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz: "

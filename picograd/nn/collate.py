@@ -1,0 +1,106 @@
+"""Collating: a list of samples becomes one batch, whatever they are made of.
+
+It is done in two steps, because only one thread may record tensors: `stack` joins samples on the
+host, in any thread; `to_tensors` makes tensors of the arrays, in the caller's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import DTypeError, ShapeError
+from picograd.tensor.functions import stack as stack_tensors
+from picograd.tensor.tensor import Tensor
+
+NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Join samples: numbers, arrays and tensors are stacked, containers are joined by position.
+
+    Python floats become float64 and ints int64, as in PyTorch; strings stay strings; a dict of
+    samples becomes a dict of batches. Raises ShapeError for rows of different shapes, DTypeError
+    for samples of other types.
+
+    >>> from picograd import nn
+    >>> x, names = nn.default_collate([(1, "a"), (2, "b"), (3, "c")])
+    >>> x.tolist(), names
+    ([1, 2, 3], ('a', 'b', 'c'))
+    """
+    return to_tensors(stack(batch))
+
+
+def stack(batch: Sequence[Any]) -> Any:
+    """Join samples on the host: arrays for numbers and arrays; see `default_collate`."""
+    first = batch[0]
+    if isinstance(first, Tensor):
+        _check_shapes(batch)
+        return stack_tensors(list(batch))
+    if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind in "biuf":
+        _check_shapes(batch)
+        return np.stack([np.asarray(each) for each in batch])
+    for kind, dtype in NUMBERS:
+        if isinstance(first, kind):
+            return np.array(batch, dtype)
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, Mapping):
+        return {key: stack([sample[key] for sample in batch]) for key in first}
+    if isinstance(first, (tuple, list)):
+        return _stack_columns(batch)
+    problem = f"samples contain {type(first).__name__}, which no batch is made of"
+    fix = "return arrays, numbers, strings, tuples or dicts, or pass collate_fn"
+    raise DTypeError("default_collate", problem, fix)
+
+
+def _stack_columns(batch: Sequence[Any]) -> Any:
+    """Join tuples or lists position by position; named tuples keep their class."""
+    first = batch[0]
+    lengths = sorted({len(sample) for sample in batch})
+    if len(lengths) > 1:
+        problem = f"samples have {lengths[0]} to {lengths[-1]} elements"
+        raise ShapeError("default_collate", problem, "make them equally long, or pass collate_fn")
+    columns = [stack(column) for column in zip(*batch)]
+    return type(first)(*columns) if is_named_tuple(first) else columns
+
+
+def is_named_tuple(value: Any) -> bool:
+    """Tell whether a tuple has names for its fields."""
+    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def _check_shapes(batch: Sequence[Any]) -> None:
+    """Raise ShapeError naming the first row whose shape differs."""
+    wanted = tuple(batch[0].shape)
+    for position, row in enumerate(batch):
+        shape = tuple(np.shape(row)) if not isinstance(row, Tensor) else tuple(row.shape)
+        if shape != wanted:
+            problem = f"sample {position} has shape {shape} and sample 0 has {wanted}"
+            raise ShapeError(
+                "default_collate", problem, "give samples one shape, or pass collate_fn"
+            )
+
+
+def to_tensors(value: Any, device: Any = None) -> Any:
+    """Make tensors of the arrays in nested containers, and move the tensors there to `device`."""
+    if isinstance(value, np.ndarray):
+        return Tensor(value, device=device)
+    if isinstance(value, Tensor):
+        return value if device is None else value.to(device)
+    if isinstance(value, Mapping):
+        return {key: to_tensors(each, device) for key, each in value.items()}
+    if is_named_tuple(value):
+        return type(value)(*(to_tensors(each, device) for each in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(to_tensors(each, device) for each in value)
+    return value
+
+
+def holds_tensor(value: Any) -> bool:
+    """Tell whether there is a tensor in nested containers."""
+    if isinstance(value, Mapping):
+        return any(holds_tensor(each) for each in value.values())
+    if isinstance(value, (tuple, list)):
+        return any(holds_tensor(each) for each in value)
+    return isinstance(value, Tensor)

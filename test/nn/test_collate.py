@@ -1,0 +1,73 @@
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.errors import DTypeError, ShapeError
+from picograd.nn.collate import default_collate, holds_tensor, stack, to_tensors
+
+torch = pytest.importorskip("torch")
+torch_data = pytest.importorskip("torch.utils.data")
+Point = namedtuple("Point", "x y")
+SAMPLES = {
+    "ints": [1, 2, 3],
+    "floats": [1.5, 2.5, 3.5],
+    "bools": [True, False, True],
+    "arrays": [np.array([1, 2], np.uint8)] * 3,
+    "scalars": [np.float32(1), np.float32(2), np.float32(3)],
+    "strings": ["a", "b", "c"],
+    "pairs": [(1, 2.0), (3, 4.0), (5, 6.0)],
+    "named": [Point(1, "a"), Point(2, "b"), Point(3, "c")],
+    "dicts": [{"x": np.zeros(2, np.float32), "y": [n]} for n in range(3)],
+    "nested": [[(n, [n, "s"])] for n in range(3)],
+}
+
+
+def check_equal(ours, theirs):
+    if isinstance(theirs, torch.Tensor):
+        assert isinstance(ours, Tensor)
+        assert ours.dtype.name.rstrip("_") == str(theirs.dtype).removeprefix("torch.")
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    elif isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys()
+        for key in theirs:
+            check_equal(ours[key], theirs[key])
+    elif isinstance(theirs, (list, tuple)):
+        assert len(ours) == len(theirs) and type(ours) is type(theirs)
+        for pair in zip(ours, theirs):
+            check_equal(*pair)
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_batches_are_pytorchs(name):
+    ours, theirs = default_collate(SAMPLES[name]), torch_data.default_collate(SAMPLES[name])
+    check_equal(ours, theirs)
+
+
+def test_tensors_are_stacked(device):
+    rows = [Tensor([1.0, 2.0], device=device), Tensor([3.0, 4.0], device=device)]
+    batch = default_collate(rows)
+    assert batch.tolist() == [[1.0, 2.0], [3.0, 4.0]] and batch.device == rows[0].device
+
+
+def test_host_step_makes_no_tensors():
+    assert not holds_tensor(stack([(1, {"x": np.ones(2)})]))
+    assert holds_tensor({"x": [1, (Tensor([1.0]),)]})
+    moved = to_tensors([np.ones(2), {"y": (Point(np.ones(1), "s"),)}], "cpu")
+    assert moved[0].device == moved[1]["y"][0].x.device == "cpu"
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ShapeError, match=r"sample 1 has shape \(3,\) and sample 0 has \(2,\)"):
+        default_collate([np.ones(2), np.ones(3)])
+    with pytest.raises(ShapeError, match=r"sample 1 has shape \(1,\)"):
+        default_collate([Tensor([1.0, 2.0]), Tensor([1.0])])
+    with pytest.raises(ShapeError, match="samples have 1 to 2 elements"):
+        default_collate([(1, 2), (1,)])
+    with pytest.raises(DTypeError, match="samples contain object"):
+        default_collate([(object(),)])
+    with pytest.raises(DTypeError, match="samples contain ndarray"):
+        default_collate([np.array(["a"])])

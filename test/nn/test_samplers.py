@@ -1,0 +1,71 @@
+from collections import Counter
+
+import pytest
+
+from picograd import Generator, manual_seed, nn
+from picograd.errors import ValueRangeError
+
+torch_data = pytest.importorskip("torch.utils.data")
+
+
+def test_sequential_and_batches_are_pytorchs():
+    for drop_last in (False, True):
+        ours = nn.BatchSampler(nn.SequentialSampler(range(7)), 3, drop_last)
+        theirs = torch_data.BatchSampler(torch_data.SequentialSampler(range(7)), 3, drop_last)
+        assert list(ours) == list(theirs) and len(ours) == len(theirs)
+
+
+def test_random_draws_each_once_and_anew():
+    sampler = nn.RandomSampler(range(20), generator=Generator(5))
+    first, second = list(sampler), list(sampler)
+    assert sorted(first) == sorted(second) == list(range(20)) and first != second
+    assert list(nn.RandomSampler(range(20), generator=Generator(5))) == first
+
+
+def test_the_default_generator_is_manual_seeds():
+    manual_seed(3)
+    first = list(nn.RandomSampler(range(20)))
+    manual_seed(3)
+    assert list(nn.RandomSampler(range(20))) == first
+
+
+def test_number_of_samples():
+    sampler = nn.RandomSampler(range(4), num_samples=10, generator=Generator(0))
+    drawn = list(sampler)
+    assert len(drawn) == len(sampler) == 10
+    assert sorted(drawn[:4]) == sorted(drawn[4:8]) == [0, 1, 2, 3]  # whole rounds
+    drawn = list(nn.RandomSampler(range(4), True, 1000, Generator(0)))
+    counts = Counter(drawn)
+    assert len(drawn) == 1000 and min(counts.values()) > 200 and set(counts) == {0, 1, 2, 3}
+
+
+def test_subset_draws_its_positions():
+    sampler = nn.SubsetRandomSampler([7, 3, 9], Generator(1))
+    assert sorted(sampler) == [3, 7, 9] and len(sampler) == 3
+
+
+def test_weights_are_ratios():
+    sampler = nn.WeightedRandomSampler([1.0, 0.0, 3.0], 4000, generator=Generator(2))
+    counts = Counter(sampler)
+    assert len(sampler) == 4000 and counts[1] == 0 and 2850 < counts[2] < 3150
+    exact = nn.WeightedRandomSampler([1.0, 0.0, 3.0], 2, False, Generator(2))
+    assert sorted(exact) == [0, 2]
+
+
+@pytest.mark.parametrize("weights", [[], [-1.0, 2.0], [float("nan")], [[1.0]]])
+def test_weights_must_be_a_vector(weights):
+    with pytest.raises(ValueRangeError, match="weights must be a vector of finite numbers"):
+        nn.WeightedRandomSampler(weights, 1)
+
+
+def test_impossible_numbers_are_refused():
+    with pytest.raises(ValueRangeError, match="num_samples=0 is not positive"):
+        nn.RandomSampler([])  # as PyTorch
+    with pytest.raises(ValueRangeError, match="num_samples=0 is not positive"):
+        nn.WeightedRandomSampler([1.0], 0)
+    with pytest.raises(ValueRangeError, match="1 weights are above 0, too few to draw 2"):
+        nn.WeightedRandomSampler([1.0, 0.0], 2, replacement=False)
+    with pytest.raises(ValueRangeError, match="batch_size=True is not positive"):
+        nn.BatchSampler(range(3), True, False)
+    with pytest.raises(NotImplementedError, match="Sampler has to define __iter__"):
+        iter(nn.Sampler())
