@@ -2,9 +2,17 @@
 
 from error_support import Case, check, named
 
+import picograd
 from picograd import Tensor, nn
-from picograd.errors import DTypeError, GradientError, ShapeError, StateError, ValueRangeError
-from picograd.nn import lr, optim
+from picograd.errors import (
+    DeviceError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    StateError,
+    ValueRangeError,
+)
+from picograd.nn import lr, lr_scheduler, optim
 
 WEIGHT = Tensor.ones(2, requires_grad=True)
 
@@ -30,7 +38,17 @@ def rate_of_text() -> None:
 
 def wrong_shape() -> None:
     optimizer = momentum()
-    optimizer.load_state_dict(optimizer.state_dict() | {"0.momentum_buffer.0": Tensor.ones(3)})
+    state = {0: {"momentum_buffer": Tensor.ones(3)}}
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def too_many_groups() -> None:
+    groups = optim.SGD([{"params": [WEIGHT]}, {"params": [Tensor.ones(2)]}])
+    momentum().load_state_dict(groups.state_dict())
+
+
+def too_many_parameters() -> None:
+    momentum().load_state_dict(optim.SGD([WEIGHT, Tensor.ones(2)]).state_dict())
 
 
 CASES = [
@@ -52,7 +70,7 @@ CASES = [
     ),
     Case(
         "ints", lambda: optim.SGD([Tensor([1])]), ValueRangeError,
-        "optim: cannot train Tensor([1], dtype=int64, device='cpu'). Fix: pass floating "
+        "optim: cannot train Tensor([1]). Fix: pass floating "
         "tensors.",
     ),
     Case(
@@ -110,21 +128,99 @@ CASES = [
     ),
     Case(
         "unknown option", unknown_option, ValueRangeError,
-        "optim: no option 'foo'. Fix: use lr, momentum, dampening, weight_decay, nesterov.",
+        "optim: no option 'foo'. Fix: use lr, momentum, dampening, weight_decay, nesterov, "
+        "maximize, foreach, differentiable, fused.",
     ),
     Case(
         "state of nothing", lambda: momentum().load_state_dict({}), StateError,
-        "Optimizer.load_state_dict: names differ: 0.lr, 0.momentum_buffer.0. Fix: load a "
-        "state of the same optimizer over the same parameters.",
+        "Optimizer.load_state_dict: a state dict has the keys 'state' and 'param_groups'. Fix: "
+        "load a state of the same optimizer over the same parameters.",
     ),
     Case(
         "state of another shape", wrong_shape, StateError,
-        "Optimizer.load_state_dict: 0.momentum_buffer.0 has shape (3,), not (2,). Fix: "
+        "Optimizer.load_state_dict: state 0: momentum_buffer has shape (3,), not (2,). Fix: "
         "load a state of the same optimizer over the same parameters.",
+    ),
+    Case(
+        "state of more groups", too_many_groups, StateError,
+        "Optimizer.load_state_dict: 2 groups, not 1. Fix: load a state of the same optimizer "
+        "over the same parameters.",
+    ),
+    Case(
+        "state of more parameters", too_many_parameters, StateError,
+        "Optimizer.load_state_dict: group 0 has 2 parameters, not 1. Fix: load a state of the "
+        "same optimizer over the same parameters.",
+    ),
+    Case(
+        "a set", lambda: optim.SGD([{"params": {WEIGHT}}]), DTypeError,
+        "optim: a set of parameters has no order. Fix: pass a list.",
+    ),
+    Case(
+        "computed parameter", lambda: optim.SGD([WEIGHT * 2]), ValueRangeError,
+        "optim: a parameter was computed from others. Fix: pass leaf tensors, such as "
+        "nn.Parameter.",
+    ),
+    Case(
+        "differentiable", lambda: optim.Adam([WEIGHT], differentiable=True), ValueRangeError,
+        "optim: differentiable=True: a step is not recorded for gradients. Fix: write the update "
+        "with tensor operations.",
+    ),
+    Case(
+        "foreach and fused", lambda: optim.Adam([WEIGHT], foreach=True, fused=True),
+        ValueRangeError,
+        "optim: foreach and fused cannot both be True. Fix: leave both out: a step is always "
+        "fused.",
+    ),
+    Case(
+        "etas", lambda: optim.Rprop([WEIGHT], etas=(1.2, 0.5)), ValueRangeError,
+        "optim: etas=(1.2, 0.5) are not 0 < etaminus < 1 < etaplus. Fix: use (0.5, 1.2).",
+    ),
+    Case(
+        "Muon on a vector", lambda: optim.Muon([WEIGHT]), ShapeError,
+        "Muon: a parameter of shape (2,) is no matrix. Fix: train it with AdamW.",
+    ),
+    Case(
+        "Muon's adjustment", lambda: optim.Muon([Tensor.ones(2, 2)], adjust_lr_fn="x"),
+        ValueRangeError,
+        "Muon: adjust_lr_fn='x' is unknown. Fix: use original or match_rms_adamw.",
     ),
     Case(
         "StepLR", lambda: lr.StepLR(momentum(), 0), ValueRangeError,
         "StepLR: step_size=0 is not positive. Fix: count steps from 1.",
+    ),
+    Case(
+        "rates for other groups", lambda: lr.LambdaLR(momentum(), [float, float]), ValueRangeError,
+        "LambdaLR: lr_lambda has 2 values for 1 groups. Fix: give one a group.",
+    ),
+    Case(
+        "schedule of a model", lambda: lr.ExponentialLR(nn.ReLU(), 0.9), DTypeError,
+        "ExponentialLR: ReLU is no optimizer. Fix: pass an optimizer of nn.optim.",
+    ),
+    Case(
+        "cycle without length", lambda: lr_scheduler.OneCycleLR(momentum(), 0.1), ValueRangeError,
+        "OneCycleLR: the length of the cycle is missing. Fix: pass total_steps, or epochs and "
+        "steps_per_epoch.",
+    ),
+    Case(
+        "LBFGS without closure", lambda: optim.LBFGS([WEIGHT]).step(), DTypeError,
+        "LBFGS.step: the closure is missing. Fix: pass a function that computes the loss.",
+    ),
+    Case(
+        "autocast to integers", lambda: picograd.autocast("cpu", dtype="int8"), DTypeError,
+        "autocast: int8 is no dtype of mixed precision. Fix: use bfloat16 or float16.",
+    ),
+    Case(
+        "autocast elsewhere", lambda: picograd.autocast("null"), DeviceError,
+        "autocast: 'null' is no device of mixed precision. Fix: use \"cpu\" or \"cuda\".",
+    ),
+    Case(
+        "scaler without gradients", lambda: picograd.GradScaler().step(momentum()), GradientError,
+        "GradScaler: no parameter has a gradient. Fix: call scale(loss).backward() before step().",
+    ),
+    Case(
+        "scaler updated first", lambda: picograd.GradScaler().update(), GradientError,
+        "GradScaler.update: no optimizer has looked at its gradients. Fix: call step() or "
+        "unscale_() first.",
     ),
 ]  # fmt: skip
 

@@ -1,0 +1,41 @@
+"""Optimizers with PyTorch's arithmetic, options and state dicts; one file a family.
+
+base: steps and state dicts; group: options, and what of them lives on the device; states: the
+layout of a state dict; lr, lr_cyclic, lr_composed: schedules, all of them in `lr_scheduler`; the
+other files: formulas.
+"""
+
+from picograd.nn.optim import lr, lr_scheduler
+from picograd.nn.optim.adam import Adam, AdamW
+from picograd.nn.optim.adam_variants import Adamax, NAdam, RAdam
+from picograd.nn.optim.adaptive import Adadelta, Adagrad, RMSprop
+from picograd.nn.optim.asgd import ASGD
+from picograd.nn.optim.base import Optimizer
+from picograd.nn.optim.group import ParameterGroup
+from picograd.nn.optim.lamb import LAMB
+from picograd.nn.optim.lbfgs import LBFGS
+from picograd.nn.optim.muon import Muon
+from picograd.nn.optim.sgd import SGD
+from picograd.nn.optim.sign import Lion, Rprop
+
+__all__ = [
+    "ASGD",
+    "LAMB",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "ParameterGroup",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr",
+    "lr_scheduler",
+]

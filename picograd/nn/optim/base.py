@@ -1,0 +1,397 @@
+"""The base of optimizers: groups, steps, gradients, state dicts.
+
+An optimizer is four small functions: `slots` (state per parameter), `shared` (numbers that count
+steps), `numbers` (what of the options lives on the device) and `update`, the formula of its paper.
+All updates of one step are recorded and realised together, so that they share a kernel. State is
+made at a parameter's first step; parameters that step together share their step count.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_to_numpy
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.nn.init import constant
+from picograd.nn.optim.group import (
+    Numbers,
+    Options,
+    ParameterGroup,
+    check_members,
+    is_number,
+    math_dtype,
+)
+from picograd.nn.optim.states import export_state, import_state
+from picograd.nn.parameter import overwrite, realize
+from picograd.tensor.autograd import enable_grad
+from picograd.tensor.tensor import Tensor
+
+Slots = dict[str, Tensor]
+Result = tuple[Tensor, Slots]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Parameters of a group that are updated alike: one device, one dtype, one step count."""
+
+    members: list[Tensor]
+    dtype: DType
+    numbers: Numbers
+    shared: Slots
+
+
+class Optimizer:
+    """This class is the base of optimizers; see the module docstring.
+
+    `params` are tensors, (name, tensor) pairs, or dicts with "params" and options of their own.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.SGD([x], lr=0.1)
+    >>> optimizer.param_groups[0]["lr"]
+    0.1
+    """
+
+    # State that only this process needs, with its value after the first step.
+    hidden: Mapping[str, float] = {}
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = dict(defaults)
+        self.state: dict[Tensor, Slots] = {}
+        self.param_groups: list[ParameterGroup] = []
+        self.found_inf: Tensor | None = (
+            None  # set by GradScaler: a true value skips the step
+        )
+        for group in _read_groups(params):
+            self.add_param_group(group)
+
+    def slots(self, options: Options) -> dict[str, float]:
+        """Name the state of one parameter, tensors of its shape, with the value they start from."""
+        return {}
+
+    def shared(self, options: Options) -> dict[str, float]:
+        """Name the zero-dim state of parameters that step together, with its first values."""
+        return {}
+
+    def numbers(self, options: Options) -> dict[str, float]:
+        """Compute, on the host, the numbers that `update` reads from the device."""
+        numbers = {
+            name: float(value) for name, value in options.items() if is_number(value)
+        }
+        if "weight_decay" in numbers:
+            numbers["keep"] = 1.0 - numbers["lr"] * numbers["weight_decay"]
+        return numbers
+
+    def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
+        """Record what is computed once a step: more numbers, and the new shared state."""
+        return n, {name: value + 1.0 for name, value in shared.items()}
+
+    def decay(
+        self, value: Tensor, gradient: Tensor, n: Numbers, options: Options
+    ) -> tuple[Tensor, Tensor]:
+        """Apply weight decay: to the gradient, or with `decoupled_weight_decay` to the value."""
+        if not options.get("weight_decay"):
+            return value, gradient
+        if options.get("decoupled_weight_decay"):
+            return value * n["keep"], gradient
+        return value, gradient + value * n["weight_decay"]
+
+    def update(
+        self,
+        value: Tensor,
+        gradient: Tensor,
+        state: Slots,
+        n: Numbers,
+        options: Options,
+    ) -> Result:
+        """Record the formula: the new value and the new state of one parameter."""
+        raise NotImplementedError
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of the first group; assigning sets it for every group."""
+        return float(self.param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = value
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Train more parameters, with options of their own: `{"params": tensors, "lr": 0.1}`."""
+        if not isinstance(param_group, Mapping) or "params" not in param_group:
+            problem = "a parameter group has no 'params'"
+            raise ValueRangeError(
+                "optim", problem, 'write {"params": tensors, "lr": 0.1}'
+            )
+        members, names = _read_members(param_group["params"])
+        options = {
+            **self.defaults,
+            **{k: v for k, v in param_group.items() if k != "params"},
+        }
+        if names:
+            options["param_names"] = names
+        check_members(
+            members, {id(p) for group in self.param_groups for p in group.parameters}
+        )
+        self.param_groups.append(ParameterGroup(members, options, self.numbers))
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or overwrite them with zeros."""
+        for group in self.param_groups:
+            for parameter in group.parameters:
+                if set_to_none or parameter.grad is None:
+                    parameter.grad = None
+                else:
+                    parameter.grad = constant(
+                        parameter.shape, 0.0, parameter.device, parameter.grad.dtype
+                    )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient, in one realisation.
+
+        `closure` computes the loss again, with its gradients; its value is returned. Raises
+        GradientError if no parameter has a gradient.
+
+        >>> from picograd import Tensor, nn
+        >>> weight = nn.Parameter(Tensor([1.0, 2.0]))
+        >>> (weight * 3.0).sum().backward()
+        >>> nn.optim.SGD([weight], lr=0.1).step()
+        >>> [round(value, 3) for value in weight.tolist()]
+        [0.7, 1.7]
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        changed: list[tuple[Tensor, Tensor]] = []
+        for group in self.param_groups:
+            for batch in self._batches(group):
+                changed += self._record(group, batch)
+        if not changed:
+            fix = "call loss.backward() before step()"
+            raise GradientError(type(self).__name__, "no parameter has a gradient", fix)
+        for tensor, value in changed:
+            if self.found_inf is not None:
+                value = tensor.detach().where(self.found_inf.to(tensor.device), value)
+            tensor.assign(value.detach().cast(tensor.dtype))
+        realize([tensor for tensor, _ in changed])
+        return loss
+
+    def _batches(self, group: ParameterGroup) -> list[Batch]:
+        """Sort the parameters that have a gradient into batches, making state that is missing."""
+        names = list(self.shared(group.options))
+        owners: dict[tuple[int, ...], int] = {}
+        for parameter in group.parameters:
+            key = _identity(self.state.get(parameter, {}), names)
+            owners[key] = owners.get(key, 0) + 1
+        sorted_members: dict[Any, list[Tensor]] = {}
+        for parameter in group.parameters:
+            if parameter.grad is not None:
+                state = self.state.get(parameter, {})
+                place = parameter.device, math_dtype(parameter)
+                sorted_members.setdefault((*place, _identity(state, names)), []).append(
+                    parameter
+                )
+        batches = []
+        for (_, dtype, key), members in sorted_members.items():
+            is_whole = bool(key) and len(members) == owners[key]
+            shared = self._shared_state(group, members[0], is_whole)
+            for parameter in members:
+                self.make_state(group, parameter, shared)
+            batches.append(
+                Batch(members, dtype, group.numbers_beside(members[0]), shared)
+            )
+        return batches
+
+    def _shared_state(
+        self, group: ParameterGroup, member: Tensor, is_whole: bool
+    ) -> Slots:
+        """Find the shared state of a batch; parameters that stepped less get their own copy."""
+        state, start = self.state.get(member, {}), self.shared(group.options)
+        if is_whole and all(name in state for name in start):
+            return {name: state[name] for name in start}
+        values = {
+            k: _host_value(state[k]) if k in state else v for k, v in start.items()
+        }
+        return scalars_beside(member, values)
+
+    def make_state(
+        self, group: ParameterGroup, parameter: Tensor, shared: Slots
+    ) -> None:
+        """Give a parameter the state it lacks."""
+        state = self.state.setdefault(parameter, {})
+        state.update(shared)
+        for name, value in self.slots(group.options).items():
+            if name not in state:
+                state[name] = constant(
+                    parameter.shape, value, parameter.device, parameter.dtype
+                )
+
+    def _record(
+        self, group: ParameterGroup, batch: Batch
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Record the update of one batch: (tensor, new value) of parameters and state."""
+        options = group.options
+        n, new_shared = self.prepare(batch.numbers, batch.shared)
+        changed = [(batch.shared[name], value) for name, value in new_shared.items()]
+        for parameter in batch.members:
+            gradient = gradient_of(parameter).cast(batch.dtype)
+            gradient = -gradient if options.get("maximize") else gradient
+            own = {name: self.state[parameter][name] for name in self.slots(options)}
+            wide = {
+                name: value.detach().cast(batch.dtype) for name, value in own.items()
+            }
+            value = parameter.detach().cast(batch.dtype)
+            value, gradient = self.decay(value, gradient, n, options)
+            value, new = self.update(value, gradient, wide, n, options)
+            changed += [(own[name], new[name]) for name in own]
+            changed.append((parameter, value))
+        return changed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Describe state and options in PyTorch's layout, for `nn.save` or another optimizer.
+
+        `{"state": {0: {"step": ...}, ...}, "param_groups": [{"lr": ..., "params": [0, ...]}]}`.
+        """
+        return export_state(self.state, self.param_groups, self.hidden)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state dict: of this class, or of PyTorch's with arrays for tensors.
+
+        Raises StateError, with nothing changed, if it does not fit.
+        """
+        found = import_state(state_dict, self.param_groups)
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for group, loaded in zip(self.param_groups, found):
+            group.set_options(loaded.options)
+            together: dict[Any, Slots] = {}
+            for parameter, values in zip(group.parameters, loaded.values):
+                if values is None:
+                    pairs += self._reset(group, parameter)
+                    continue
+                pairs += self._load(group, parameter, values, together)
+        overwrite(pairs)
+
+    def _reset(
+        self, group: ParameterGroup, parameter: Tensor
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Give a parameter that the loaded state does not know the state of the beginning."""
+        start = {**self.shared(group.options), **self.slots(group.options)}
+        state = self.state.get(parameter, {})
+        return [
+            (state[name], constant(state[name].shape, value, parameter.device))
+            for name, value in start.items()
+            if name in state
+        ]
+
+    def _load(
+        self,
+        group: ParameterGroup,
+        parameter: Tensor,
+        values: dict[str, Tensor],
+        together: dict[Any, Slots],
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Write loaded values over a parameter's state, in place where there is one."""
+        start = self.shared(group.options)
+        numbers = {name: self.hidden.get(name, first) for name, first in start.items()}
+        numbers |= {
+            name: float(values[name].item()) for name in start if name in values
+        }
+        key = parameter.device, math_dtype(parameter), tuple(numbers.values())
+        if key not in together:
+            held = self.state.get(parameter, {})
+            taken = {
+                id(tensor) for shared in together.values() for tensor in shared.values()
+            }
+            own = {k: t for k, t in held.items() if id(t) not in taken}
+            fresh = scalars_beside(parameter, numbers)
+            together[key] = {
+                name: own.get(name, tensor) for name, tensor in fresh.items()
+            }
+        self.state.setdefault(parameter, {}).update(together[key])
+        self.make_state(group, parameter, together[key])
+        pairs = [
+            (together[key][name], Tensor(number)) for name, number in numbers.items()
+        ]
+        slots = self.slots(group.options)
+        return pairs + [
+            (self.state[parameter][name], value)
+            for name, value in values.items()
+            if name in slots
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [
+                f"    {name}: {group.options[name]}" for name in sorted(group.options)
+            ]
+        return "\n".join([*lines, ")"])
+
+
+def gradient_of(parameter: Tensor) -> Tensor:
+    """Read the gradient of a parameter. Raises ShapeError if it does not fit."""
+    found = parameter.grad
+    if found is None:
+        raise GradientError(
+            "optim", "a gradient disappeared", "do not clear it meanwhile"
+        )
+    gradient: Tensor = found.detach()
+    if gradient.shape != parameter.shape:
+        problem = (
+            f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
+        )
+        raise ShapeError("optim", problem, "give them the same shape")
+    return gradient
+
+
+def scalars_beside(member: Tensor, values: Mapping[str, float]) -> Slots:
+    """Put numbers on a parameter's device."""
+    dtype = math_dtype(member)
+    return {
+        name: constant((), value, member.device, dtype)
+        for name, value in values.items()
+    }
+
+
+def _identity(state: Mapping[str, Tensor], names: list[str]) -> tuple[int, ...]:
+    return tuple(id(state[name]) for name in names if name in state)
+
+
+def _host_value(tensor: Tensor) -> float:
+    """Read a computed number, also while `jit` traces."""
+    buffer = leaf_buffer(tensor.node)
+    array = tensor.numpy() if buffer is None else buffer_to_numpy(buffer, tensor.shape)
+    return float(np.asarray(array).reshape(-1)[0])
+
+
+def _read_groups(params: Any) -> list[dict[str, Any]]:
+    """Read tensors, (name, tensor) pairs, or dicts with "params" and options, into groups."""
+    if not isinstance(params, Iterable):
+        problem = f"{type(params).__name__} is no list of parameters"
+        raise DTypeError("optim", problem, "pass model.parameters()")
+    items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
+    if not items:
+        raise ValueRangeError(
+            "optim", "there are no parameters", "pass model.parameters()"
+        )
+    return items if isinstance(items[0], Mapping) else [{"params": items}]
+
+
+def _read_members(params: Any) -> tuple[list[Any], list[str]]:
+    """Read the tensors of a group, and their names if they were given in pairs."""
+    if isinstance(params, (set, frozenset)):
+        raise DTypeError("optim", "a set of parameters has no order", "pass a list")
+    members = [params] if isinstance(params, Tensor) else list(params)
+    named = [member for member in members if isinstance(member, tuple)]
+    if named and len(named) != len(members):
+        problem = "some parameters have names and some have not"
+        raise ValueRangeError("optim", problem, "pass model.named_parameters()")
+    names = [str(name) for name, _ in named]
+    return ([member for _, member in named] if named else members), names

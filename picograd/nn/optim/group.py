@@ -1,0 +1,199 @@
+"""Parameter groups: parameters that share options, and what of the options lives on the device.
+
+An optimizer turns options into *numbers* (`Optimizer.numbers`): Python floats that its update rule
+needs, such as lr or 1 - beta1. Each is a zero-dim tensor beside the parameters, so that setting an
+option neither compiles anything nor traces a jitted step again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from picograd.dtype import DType, float32, float64
+from picograd.errors import DTypeError, ValueRangeError
+from picograd.nn.init import constant
+from picograd.nn.parameter import overwrite
+from picograd.tensor.tensor import Tensor
+
+Options = Mapping[str, Any]
+Numbers = dict[str, Tensor]
+# What schedules keep in a group beside the options of the optimizer.
+SCHEDULE_KEYS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
+RATES = (
+    "lr",
+    "eps",
+    "weight_decay",
+    "momentum",
+    "lr_decay",
+    "momentum_decay",
+    "rho",
+    "alpha",
+)
+PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
+
+
+class ParameterGroup(MutableMapping[str, Any]):
+    """This class holds parameters that share options; `group["lr"] = x` sets an option.
+
+    >>> from picograd import Tensor, nn
+    >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0, 2.0]))], lr=0.1)
+    >>> optimizer.param_groups[0]["lr"] = 0.5
+    >>> optimizer.param_groups[0]["lr"]
+    0.5
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        options: Options,
+        formula: Callable[[Options], dict[str, float]],
+    ) -> None:
+        self.parameters = list(parameters)
+        self.options = {name: as_number(value) for name, value in options.items()}
+        self.formula = formula
+        self.host: dict[str, float] = {}  # the numbers as they are on the devices
+        self.numbers: dict[tuple[str, DType], Numbers] = {}
+        check_options(self.options)
+        self.host = formula(self.own_options())
+        for parameter in self.parameters:
+            self.numbers_beside(parameter)
+
+    def numbers_beside(self, parameter: Tensor) -> Numbers:
+        """Find the numbers on a parameter's device; float64 for float64, else float32."""
+        dtype = math_dtype(parameter)
+        key = parameter.device, dtype
+        if key not in self.numbers:
+            made = {
+                k: constant((), v, parameter.device, dtype)
+                for k, v in self.host.items()
+            }
+            self.numbers[key] = made
+        return self.numbers[key]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.parameters if name == "params" else self.options[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self.options and name not in SCHEDULE_KEYS:
+            raise ValueRangeError(
+                "optim", f"no option {name!r}", f"use {', '.join(self.options)}"
+            )
+        self.set_options({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        raise ValueRangeError(
+            "optim", f"option {name!r} cannot be deleted", "set another value"
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["params", *self.options])
+
+    def __len__(self) -> int:
+        return len(self.options) + 1
+
+    def set_options(self, values: Options) -> None:
+        """Change options, and the numbers on the devices that follow from them."""
+        changed = {**self.options, **{k: as_number(v) for k, v in values.items()}}
+        check_options(changed)
+        self.options = changed
+        before, self.host = self.host, self.formula(self.own_options())
+        moved = [name for name, value in self.host.items() if value != before.get(name)]
+        pairs = []
+        for (device, dtype), numbers in self.numbers.items():
+            fresh = {
+                name: constant((), self.host[name], device, dtype) for name in moved
+            }
+            pairs += [
+                (numbers[name], value)
+                for name, value in fresh.items()
+                if name in numbers
+            ]
+            numbers.update({k: v for k, v in fresh.items() if k not in numbers})
+        overwrite(pairs)
+
+    def own_options(self) -> dict[str, Any]:
+        """List the options without what schedules keep here."""
+        return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
+
+
+def math_dtype(parameter: Tensor) -> DType:
+    """Choose the dtype an update computes in: at least float32."""
+    return float64 if parameter.dtype is float64 else float32
+
+
+def as_number(value: Any) -> Any:
+    """Read a learning rate that is a tensor; other options stay what they are."""
+    return value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether an option is a number, and not a flag."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def check_options(options: Options) -> None:
+    """Raise unless rates are numbers of at least 0 and betas lie in [0, 1)."""
+    for name in RATES:
+        check_rate(name, options.get(name, 0.0))
+    for name, example in PAIRS.items():
+        value = options.get(name, (0.0, 0.5))
+        if not is_pair(name, value):
+            problem = f"{name}={value} are not in [0, 1)"
+            if name == "etas":
+                problem = f"etas={value} are not 0 < etaminus < 1 < etaplus"
+            elif name == "step_sizes":
+                problem = f"step_sizes={value} are no pair of numbers"
+            raise ValueRangeError("optim", problem, f"use {example}")
+    if options.get("differentiable"):
+        problem = "differentiable=True: a step is not recorded for gradients"
+        raise ValueRangeError(
+            "optim", problem, "write the update with tensor operations"
+        )
+    if options.get("foreach") and options.get("fused"):
+        problem = "foreach and fused cannot both be True"
+        raise ValueRangeError(
+            "optim", problem, "leave both out: a step is always fused"
+        )
+
+
+def is_pair(name: str, value: Any) -> bool:
+    """Tell whether an option of two numbers is what its name asks for."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    if not all(is_number(each) for each in value):
+        return False
+    if name == "etas":
+        return bool(0.0 < value[0] < 1.0 < value[1]) or tuple(value) == (0.0, 0.5)
+    return name != "betas" or all(0.0 <= beta < 1.0 for beta in value)
+
+
+def check_rate(name: str, value: Any) -> None:
+    """Raise unless a rate is a number of at least 0."""
+    if not is_number(value):
+        problem = f"{name} must be a number, not {type(value).__name__}"
+        raise DTypeError("optim", problem, "pass a float")
+    if not value >= 0.0:  # NaN too
+        what = "negative" if value < 0.0 else "not a number"
+        raise ValueRangeError("optim", f"{name}={value} is {what}", "use 0 or more")
+
+
+def check_members(members: Sequence[Any], seen: set[int]) -> None:
+    """Raise unless the members of a group are floating leaves, each seen once."""
+    if not members:
+        raise ValueRangeError(
+            "optim", "a parameter group is empty", "pass at least one tensor"
+        )
+    for member in members:
+        if not isinstance(member, Tensor) or not member.dtype.is_float:
+            raise ValueRangeError(
+                "optim", f"cannot train {member!r}", "pass floating tensors"
+            )
+        if not member.is_leaf:
+            problem = "a parameter was computed from others"
+            raise ValueRangeError(
+                "optim", problem, "pass leaf tensors, such as nn.Parameter"
+            )
+        if id(member) in seen:
+            raise ValueRangeError(
+                "optim", "a parameter appears twice", "pass each one once"
+            )
+        seen.add(id(member))

@@ -1,0 +1,270 @@
+"""L-BFGS: a quasi-Newton method for small deterministic problems."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.nn.optim.base import Optimizer
+from picograd.nn.optim.line_search import Point, search
+from picograd.nn.parameter import overwrite
+from picograd.tensor.autograd import enable_grad
+from picograd.tensor.tensor import Tensor
+
+# A pair of less curvature would spoil the estimate of the Hessian.
+LEAST_CURVATURE = 1e-10
+
+
+@dataclass(slots=True)
+class Memory:
+    """What L-BFGS remembers: the last steps and how they changed the gradient."""
+
+    func_evals: int = 0
+    n_iter: int = 0
+    d: Any = None  # the last direction ...
+    t: float = 0.0  # ... and how far it went
+    old_dirs: list[Any] = field(default_factory=list)  # changes of the gradient
+    old_stps: list[Any] = field(default_factory=list)  # steps
+    H_diag: float = 1.0
+    prev_flat_grad: Any = None
+    prev_loss: float = 0.0
+
+
+class LBFGS(Optimizer):
+    """This class follows -H g, with H, the inverse Hessian, from the last steps (Liu and Nocedal).
+
+    `step(closure)` takes up to `max_iter` iterations, in each of which the closure computes the
+    loss and its gradients anew. `line_search_fn="strong_wolfe"` chooses the length of steps, which
+    is `lr` otherwise. The vectors are float64 on the host: losses have to be read there anyway.
+    Source: Nocedal and Wright (2006), algorithm 7.5. One group of parameters only.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.LBFGS([x], lr=0.5)
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (x * x).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> optimizer.step(closure).item()
+    5.0
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        if line_search_fn not in (None, "strong_wolfe"):
+            problem = f"line_search_fn={line_search_fn!r} is unknown"
+            raise ValueRangeError("LBFGS", problem, 'use "strong_wolfe"')
+        most = max_iter * 5 // 4 if max_eval is None else max_eval
+        options: dict[str, Any] = dict(lr=lr, max_iter=max_iter, max_eval=most)
+        options |= dict(
+            tolerance_grad=tolerance_grad, tolerance_change=tolerance_change
+        )
+        options |= dict(history_size=history_size, line_search_fn=line_search_fn)
+        self.memory = Memory()
+        super().__init__(params, options)
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Set the group. Raises ValueRangeError for a second one."""
+        if self.param_groups:
+            raise ValueRangeError(
+                "LBFGS", "there is a second group", "put all tensors in one"
+            )
+        super().add_param_group(param_group)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Iterate; returns the loss before the first iteration.
+
+        >>> from picograd import Tensor, nn
+        >>> weight = nn.Parameter(Tensor([3.0]))
+        >>> optimizer = nn.optim.LBFGS([weight], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((weight - 1.0) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> optimizer.step(closure).item(), weight.item()
+        (4.0, 1.0)
+        """
+        if closure is None:
+            problem = "the closure is missing"
+            raise DTypeError(
+                "LBFGS.step", problem, "pass a function that computes the loss"
+            )
+        with enable_grad():
+            first = closure()
+        options, memory = self.param_groups[0].options, self.memory
+        memory.func_evals += 1
+        here = Point(0.0, float(first), self._gradient(), 0.0)
+        evaluations, place = 1, self._read()
+        if _largest(here.gradient) <= options["tolerance_grad"]:
+            return first
+        for number in range(options["max_iter"]):
+            direction = self._direction(here.gradient, options["history_size"])
+            memory.prev_flat_grad, memory.prev_loss = here.gradient, here.loss
+            memory.d, memory.t = (
+                direction,
+                self._first_length(here.gradient, options["lr"]),
+            )
+            here = Point(
+                0.0, here.loss, here.gradient, float(here.gradient @ direction)
+            )
+            if here.slope > -options["tolerance_change"]:
+                break
+            is_last = number + 1 == options["max_iter"]
+            most = options["max_eval"] - evaluations
+            here, count = self._move(closure, place, here, most, is_last)
+            place = place + memory.t * direction
+            evaluations += count
+            memory.func_evals += count
+            if is_last or self._is_over(here, evaluations):
+                break
+        return first
+
+    def _move(
+        self,
+        closure: Callable[[], Any],
+        place: Any,
+        here: Point,
+        most: int,
+        is_last: bool,
+    ) -> tuple[Point, int]:
+        """Take one step along the direction; count how often the loss was computed."""
+        memory, options = self.memory, self.param_groups[0].options
+
+        def evaluate(length: float) -> Point:
+            self._write(place + length * memory.d)
+            with enable_grad():
+                loss = float(closure())
+            gradient = self._gradient()
+            return Point(length, loss, gradient, float(gradient @ memory.d))
+
+        if options["line_search_fn"] is None:
+            if not is_last:
+                return evaluate(memory.t), 1
+            self._write(place + memory.t * memory.d)
+            return here, 0
+        size, tolerance = _largest(memory.d), options["tolerance_change"]
+        found, count = search(evaluate, here, memory.t, size, tolerance, most)
+        memory.t = found.length
+        self._write(place + found.length * memory.d)
+        return found, count
+
+    def _is_over(self, here: Point, evaluations: int) -> bool:
+        """Tell whether the gradient, the step or the change of the loss is small enough."""
+        options, memory = self.param_groups[0].options, self.memory
+        least = options["tolerance_change"]
+        return (
+            evaluations >= options["max_eval"]
+            or _largest(here.gradient) <= options["tolerance_grad"]
+            or _largest(memory.d * memory.t) <= least
+            or abs(here.loss - memory.prev_loss) < least
+        )
+
+    def _direction(self, gradient: Any, history_size: int) -> Any:
+        """Note the last step, and multiply -gradient by the estimate of the inverse Hessian."""
+        memory = self.memory
+        memory.n_iter += 1
+        if memory.n_iter == 1:
+            return -gradient
+        change, moved = gradient - memory.prev_flat_grad, memory.d * memory.t
+        curvature = float(change @ moved)
+        if curvature > LEAST_CURVATURE:
+            memory.old_dirs = [*memory.old_dirs, change][-history_size:]
+            memory.old_stps = [*memory.old_stps, moved][-history_size:]
+            memory.H_diag = curvature / float(change @ change)
+        pairs = list(zip(memory.old_dirs, memory.old_stps))
+        result, weights = -gradient, []
+        for y, s in reversed(pairs):
+            weights.append(float(s @ result) / float(y @ s))
+            result = result - weights[-1] * y
+        result = result * memory.H_diag
+        for (y, s), weight in zip(pairs, reversed(weights)):
+            result = result + s * (weight - float(y @ result) / float(y @ s))
+        return result
+
+    def _first_length(self, gradient: Any, lr: float) -> float:
+        """Try lr, but start carefully: nothing is known of the curvature."""
+        total = float(np.abs(gradient).sum())
+        return min(1.0, 1.0 / total) * lr if self.memory.n_iter == 1 else lr
+
+    def _read(self) -> Any:
+        """Join the parameters to one vector."""
+        parts = [
+            p.detach().numpy().reshape(-1) for p in self.param_groups[0].parameters
+        ]
+        return np.concatenate(parts).astype(np.float64)
+
+    def _gradient(self) -> Any:
+        """Join the gradients to one vector; missing ones are zeros."""
+        parameters = self.param_groups[0].parameters
+        parts = [
+            np.zeros(p.numel())
+            if p.grad is None
+            else p.grad.detach().numpy().reshape(-1)
+            for p in parameters
+        ]
+        return np.concatenate(parts).astype(np.float64)
+
+    def _write(self, vector: Any) -> None:
+        """Write the pieces of a vector into the parameters."""
+        parameters = self.param_groups[0].parameters
+        ends = np.cumsum([p.numel() for p in parameters])[:-1]
+        pieces = zip(parameters, np.split(vector, ends))
+        overwrite([(p, Tensor(piece.reshape(tuple(p.shape)))) for p, piece in pieces])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Describe the memory as the state of the first parameter, as PyTorch does."""
+        state, memory = super().state_dict(), self.memory
+        if not memory.func_evals:
+            return state
+        entry: dict[str, Any] = dict(func_evals=memory.func_evals, n_iter=memory.n_iter)
+        if memory.d is not None:
+            pairs = zip(memory.old_dirs, memory.old_stps)
+            entry |= dict(t=memory.t, H_diag=memory.H_diag, prev_loss=memory.prev_loss)
+            entry |= dict(ro=[1.0 / float(y @ s) for y, s in pairs])
+            entry |= dict(
+                d=Tensor(memory.d), prev_flat_grad=Tensor(memory.prev_flat_grad)
+            )
+            entry |= dict(old_dirs=[Tensor(y) for y in memory.old_dirs])
+            entry |= dict(old_stps=[Tensor(s) for s in memory.old_stps])
+        return {**state, "state": {0: entry}}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state. Raises StateError, with nothing changed, if it does not fit."""
+        entry = state_dict.get("state", {}).get(0, {})
+        count = sum(p.numel() for p in self.param_groups[0].parameters)
+        vectors = {n: _vector(entry[n]) for n in ("d", "prev_flat_grad") if n in entry}
+        lists = {
+            n: [_vector(x) for x in entry.get(n, [])] for n in ("old_dirs", "old_stps")
+        }
+        if any(v.shape != (count,) for v in (*vectors.values(), *lists["old_dirs"])):
+            problem = f"the direction does not have {count} elements"
+            raise StateError(
+                "LBFGS.load_state_dict", problem, "load a state of these parameters"
+            )
+        super().load_state_dict({**state_dict, "state": {}})
+        names = ("func_evals", "n_iter", "t", "H_diag", "prev_loss")
+        plain = {name: float(entry[name]) for name in names if name in entry}
+        counts = {name: int(plain.pop(name, 0)) for name in ("func_evals", "n_iter")}
+        self.memory = Memory(**counts, **plain, **vectors, **lists)  # type: ignore[arg-type]
+
+
+def _vector(value: Any) -> Any:
+    """Read a vector of a state dict."""
+    return np.asarray(value, np.float64).reshape(-1)
+
+
+def _largest(vector: Any) -> float:
+    return float(np.abs(vector).max(initial=0.0))

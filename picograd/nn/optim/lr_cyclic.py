@@ -1,0 +1,306 @@
+"""Schedules that rise and fall: warm restarts, cycles, one cycle; the last two move momentum too.
+
+Momentum is `momentum`, or the first of `betas`, whichever the optimizer has.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from picograd.errors import ValueRangeError
+from picograd.nn.optim.base import Optimizer
+from picograd.nn.optim.group import ParameterGroup
+from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
+
+Rates = float | Sequence[float]
+MODES = ("triangular", "triangular2", "exp_range")
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """This class falls along half a cosine, again and again (Loshchilov and Hutter, 2017).
+
+    The first fall takes T_0 epochs, each later one T_mult times as many. `step(epoch)` takes
+    fractions of an epoch.
+
+    >>> from picograd import Tensor, nn
+    >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0, 2.0]))], lr=1.0)
+    >>> schedule = nn.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 0.5, 1.0, 0.5]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
+        op = "CosineAnnealingWarmRestarts"
+        self.T_0 = self.T_i = positive(op, "T_0", T_0)
+        self.T_mult = positive(op, "T_mult", T_mult)
+        self.eta_min = eta_min
+        self.T_cur: float = last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def next_rate(self, number: int, rate: float) -> float:
+        """Compute eta_min + (base - eta_min) * (1 + cos(pi * T_cur / T_i)) / 2."""
+        wave = (1.0 + math.cos(math.pi * self.T_cur / self.T_i)) / 2.0
+        return self.eta_min + (self.base_lrs[number] - self.eta_min) * wave
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go on by one epoch, or to a given one, which may be a fraction."""
+        if epoch is None and self.last_epoch >= 0:
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur %= self.T_i
+                self.T_i *= self.T_mult
+            self.move(self.last_epoch + 1)
+            return
+        self._find(epoch or 0.0)
+        self.move(math.floor(epoch or 0.0))
+
+    def _find(self, epoch: float) -> None:
+        """Find the fall that an epoch is in, and the place in it."""
+        if epoch < 0:
+            problem = f"epoch={epoch} is negative"
+            raise ValueRangeError(
+                "CosineAnnealingWarmRestarts", problem, "count from 0"
+            )
+        first, growth = self.T_0, self.T_mult
+        if growth == 1 or epoch < first:
+            self.T_i, self.T_cur = first, epoch % first if epoch >= first else epoch
+            return
+        falls = int(math.log(epoch / first * (growth - 1) + 1, growth))
+        self.T_i = first * growth**falls
+        self.T_cur = epoch - first * (growth**falls - 1) / (growth - 1)
+
+
+class CyclicLR(LRScheduler):
+    """This class moves the rate between two bounds in straight lines (Smith, 2017).
+
+    `mode`: "triangular", "triangular2" (each cycle half as high) or "exp_range" (gamma ** epoch as
+    high); or `scale_fn`, of the cycle (from 1) or the iteration as `scale_mode` says. Momentum
+    moves the other way.
+
+    >>> from picograd import Tensor, nn
+    >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0, 2.0]))], lr=1.0)
+    >>> schedule = nn.optim.lr_scheduler.CyclicLR(optimizer, 0.5, 1.0, step_size_up=2,
+    ...     cycle_momentum=False)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [0.5, 0.75, 1.0, 0.75]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Rates,
+        max_lr: Rates,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Rates = 0.8,
+        max_momentum: Rates = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        check_optimizer("CyclicLR", optimizer)
+        if mode not in MODES and scale_fn is None:
+            problem = f"mode={mode!r} is unknown"
+            raise ValueRangeError("CyclicLR", problem, f"use {', '.join(MODES)}")
+        base_lrs = per_group("CyclicLR", "base_lr", optimizer, base_lr)
+        if last_epoch == -1:
+            for group, rate in zip(optimizer.param_groups, base_lrs):
+                group["lr"] = rate
+        self.max_lrs = per_group("CyclicLR", "max_lr", optimizer, max_lr)
+        up = float(positive("CyclicLR", "step_size_up", step_size_up))
+        self.total_size = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio = up / self.total_size
+        self.mode, self.gamma, self.scale_fn = mode, gamma, scale_fn
+        is_by_epoch = scale_fn is None and mode == "exp_range"
+        self.scale_mode = "iterations" if is_by_epoch else scale_mode
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            bounds = base_momentum, max_momentum
+            kept = start_momentum("CyclicLR", optimizer, *bounds, last_epoch == -1)
+            self.base_momentums, self.max_momentums = kept
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def height(self, cycle: int) -> float:
+        """Compute how high this cycle, or iteration, may rise."""
+        at = cycle if self.scale_mode == "cycle" else self.last_epoch
+        if self.scale_fn is not None:
+            return self.scale_fn(at)
+        if self.mode == "triangular2":
+            return float(1.0 / 2.0 ** (at - 1))
+        return float(self.gamma**at) if self.mode == "exp_range" else 1.0
+
+    def values(self, number: int, is_jump: bool = False) -> dict[str, Any]:
+        """Interpolate between the bounds of rate and momentum."""
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        place = 1.0 + self.last_epoch / self.total_size - cycle
+        is_rising = place <= self.step_ratio
+        share = (
+            place / self.step_ratio
+            if is_rising
+            else (place - 1) / (self.step_ratio - 1)
+        )
+        low, high, scale = (
+            self.base_lrs[number],
+            self.max_lrs[number],
+            self.height(cycle),
+        )
+        found = {"lr": low + (high - low) * share * scale}
+        if not self.cycle_momentum:
+            return found
+        low, high = self.base_momentums[number], self.max_momentums[number]
+        momentum = high - (high - low) * share * scale
+        return found | momentum_option(self.optimizer.param_groups[number], momentum)
+
+
+class OneCycleLR(LRScheduler):
+    """This class rises to max_lr and falls far below the start, once (Smith and Topin, 2018).
+
+    Starts at max_lr / div_factor, rises for the share `pct_start` of `total_steps` (or of epochs *
+    steps_per_epoch), and falls to start / final_div_factor; `three_phase` falls to the start in
+    between. `anneal_strategy` is "cos" or "linear". Momentum moves the other way.
+
+    >>> from picograd import Tensor, nn
+    >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0, 2.0]))], lr=1.0)
+    >>> schedule = nn.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=5,
+    ...     cycle_momentum=False)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [0.04, 0.9505, 0.6113, 0.1883]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Rates,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Rates = 0.85,
+        max_momentum: Rates = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        check_optimizer("OneCycleLR", optimizer)
+        self.total_steps = count_steps(total_steps, epochs, steps_per_epoch)
+        if not 0.0 <= pct_start <= 1.0:
+            problem = f"pct_start={pct_start} is not in [0, 1]"
+            raise ValueRangeError("OneCycleLR", problem, "use 0.3")
+        if anneal_strategy not in ("cos", "linear"):
+            problem = f"anneal_strategy={anneal_strategy!r} is unknown"
+            raise ValueRangeError("OneCycleLR", problem, 'use "cos" or "linear"')
+        self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
+        self.phases = list_phases(self.total_steps, pct_start, three_phase)
+        rates = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
+        for group, rate in zip(optimizer.param_groups, rates):
+            if last_epoch == -1:
+                first = rate / div_factor
+                limits = {"max_lr": rate, "min_lr": first / final_div_factor}
+                group.set_options({"initial_lr": first, **limits})
+        if cycle_momentum:
+            bounds = base_momentum, max_momentum
+            start_momentum("OneCycleLR", optimizer, *bounds, last_epoch == -1)
+        super().__init__(optimizer, last_epoch)
+
+    def values(self, number: int, is_jump: bool = False) -> dict[str, Any]:
+        """Interpolate between the ends of the phase that the step is in."""
+        if self.last_epoch > self.total_steps:
+            problem = f"step {self.last_epoch} of {self.total_steps}"
+            raise ValueRangeError("OneCycleLR", problem, "pass a larger total_steps")
+        group = self.optimizer.param_groups[number]
+        ends = [phase[0] for phase in self.phases[:-1]]
+        at = bisect_left(ends, self.last_epoch)
+        begin = ends[at - 1] if at else 0.0
+        end, *names = self.phases[at]
+        share = (self.last_epoch - begin) / (end - begin)
+        first, last, low, high = (group.get(name) for name in names)
+        found = {"lr": self.anneal(first, last, share)}
+        if self.cycle_momentum:
+            found |= momentum_option(group, self.anneal(low, high, share))
+        return found
+
+    def anneal(self, start: Any, end: Any, share: float) -> float:
+        """Interpolate along half a cosine or a line."""
+        if self.anneal_strategy == "linear":
+            return float((end - start) * share + start)
+        return float(end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0))
+
+
+Phase = tuple[float, str, str, str, str]
+
+
+def list_phases(total: int, share: float, is_three: bool) -> list[Phase]:
+    """List (last step, rate from, to, momentum from, to) of each phase."""
+    rise = float(share * total) - 1.0
+    up = (rise, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+    if not is_three:
+        return [up, (total - 1.0, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+    fall = float(2 * share * total) - 2.0
+    down = (fall, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+    return [
+        up,
+        down,
+        (total - 1.0, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+    ]
+
+
+def count_steps(total: int | None, epochs: int | None, steps: int | None) -> int:
+    """Read the length of a cycle, given in one of two ways."""
+    if total is None and (epochs is None or steps is None):
+        problem = "the length of the cycle is missing"
+        fix = "pass total_steps, or epochs and steps_per_epoch"
+        raise ValueRangeError("OneCycleLR", problem, fix)
+    if total is not None:
+        return positive("OneCycleLR", "total_steps", total)
+    first = positive("OneCycleLR", "epochs", epochs or 0)
+    return first * positive("OneCycleLR", "steps_per_epoch", steps or 0)
+
+
+def start_momentum(
+    op: str, optimizer: Optimizer, base: Rates, most: Rates, is_first: bool
+) -> tuple[list[float], list[float]]:
+    """Check that the optimizer has momentum, and set it to its upper bound."""
+    if not {"momentum", "betas"} & optimizer.defaults.keys():
+        problem = f"{type(optimizer).__name__} has neither momentum nor betas"
+        raise ValueRangeError(op, problem, "pass cycle_momentum=False")
+    lows = per_group(op, "base_momentum", optimizer, base)
+    highs = per_group(op, "max_momentum", optimizer, most)
+    for group, low, high in zip(optimizer.param_groups, lows, highs):
+        if is_first:
+            bounds = {"max_momentum": high, "base_momentum": low}
+            group.set_options({**momentum_option(group, high), **bounds})
+    return lows, highs
+
+
+def momentum_option(group: ParameterGroup, momentum: float) -> dict[str, Any]:
+    """Name the option of a group that is its momentum."""
+    if "betas" in group:
+        return {"betas": (momentum, *group["betas"][1:])}
+    return {"momentum": momentum}

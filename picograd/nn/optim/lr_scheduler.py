@@ -1,0 +1,45 @@
+"""All learning-rate schedules under the name PyTorch's users look for."""
+
+from picograd.nn.optim.lr import (
+    ConstantLR,
+    CosineAnnealingLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    LRScheduler,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+    TriangleLR,
+)
+from picograd.nn.optim.lr_composed import (
+    ChainedScheduler,
+    ReduceLROnPlateau,
+    SequentialLR,
+)
+from picograd.nn.optim.lr_cyclic import (
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    OneCycleLR,
+)
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+    "TriangleLR",
+]

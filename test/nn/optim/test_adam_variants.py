@@ -1,0 +1,34 @@
+"""NAdam, RAdam and Adamax against PyTorch's."""
+
+import pytest
+from optim_support import KERNEL_SHAPES, check_steps, kernels_of_a_step, start
+
+from picograd import nn
+
+CASES = {
+    "nadam": ("NAdam", {"lr": 0.01}),
+    "nadam_decoupled": ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "nadam_decay": ("NAdam", {"weight_decay": 0.1, "momentum_decay": 0.1, "maximize": True}),
+    "radam": ("RAdam", {"lr": 0.01}),
+    "radam_short": ("RAdam", {"lr": 0.01, "betas": (0.9, 0.5), "weight_decay": 0.1}),
+    "radam_decoupled": ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "adamax": ("Adamax", {"lr": 0.01}),
+    "adamax_decay": ("Adamax", {"weight_decay": 0.1, "betas": (0.8, 0.9), "maximize": True}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_steps_equal_pytorchs(case, device):
+    check_steps(*CASES[case], device)
+
+
+@pytest.mark.parametrize("case", ["nadam", "radam", "adamax"])
+def test_bfloat16(case, device):
+    check_steps(*CASES[case], device, "bfloat16", steps=6)
+
+
+@pytest.mark.parametrize("name, numbers", [("NAdam", 2), ("RAdam", 2), ("Adamax", 1)])
+def test_one_kernel_and_those_of_numbers(name, numbers, device):
+    """All parameters share a kernel; the rest compute single numbers: step count, corrections."""
+    ours, _ = start(device, KERNEL_SHAPES)
+    assert kernels_of_a_step(getattr(nn.optim, name)(ours), ours) == 1 + numbers

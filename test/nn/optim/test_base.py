@@ -1,0 +1,222 @@
+"""What all optimizers share: groups, steps, gradients, `jit` and state dicts."""
+
+import numpy as np
+import pytest
+from optim_support import array, compare, compare_states, set_gradients, start, torch
+
+import picograd
+from picograd import Tensor, nn
+from picograd.errors import GradientError, StateError, ValueRangeError
+
+JITTED = {
+    "sgd": ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
+    "adam": ("Adam", {"lr": 0.01, "weight_decay": 0.1}),
+    "nadam": ("NAdam", {"lr": 0.01}),
+    "rprop": ("Rprop", {"lr": 0.01}),
+}
+
+
+def test_groups_have_their_own_options(device):
+    ours, theirs = start(device)
+    groups = lambda p: [{"params": p[:1], "lr": 0.5, "name": "a"}, {"params": p[1:2]}]  # noqa: E731
+    mine = nn.optim.SGD(groups(ours), lr=0.1)
+    reference = torch.optim.SGD(groups(theirs), lr=0.1)
+    mine.add_param_group({"params": ours[2], "lr": 0.3, "momentum": 0.9})
+    reference.add_param_group({"params": theirs[2], "lr": 0.3, "momentum": 0.9})
+    for _ in range(3):
+        set_gradients(ours, theirs, device)
+        mine.step()
+        reference.step()
+    compare(ours, theirs)
+    mine.param_groups[1]["lr"] = 0.25
+    assert [group["lr"] for group in mine.param_groups] == [0.5, 0.25, 0.3]
+    assert mine.param_groups[0]["name"] == "a" and len(mine.param_groups[2]["params"]) == 1
+
+
+def test_named_parameters(device):
+    layer = nn.Linear(2, 3)
+    optimizer = nn.optim.SGD(layer.named_parameters())
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    with pytest.raises(ValueRangeError, match="some parameters have names and some have not"):
+        nn.optim.SGD([("weight", layer.weight), layer.bias])
+
+
+def test_parameters_without_gradient_stay(device):
+    ours, _ = start(device)
+    ours[0].grad = Tensor.ones(3, 4, device=device)
+    before = ours[1].numpy()
+    nn.optim.Adam(ours).step()
+    np.testing.assert_array_equal(ours[1].numpy(), before)
+
+
+def test_every_option_is_a_number_on_the_device(device):
+    """New values neither compile nor trace again, and a jitted step follows them."""
+    ours, theirs = start(device, [(3,)])
+    mine = nn.optim.AdamW(ours, lr=0.1, weight_decay=0.1)
+    reference = torch.optim.AdamW(theirs, lr=0.1, weight_decay=0.1)
+
+    @picograd.jit
+    def step(gradient):
+        ours[0].grad = gradient
+        mine.step()
+
+    for number in range(6):
+        gradient = array(3)
+        theirs[0].grad = torch.tensor(gradient)
+        changes = dict(lr=0.1 / (number + 1), betas=(0.9 - 0.1 * number, 0.99), eps=1e-3 * number)
+        mine.param_groups[0].update({**changes, "weight_decay": 0.1 + number})
+        reference.param_groups[0].update({**changes, "weight_decay": 0.1 + number})
+        step(Tensor(gradient, device=device))
+        reference.step()
+        compare(ours, theirs)
+    assert step.traces == 1
+    compare_states(mine, reference)
+
+
+@pytest.mark.parametrize("case", JITTED)
+def test_jitted_training_equals_pytorchs(case, device):
+    """State made inside a trace is captured by reference; the loss is that of eager steps."""
+    name, options = JITTED[case]
+    value = array(4, 3)
+    ours, theirs = nn.Parameter(Tensor(value, device=device)), torch.tensor(value)
+    theirs.requires_grad = True
+    mine = getattr(nn.optim, name)([ours], **options)
+    reference = getattr(torch.optim, name)([theirs], **options)
+
+    @picograd.jit
+    def step(x):
+        loss = ((x @ ours) ** 2).mean()
+        loss.backward()
+        mine.step()
+        mine.zero_grad()
+        return loss
+
+    for _ in range(5):
+        batch = array(5, 4)
+        reference.zero_grad()
+        expected = ((torch.tensor(batch) @ theirs) ** 2).mean()
+        expected.backward()
+        reference.step()
+        assert step(Tensor(batch, device=device)).item() == pytest.approx(expected.item(), rel=1e-4)
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-5)
+    compare_states(mine, reference)
+
+
+def test_gradients_accumulate_and_reset(device):
+    weight = nn.Parameter(Tensor([1.0, 2.0], device=device))
+    optimizer = nn.optim.SGD([weight], lr=1.0)
+    for _ in range(2):
+        (weight * 3.0).sum().backward()
+    assert weight.grad.tolist() == [6.0, 6.0]
+    optimizer.zero_grad(set_to_none=False)
+    assert weight.grad.tolist() == [0.0, 0.0]
+    optimizer.zero_grad()
+    assert weight.grad is None
+
+
+def test_closure_computes_the_loss_again(device):
+    weight = nn.Parameter(Tensor([3.0], device=device))
+    optimizer = nn.optim.SGD([weight], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (weight * weight).sum()
+        loss.backward()
+        return loss
+
+    with picograd.no_grad():
+        loss = optimizer.step(closure)
+    assert loss.item() == 9.0 and weight.tolist() == [0.0]
+
+
+def converted(state, function):
+    """Apply a function to every tensor of a state dict."""
+    entries = {n: {k: function(v) for k, v in s.items()} for n, s in state["state"].items()}
+    return {**state, "state": entries}
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "ASGD"])
+def test_state_dicts_are_interchangeable(name, device):
+    """PyTorch continues from ours, and ours from PyTorch's."""
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    ours, theirs = start(device)
+    mine = getattr(nn.optim, name)(ours, lr=0.01, **options)
+    reference = getattr(torch.optim, name)(theirs, lr=0.01, **options)
+    for step in range(3):
+        set_gradients(ours, theirs, device, absent={2} if step else ())
+        mine.step()
+        reference.step()
+    given, wanted = mine.state_dict(), reference.state_dict()
+    there = getattr(torch.optim, name)(theirs, lr=0.5, **options)
+    there.load_state_dict(converted(given, lambda tensor: torch.tensor(tensor.numpy())))
+    here = getattr(nn.optim, name)(ours, lr=0.5, **options)
+    here.load_state_dict(converted(wanted, lambda tensor: tensor.numpy()))
+    assert here.lr == 0.01
+    for _ in range(2):
+        set_gradients(ours, theirs, device)
+        here.step()
+        there.step()
+        compare(ours, theirs)
+    compare_states(here, there)
+
+
+def test_loading_keeps_a_jitted_step_right(device):
+    ours, theirs = start(device, [(3,)])
+    mine, reference = nn.optim.Adam(ours, lr=0.1), torch.optim.Adam(theirs, lr=0.1)
+
+    @picograd.jit
+    def step(gradient):
+        ours[0].grad = gradient
+        mine.step()
+
+    step(Tensor(array(3), device=device))
+    with picograd.no_grad():
+        ours[0].copy_(Tensor(theirs[0].detach().numpy(), device=device))
+    theirs[0].grad = torch.ones(3)
+    reference.step()
+    state = reference.state_dict()
+    mine.load_state_dict(state)
+    with picograd.no_grad():
+        ours[0].copy_(Tensor(theirs[0].detach().numpy(), device=device))
+    for _ in range(2):
+        gradient = array(3)
+        theirs[0].grad = torch.tensor(gradient)
+        step(Tensor(gradient, device=device))
+        reference.step()
+    compare(ours, theirs)
+
+
+def test_float64_parameters_keep_their_digits(device):
+    value = np.random.randn(4)
+    ours = nn.Parameter(Tensor(value, device=device))
+    theirs = torch.tensor(value, requires_grad=True)
+    mine, reference = nn.optim.Adam([ours], lr=0.1), torch.optim.Adam([theirs], lr=0.1)
+    for _ in range(5):
+        gradient = np.random.randn(4)
+        ours.grad, theirs.grad = Tensor(gradient, device=device), torch.tensor(gradient)
+        mine.step()
+        reference.step()
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-12)
+
+
+def test_wrong_use_is_named(device):
+    weight = nn.Parameter(Tensor([1.0]))
+    with pytest.raises(GradientError, match="SGD: no parameter has a gradient"):
+        nn.optim.SGD([weight]).step()
+    with pytest.raises(ValueRangeError, match="there are no parameters"):
+        nn.optim.SGD([])
+    with pytest.raises(ValueRangeError, match="lr=-1.0 is negative"):
+        nn.optim.Adam([weight], lr=-1.0)
+    with pytest.raises(ValueRangeError, match="a parameter appears twice"):
+        nn.optim.SGD([{"params": [weight]}, {"params": [weight]}])
+    with pytest.raises(ValueRangeError, match="differentiable=True"):
+        nn.optim.SGD([weight], differentiable=True)
+    with pytest.raises(ValueRangeError, match="foreach and fused"):
+        nn.optim.SGD([weight], foreach=True, fused=True)
+    with pytest.raises(StateError, match="0 parameters, not 1|groups, not 1"):
+        nn.optim.SGD([weight]).load_state_dict({"state": {}, "param_groups": []})
+
+
+def test_repr_lists_the_options():
+    text = repr(nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=0.5))
+    assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0.0") and "lr: 0.5" in text

@@ -1,0 +1,105 @@
+"""Schedules against PyTorch's, over 60 steps and two groups."""
+
+import pytest
+from lr_support import follow, optimizers
+
+from picograd import Tensor, nn
+from picograd.errors import DTypeError, StateError, ValueRangeError
+
+CASES = {
+    "lambda": ("LambdaLR", {"lr_lambda": lambda epoch: 0.95**epoch}),
+    "lambdas": ("LambdaLR", {"lr_lambda": [lambda e: 1 / (e + 1), lambda e: 0.9**e]}),
+    "multiplicative": ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.95 + 0.001 * epoch}),
+    "step": ("StepLR", {"step_size": 7, "gamma": 0.5}),
+    "multi_step": ("MultiStepLR", {"milestones": [20, 5, 5], "gamma": 0.5}),
+    "constant": ("ConstantLR", {"factor": 0.25, "total_iters": 10}),
+    "linear": ("LinearLR", {"start_factor": 0.2, "end_factor": 0.9, "total_iters": 13}),
+    "exponential": ("ExponentialLR", {"gamma": 0.9}),
+    "polynomial": ("PolynomialLR", {"total_iters": 30, "power": 2.5}),
+    "cosine": ("CosineAnnealingLR", {"T_max": 12, "eta_min": 0.01}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_schedules_equal_pytorchs(case):
+    name, options = CASES[case]
+    follow(lambda room, optimizer: getattr(room, name)(optimizer, **options))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "multiplicative"])
+def test_jumps_and_resumption_equal_pytorchs(case):
+    """`step(epoch)` uses the closed formula; `last_epoch` continues without the first step."""
+    name, options = CASES[case]
+
+    def jump(room, optimizer):
+        schedule = getattr(room, name)(optimizer, **options)
+        schedule.step(9)
+        return getattr(room, name)(optimizer, last_epoch=9, **options)
+
+    follow(jump, 20)
+
+
+def test_schedules_add_up():
+    """A rate that was changed by hand is what the next one is computed from."""
+
+    def lower(room, optimizer):
+        schedule = room.ExponentialLR(optimizer, 0.9)
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] / 10
+        return schedule
+
+    follow(lower, 20)
+
+
+def rates(make, steps, rate=1.0):
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=rate)
+    schedule = make(optimizer)
+    found = []
+    for _ in range(steps):
+        found.append(optimizer.lr)
+        schedule.step()
+    return found
+
+
+def test_triangle_rises_then_falls_to_zero():
+    found = rates(lambda o: nn.lr.TriangleLR(o, 10, 0.2), 11)
+    assert found == pytest.approx([0.5, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0])
+
+
+def test_rate_reaches_the_device():
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
+    schedule = nn.lr.StepLR(optimizer, 1, 0.5)
+    schedule.step()
+    (numbers,) = optimizer.param_groups[0].numbers.values()
+    assert numbers["lr"].item() == 0.5 and schedule.get_last_lr() == [0.5]
+
+
+def test_state_continues():
+    """Optimizer and schedule together continue where another pair stopped, ours or PyTorch's."""
+    make = lambda room, optimizer: room.CosineAnnealingLR(optimizer, 20, 0.01)  # noqa: E731
+    pairs = follow(make, 7)
+    saved = [(each.state_dict(), each.optimizer.state_dict()) for each in pairs]
+    pairs[0].step()
+    for state, options in saved:
+        fresh, _ = optimizers()
+        schedule = make(nn.lr_scheduler, fresh)
+        fresh.load_state_dict(options)
+        schedule.load_state_dict(dict(state))
+        schedule.step()
+        assert schedule.last_epoch == 8
+        assert schedule.get_last_lr() == pytest.approx(pairs[0].get_last_lr(), rel=1e-12)
+
+
+def test_wrong_use_is_named():
+    with pytest.raises(ValueRangeError, match="StepLR: step_size=0 is not positive"):
+        rates(lambda o: nn.lr.StepLR(o, 0), 1)
+    with pytest.raises(ValueRangeError, match=r"lr_lambda has 1 values for 2 groups"):
+        nn.lr.LambdaLR(optimizers()[0], [lambda epoch: 1.0])
+    with pytest.raises(ValueRangeError, match=r"start_factor=0.0 is not in \(0, 1\]"):
+        nn.lr.LinearLR(optimizers()[0], 0.0)
+    with pytest.raises(DTypeError, match="list is no optimizer"):
+        nn.lr.ExponentialLR([], 0.9)
+    with pytest.raises(StateError, match="a group has no 'initial_lr'"):
+        nn.lr.ExponentialLR(optimizers()[0], 0.9, last_epoch=3)
+    with pytest.raises(StateError, match="has the key 'last_epoch'"):
+        nn.lr.ExponentialLR(optimizers()[0], 0.9).load_state_dict({})

@@ -1,0 +1,65 @@
+"""Clipping of gradients against PyTorch's."""
+
+import math
+
+import numpy as np
+import pytest
+from nn_support import array, torch
+
+from picograd import Tensor, nn
+from picograd.errors import DTypeError, GradientError
+
+
+def start(device, values, dtype="float32"):
+    ours = [nn.Parameter(Tensor(value, device=device).cast(dtype)) for value in values]
+    theirs = [torch.tensor(value).to(getattr(torch, dtype)).requires_grad_() for value in values]
+    for a, b in zip(ours, theirs):
+        a.grad, b.grad = a.detach() * 3, b.detach() * 3
+    return [*ours, nn.Parameter(Tensor([1.0]))], [*theirs, torch.ones(1)]
+
+
+@pytest.mark.parametrize("norm_type", [2.0, 1.0, 3, 0, math.inf, -math.inf])
+def test_by_norm(norm_type, device):
+    ours, theirs = start(device, [array(3, 4), array(5)])
+    found = nn.utils.clip_grad_norm_(ours, 0.5, norm_type, foreach=False).item()
+    wanted = torch.nn.utils.clip_grad_norm_(theirs, 0.5, norm_type).item()
+    assert found == pytest.approx(wanted, rel=1e-5)
+    for a, b in zip(ours[:2], theirs):
+        np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-5)
+
+
+def test_bfloat16_keeps_its_dtype(device):
+    ours, theirs = start(device, [array(3, 4)], "bfloat16")
+    found = nn.utils.clip_grad_norm_(ours[:1], 0.5)
+    wanted = torch.nn.utils.clip_grad_norm_(theirs[:1], 0.5)
+    assert found.dtype.name == "bfloat16" and ours[0].grad.dtype.name == "bfloat16"
+    assert found.item() == pytest.approx(wanted.item(), rel=1e-2)
+
+
+def test_small_norms_change_nothing(device):
+    ours, _ = start(device, [array(3, 4)])
+    before = ours[0].grad.numpy()
+    nn.utils.clip_grad_norm_(iter(ours), 1e6)
+    np.testing.assert_array_equal(ours[0].grad.numpy(), before)
+
+
+def test_norms_that_are_not_finite(device):
+    ours, _ = start(device, [np.asarray([math.inf, 1.0], np.float32)])
+    with pytest.raises(GradientError, match="the norm of the gradients is inf"):
+        nn.utils.clip_grad_norm_(ours, 1.0, error_if_nonfinite=True)
+    assert nn.utils.clip_grad_norm_(ours, 1.0).item() == math.inf
+    assert math.isnan(ours[0].grad.numpy()[0]) and ours[0].grad.numpy()[1] == 0.0
+
+
+def test_nothing_to_clip():
+    assert nn.utils.get_total_norm([]).item() == 0.0
+    assert nn.utils.clip_grad_norm_([nn.Parameter(Tensor([1.0]))], 1.0).item() == 0.0
+    with pytest.raises(DTypeError, match="float is no parameter"):
+        nn.utils.clip_grad_value_([1.0], 1.0)
+
+
+def test_by_value(device):
+    ours, theirs = start(device, [array(3, 4)])
+    nn.utils.clip_grad_value_(ours, 0.7)
+    torch.nn.utils.clip_grad_value_(theirs, 0.7)
+    np.testing.assert_allclose(ours[0].grad.numpy(), theirs[0].grad.numpy())
