@@ -12,11 +12,10 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.engine.plan_key import leaf_buffer, walk_pending
 from picograd.engine.realize import realize
 from picograd.engine.tracing import is_tracing
-from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
@@ -24,30 +23,62 @@ LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 
 LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 WRITES: "weakref.WeakSet[Node]" = weakref.WeakSet()
-RECORDED = [0]
+RECORDED = [0]  # operations since the last flush
+FLUSHED = [0]  # operations before it
 
 
-class Overwritten(Storage):
-    """What a leaf names once its contents are gone: reading it is the user's mistake."""
+def retire(write: Node) -> None:
+    """Make a computed write the leaf of its storage; leaves of older contents name nothing now.
 
-    def __init__(self) -> None:
-        self.version = 0
+    Graphs that read an older leaf get an error instead of the new contents.
+    """
+    older, count = write.inputs[0], 1
+    chain = [older]
+    while older.op == "assign":
+        older, count = older.inputs[0], count + 1
+        chain.append(older)
+    storage: Storage = older.arg
+    if isinstance(storage, Overwritten):
+        storage = storage.storage
+    for number, node in enumerate(chain):
+        become_leaf(node, Overwritten(storage, storage.version + count - 1 - number))
+        WRITES.discard(node)
+    WRITES.discard(write)
+    storage.version += count
+    storage.buffer = write.realized
+    become_leaf(write, storage)
 
-    @property
-    def buffer(self) -> Buffer | None:  # type: ignore[override]
-        """Raise: the contents are not there any more."""
-        text = "a value recorded earlier was overwritten in place before it was computed"
-        raise ValueRangeError("realize", text, "call backward() before changing tensors in place")
+
+def become_leaf(node: Node, storage: Storage) -> None:
+    """Turn a write, or a leaf, into a leaf of a storage: the one change a node may undergo."""
+    node.op, node.inputs, node.arg, node.realized = "buffer", (), storage, None
 
 
-def next_version(write: Node) -> Storage:
-    """Give the storage a computed write wrote to; the leaf it overwrote names nothing any more."""
-    target = write.inputs[0]
-    while target.op == "assign":
-        target = target.inputs[0]
-    storage: Storage = target.arg
-    target.arg = Overwritten()
-    return storage
+def next_leaf(node: Node) -> Node:
+    """Give the leaf of a realized node's memory that is about to be written outside the graph.
+
+    The node is retired; a computed one forgets its buffer, and would be computed again.
+    """
+    if node.op != "buffer":
+        buffer, node.realized = node.realized, None
+        return Node("buffer", (), Storage(buffer), node.shape, node.dtype, node.device)
+    storage: Storage = node.arg
+    node.arg = Overwritten(storage, storage.version)
+    storage.version += 1
+    return Node("buffer", (), storage, node.shape, node.dtype, node.device)
+
+
+def before_writes(nodes: Sequence[Node]) -> None:
+    """Compute what live tensors still have to read of memory that a jitted plan will write."""
+    live = [tensor.node for tensor in list(LIVE.values())]
+    readers = readers_of(nodes, [node for node in live if leaf_buffer(node) is None])
+    if readers:
+        compute(readers)
+
+
+def recorded() -> int:
+    """Count the operations recorded since the start."""
+    return FLUSHED[0] + RECORDED[0]
 
 
 def track(node: Node, tensor: Any) -> None:
@@ -77,9 +108,15 @@ def live_tensors() -> list[Any]:
     return list(LIVE.values())
 
 
+def flushed() -> None:
+    """Begin to count recorded operations anew."""
+    FLUSHED[0] += RECORDED[0]
+    RECORDED[0] = 0
+
+
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""
-    RECORDED[0] = 0
+    flushed()
     nodes = [tensor.node for tensor in live_tensors()]
     compute([node for node in nodes if node.op not in LEAVES_OF_THE_GRAPH])
 
@@ -91,7 +128,7 @@ def flush_assigns() -> None:
 
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
-    RECORDED[0] = 0
+    flushed()
     roots = with_readers(nodes)
     realize(roots)
     settle(roots)
@@ -115,20 +152,21 @@ def with_readers(nodes: Sequence[Node]) -> list[Node]:
     if not any(id(node) in wanted for node in writes):
         return list(nodes)
     live = [tensor.node for tensor in list(LIVE.values())]
-    readers = [node for node in readers_of(writes, live) if node.op != "assign"]
+    targets = [node.inputs[0] for node in writes]
+    readers = [node for node in readers_of(targets, live) if node.op != "assign"]
     return [*readers, *nodes, *writes]
 
 
-def readers_of(writes: Sequence[Node], candidates: Sequence[Node]) -> list[Node]:
-    """List the pending candidates that read, other than through a write, what a write overwrites.
+def readers_of(written: Sequence[Node], candidates: Sequence[Node]) -> list[Node]:
+    """List the pending candidates that read, other than through a write, what will be written.
 
     One walk over their graphs, marking a node when one of its inputs is marked.
     """
     pending = [node for node in candidates if leaf_buffer(node) is None]
-    targets = {id(node.inputs[0]) for node in writes}
+    targets = {id(node) for node in written}
     buffers: set[int] = set()
-    for node in writes:
-        buffer: Buffer | None = leaf_buffer(node.inputs[0])
+    for node in written:
+        buffer: Buffer | None = leaf_buffer(node)
         if buffer is not None:
             buffers.add(id(buffer))
     marked: set[int] = set()
@@ -144,6 +182,8 @@ def readers_of(writes: Sequence[Node], candidates: Sequence[Node]) -> list[Node]
 def settle(nodes: Sequence[Node]) -> None:
     """Tell the tensors of computed nodes, so that they let their graphs go."""
     for node in nodes:
+        if node.op == "assign" and node.realized is not None:
+            retire(node)
         tensor = LIVE.get(id(node))
         if tensor is not None:
             tensor.settle()

@@ -5,15 +5,19 @@ has had to the tensor, both held weakly. A tensor that asked for gradients *trac
 what is computed from it. If nothing in a graph asked, `backward` serves every floating leaf.
 """
 
+import functools
+import inspect
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
+from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.errors import GradientError, ShapeError
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 
 LEAVES: "weakref.WeakKeyDictionary[Node, weakref.ref[Any]]" = weakref.WeakKeyDictionary()
 
@@ -44,6 +48,24 @@ class GradMode(ContextDecorator):
         made.previous = []
         return made(function)
 
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """Decorate a function; a generator runs each of its steps in this mode."""
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @functools.wraps(function)
+        def steps(*args: Any, **options: Any) -> Any:
+            generator = function(*args, **options)
+            while True:
+                with self:
+                    try:
+                        item = next(generator)
+                    except StopIteration as end:
+                        return end.value
+                yield item
+
+        return steps
+
     def __enter__(self) -> None:
         self.previous.append(MODE.enabled)
         MODE.enabled = self.wanted
@@ -53,30 +75,94 @@ class GradMode(ContextDecorator):
 
 
 class no_grad(GradMode):
-    """This class stops the recording of gradients: `with no_grad():` or `@no_grad()`."""
+    """This class stops the recording of gradients: `with no_grad():` or `@no_grad()`.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x = Tensor([1.0], requires_grad=True)
+    >>> with picograd.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     wanted = False
 
 
 class enable_grad(GradMode):
-    """This class resumes the recording of gradients inside `no_grad`."""
+    """This class resumes the recording of gradients inside `no_grad`.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x = Tensor([1.0], requires_grad=True)
+    >>> with picograd.no_grad():
+    ...     with picograd.enable_grad():
+    ...         y = x * 2
+    >>> y.requires_grad
+    True
+    """
 
     wanted = True
 
 
-class set_grad_enabled(GradMode):
-    """This class switches recording by a flag, inside a block."""
+class inference_mode(GradMode):
+    """This class stops the recording of gradients, as `no_grad`; `inference_mode(False)` does not.
+
+    PyTorch's forbids later use of the results in recorded operations; here they are plain tensors.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x = Tensor([1.0], requires_grad=True)
+    >>> with picograd.inference_mode():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Make the block; unlike `no_grad` it takes a flag."""
+        """Serve `@inference_mode` as well as `inference_mode(False)`."""
+        return super().__new__(cls, mode) if callable(mode) else object.__new__(cls)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.previous, self.wanted = [], not mode
+
+
+class set_grad_enabled(GradMode):
+    """This class switches recording by a flag: at once, and in a `with` until its end.
+
+    >>> import picograd
+    >>> with picograd.set_grad_enabled(False):
+    ...     picograd.is_grad_enabled()
+    False
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        """Make the switch; unlike `no_grad` it takes a flag."""
         return object.__new__(cls)
 
     def __init__(self, mode: bool) -> None:
+        self.before, self.is_new = MODE.enabled, True
         self.previous, self.wanted = [], bool(mode)
+        MODE.enabled = self.wanted
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """Decorate a function: nothing is switched before it is called."""
+        MODE.enabled, self.is_new = self.before, False
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self.is_new:  # the mode before the switch was made
+            self.previous[-1], self.is_new = self.before, False
 
 
 def is_grad_enabled() -> bool:
-    """Tell whether operations are recorded for gradients."""
+    """Tell whether operations are recorded for gradients.
+
+    >>> import picograd
+    >>> picograd.is_grad_enabled()
+    True
+    """
     return MODE.enabled
 
 
@@ -133,13 +219,69 @@ def start_gradient(op: str, output: Node, given: Node | None) -> Node:
     return given.cast(output.dtype)
 
 
-def backward(root: Node, given: Node | None) -> list[tuple[Any, Node]]:
-    """Find the gradient node of every leaf tensor that `backward` serves."""
+def backward(root: Node, given: Node | None, inputs: Any = None) -> list[tuple[Any, Node]]:
+    """Find the gradient node of every leaf tensor that `backward` serves, or of `inputs`."""
     start = start_gradient("backward", root, given)
-    targets = targets_of(root)
-    gradients = node_gradient([(root, start)], targets)
-    pairs = [(leaf_of(node), found) for node, found in zip(targets, gradients)]
-    return [(leaf, found) for leaf, found in pairs if found is not None]
+    if inputs is not None:
+        tensors = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        if not tensors:
+            raise GradientError("backward", "inputs is empty", "name a tensor, or pass None")
+        found = list(zip(tensors, gradients_of([(root, start)], tensors)))
+    else:
+        targets = targets_of(root)
+        gradients = node_gradient([(root, start)], targets)
+        found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
+    return [(leaf, each) for leaf, each in found if each is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientFunction:
+    """This class says what computed a tensor: the op, and what computed its inputs."""
+
+    node: Node = field(repr=False)
+
+    def name(self) -> str:
+        """Name the operation whose gradient is taken."""
+        words = self.node.op.split("_")
+        return "".join(word.capitalize() for word in words) + "Backward"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The functions of the inputs; None for inputs that carry no gradient."""
+        return tuple((function_of(child), 0) for child in self.node.inputs)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulateGradient(GradientFunction):
+    """This class stands where a gradient is added to a leaf."""
+
+    def name(self) -> str:
+        """Name the end of the walk."""
+        return "AccumulateGrad"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Nothing follows."""
+        return ()
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        return leaf_of(self.node)
+
+
+def function_of(node: Node) -> GradientFunction | None:
+    """Say what computed a node; identities that only tell tensors apart are left out."""
+    while node.op == "cast" and node.inputs[0].dtype is node.dtype and node not in LEAVES:
+        node = node.inputs[0]
+    leaf = leaf_of(node)
+    if leaf is not None:
+        return AccumulateGradient(node) if leaf.requires_grad else None
+    is_step = node.dtype.is_float and node.inputs and OPS[node.op].is_differentiable
+    return GradientFunction(node) if is_step else None
 
 
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:

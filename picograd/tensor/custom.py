@@ -4,40 +4,64 @@ A custom function records one node: its value is what `forward` computed with re
 its gradient is what `backward` answers (graph/composites.py, "custom").
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import GradientError
+from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, toposort
-from picograd.tensor import autograd
+from picograd.tensor import autograd, transform
 from picograd.tensor.autograd import MODE, no_grad
-from picograd.tensor.recording import Recorded, grad, wrap
+from picograd.tensor.guard import guard_functions
+from picograd.tensor.pytree import mapped
+from picograd.tensor.recording import Recorded, same_value, wrap
 from picograd.tensor.tensor import Tensor
 
 
 class Context:
     """This class carries values from `forward` to `backward`; attributes may be set freely."""
 
-    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+    def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
         self.needs_input_grad = needs_input_grad
-        self.saved_tensors: tuple[Any, ...] = ()
+        self.inputs: Sequence[Node] = ()  # the float arguments
+        self.saved: tuple[Any, ...] = ()
+        self.constant: set[int] = set()  # ids of outputs without a gradient
+        self.materializes = True
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors that `backward` reads as `saved_tensors`."""
-        self.saved_tensors = tensors
+        """Keep tensors that `backward` reads as `saved_tensors`: arguments, outputs or others."""
+        for each in tensors:
+            if each is not None and not isinstance(each, Recorded):
+                text = f"a {type(each).__name__} is no tensor"
+                raise DTypeError(
+                    "save_for_backward", text, "set it as an attribute of ctx"
+                )
+        self.saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        return self.saved
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Accept PyTorch's spelling; integer outputs have no gradient anyway."""
+        """Give outputs no gradient."""
+        self.constant |= {id(each) for each in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Choose whether `backward` gets zeros (True) or None for outputs nobody used."""
+        self.materializes = value
 
 
 class Function:
     """This class is the base of operations with a gradient of their own.
 
     Subclasses define static `forward(ctx, *args)` and `backward(ctx, *gradients)`, one gradient per
-    output; backward returns one gradient (or None) per argument. Call it with `apply`.
+    output; backward returns one gradient (or None) per argument. Call it with `apply`. Instead,
+    `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. Of several outputs
+    each calls `backward` once, with zeros for the others: the results add up.
 
     >>> import picograd
     >>> class Double(picograd.Function):
@@ -56,31 +80,33 @@ class Function:
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
         """Compute the outputs: a tensor, or a tuple of tensors."""
-        raise NotImplementedError
+        raise NotImplementedError("a Function defines forward(ctx, ...)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what backward needs, where `forward` takes no ctx."""
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """Compute the gradients of the arguments from those of the outputs."""
-        raise NotImplementedError
+        raise NotImplementedError("a Function defines backward(ctx, ...)")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run `forward`, and record `backward` as its gradient."""
-        ctx = Context(
-            tuple(isinstance(a, Recorded) and a.requires_grad for a in args)
-        )
+        ctx = Context(tuple(isinstance(a, Recorded) and a.requires_grad for a in args))
         with no_grad():
-            result = cls.forward(ctx, *args)
+            if cls.setup_context is not Function.setup_context:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
         outputs = result if isinstance(result, tuple) else (result,)
-        tracks = MODE.enabled and any(ctx.needs_input_grad)
         if not MODE.enabled:
             return result
-        places = [at for at, a in enumerate(args) if is_differentiable(a)]
-        inputs = [args[at]._node for at in places]
-        recorded = tuple(
-            recorded_output(cls, ctx, outputs, number, places, inputs, tracks)
-            for number in range(len(outputs))
-        )
+        call = Call(cls, ctx, args, outputs)
+        ctx.inputs = call.inputs
+        recorded = tuple(call.recorded(number) for number in range(len(outputs)))
         return recorded if isinstance(result, tuple) else recorded[0]
 
 
@@ -89,41 +115,83 @@ def is_differentiable(value: Any) -> bool:
     return isinstance(value, Recorded) and value.dtype.is_float
 
 
-def recorded_output(
-    kind: type[Function], ctx: Any, outputs: Sequence[Any], number: int, places: Sequence[int],
-    inputs: Sequence[Node], tracks: bool,
-) -> Any:  # fmt: skip
-    """Record one output of a custom function; the gradients of the others are zero for it."""
-    output = outputs[number]
-    if not is_differentiable(output):
-        return output
+class Call:
+    """This class is one call of a custom function: what its outputs' gradients need."""
 
-    def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
-        given = [
-            wrap(build.detach(each._node).const_like(0), False) for each in outputs
-        ]
+    def __init__(
+        self,
+        kind: type[Function],
+        ctx: Context,
+        args: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
+        self.kind, self.ctx, self.outputs = kind, ctx, outputs
+        self.count = len(args)
+        self.places = [at for at, each in enumerate(args) if is_differentiable(each)]
+        self.inputs = [args[at]._node for at in self.places]
+
+    def recorded(self, number: int) -> Any:
+        """Record one output; one without a gradient is given as it is."""
+        output = self.outputs[number]
+        if not is_differentiable(output) or id(output) in self.ctx.constant:
+            return output
+
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+            return self.gradients(number, flowing, node, nodes)
+
+        tracks = any(self.ctx.needs_input_grad)
+        return wrap(custom(output._node, self.inputs, vjp), tracks)
+
+    def gradients(
+        self, number: int, flowing: Node, node: Node, nodes: Sequence[Node]
+    ) -> list[Node | None]:
+        """Ask `backward` for the gradients of the arguments through one output."""
+        given: list[Any] = [None] * len(self.outputs)
+        if self.ctx.materializes:
+            given = [zeros_of(each) for each in self.outputs]
         given[number] = wrap(flowing, False)
-        answer = kind.backward(ctx, *given)
-        listed = answer if isinstance(answer, tuple) else (answer,)
-        return [
-            checked_gradient(kind, listed, at, x) for at, x in zip(places, nodes)
-        ]
-
-    return wrap(custom(output._node, inputs, vjp), tracks)
-
-
-def checked_gradient(
-    kind: type[Function], answer: Sequence[Any], at: int, x: Node
-) -> Node | None:
-    """Read the gradient of one argument; GradientError if it is missing or has another shape."""
-    if at >= len(answer):
-        text = f"backward returned {len(answer)} gradients, argument {at} has none"
-        raise GradientError(
-            kind.__name__, text, "return one per argument of forward"
+        kept = (
+            self.ctx.saved
+        )  # an output that was saved is the recorded one, for more derivatives
+        output = self.outputs[number]
+        self.ctx.saved = tuple(
+            wrap(node, True) if each is output else each for each in kept
         )
-    found = answer[at]
+        try:
+            answer = self.kind.backward(self.ctx, *given)
+        finally:
+            self.ctx.saved = kept
+        listed = answer if isinstance(answer, tuple) else (answer,)
+        self.check_count(listed)
+        pairs = zip(self.places, nodes)
+        return [checked_gradient(self.kind, listed[at], at, x) for at, x in pairs]
+
+    def check_count(self, answer: Sequence[Any]) -> None:
+        """Raise unless there is one gradient per argument; more may follow if they are None."""
+        is_more = any(each is not None for each in answer[self.count :])
+        if len(answer) < self.count or is_more:
+            text = (
+                f"backward returned {len(answer)} gradients for {self.count} arguments"
+            )
+            raise GradientError(
+                self.kind.__name__, text, "return one per argument of forward"
+            )
+
+
+def zeros_of(output: Any) -> Any:
+    """Make the gradient of an output nobody used."""
+    if not isinstance(output, Recorded):
+        return None
+    return wrap(build.detach(output._node).const_like(0), False)
+
+
+def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node | None:
+    """Read the gradient of one argument; GradientError if it has another shape, or none."""
     if found is None:
         return None
+    if not isinstance(found, Recorded):
+        text = f"the gradient of argument {at} is a {type(found).__name__}"
+        raise GradientError(kind.__name__, text, "return a Tensor or None")
     node: Node = found._node
     if node.shape != x.shape:
         text = f"the gradient of argument {at} has shape {node.shape}, the argument {x.shape}"
@@ -133,11 +201,48 @@ def checked_gradient(
     return node.cast(x.dtype)
 
 
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a `backward` whose results cannot be differentiated again: GradientError if they are.
+
+    >>> import picograd
+    >>> picograd.autograd.once_differentiable(lambda x: x)(3)
+    3
+    """
+
+    def refuse(*nodes: Node) -> list[Node | None]:
+        text = "a function marked once_differentiable was differentiated twice"
+        raise GradientError("backward", text, "leave out create_graph=True")
+
+    @functools.wraps(function)
+    def once(ctx: Any, *gradients: Any) -> Any:
+        with no_grad():
+            answer = function(ctx, *gradients)
+        flowing = [each._node for each in gradients if is_differentiable(each)]
+
+        def closed(value: Any) -> Any:
+            if not is_differentiable(value):
+                return value
+            return wrap(custom(value._node, [*ctx.inputs, *flowing], refuse), False)
+
+        return (
+            tuple(map(closed, answer)) if isinstance(answer, tuple) else closed(answer)
+        )
+
+    return once
+
+
 def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call a function so that its gradient computes the inside again instead of keeping it.
 
     `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's
     `use_reentrant` and `preserve_rng_state` are accepted: random numbers are the same both times.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> picograd.checkpoint(lambda x: (x * x).exp(), x).sum().backward()
+    >>> x.grad.tolist()
+    [5.4365..., 218.3926...]
     """
     for name in ("use_reentrant", "preserve_rng_state"):
         options.pop(name, None)
@@ -146,116 +251,101 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return result
     root = result._node
     given = [a._node for a in args if is_differentiable(a)]
-    inputs = given + [
-        leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given
-    ]
+    inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
-        return node_gradient([(again(root, inputs), flowing)], list(inputs))
+        ends = [
+            same_value(each) for each in inputs
+        ]  # no path leads from one to another
+        return node_gradient([(again(root, inputs, ends), flowing)], ends)
 
     return wrap(custom(root, inputs, vjp), result.requires_grad)
 
 
-def again(root: Node, inputs: Sequence[Node]) -> Node:
-    """Copy the graph between inputs and root, so that it is computed a second time."""
-    ends = {id(node) for node in inputs}
-    done: dict[int, Node] = {}
-    for node in toposort(
-        [root], lambda node: id(node) in ends or node.realized is not None
-    ):
-        is_kept = id(node) in ends or node.realized is not None or not node.inputs
-        if is_kept:
-            done[id(node)] = node
+def again(root: Node, inputs: Sequence[Node], ends: Sequence[Node]) -> Node:
+    """Copy the graph between inputs and root over other inputs, to compute it a second time."""
+    done = {id(node): end for node, end in zip(inputs, ends)}
+    for node in toposort([root], lambda node: id(node) in done):
+        if id(node) in done:
             continue
         children = tuple(done[id(child)] for child in node.inputs)
-        done[id(node)] = Node(
-            node.op, children, node.arg, node.shape, node.dtype, node.device
-        )
+        is_same = all(a is b for a, b in zip(children, node.inputs))
+        parts = (node.op, children, node.arg, node.shape, node.dtype, node.device)
+        done[id(node)] = node if is_same else Node(*parts)
     return done[id(root)]
 
 
-# products with derivatives
+# products with derivatives, in the form of torch.autograd.functional
 
 
-def as_list(values: Any) -> list[Any]:
+def several(inputs: Any) -> tuple[Any, ...]:
     """Read one tensor or several."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+    return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
 
 
-def fresh_inputs(inputs: Any) -> list[Any]:
-    """Make leaves of the same values that ask for gradients."""
-    made = [Tensor(each) for each in as_list(inputs)]
-    for each in made:
-        each.requires_grad = True
-    return made
-
-
-def like_given(results: list[Any], given: Any) -> Any:
-    """Answer one tensor where one was given, else a tuple."""
-    return tuple(results) if isinstance(given, (list, tuple)) else results[0]
+def finished(tree: Any, create_graph: bool) -> Any:
+    """Cut results off from gradients unless they are wanted."""
+    return tree if create_graph else mapped(lambda leaf: leaf.detach(), tree)
 
 
 def vjp(
-    function: Callable[..., Any], inputs: Any, v: Any = None
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
 ) -> tuple[Any, Any]:
-    """Compute function(inputs) and the product of `v` (ones) with its Jacobian.
+    """Compute func(inputs) and the product of `v` (ones) with its Jacobian.
 
     >>> import picograd
     >>> y, g = picograd.vjp(lambda x: x * x, picograd.Tensor([3.0]))
     >>> g.tolist()
     [6.0]
     """
-    leaves = fresh_inputs(inputs)
-    output = function(*leaves)
-    found = grad(output, leaves, v, allow_unused=True)
-    filled = [x * 0 if g is None else g for x, g in zip(leaves, found)]
-    return output.detach(), like_given(filled, inputs)
+    output, pull = transform.vjp(func, *several(inputs))
+    if v is None:
+        v = mapped(lambda leaf: wrap(leaf._node.const_like(1), False), output)
+    found = pull(v)
+    slopes = found if isinstance(inputs, (list, tuple)) else found[0]
+    return finished(output, create_graph), finished(slopes, create_graph)
 
 
-def jvp(function: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
-    """Compute function(inputs) and the product of its Jacobian with `v`, by two reverse passes.
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
+) -> tuple[Any, Any]:
+    """Compute func(inputs) and the product of its Jacobian with `v`, by two reverse passes.
 
     >>> import picograd
     >>> y, t = picograd.jvp(lambda x: x * x, picograd.Tensor([3.0]), picograd.Tensor([2.0]))
     >>> t.tolist()
     [12.0]
     """
-    leaves = fresh_inputs(inputs)
-    output = function(*leaves)
-    probe = Tensor.zeros(output.shape, dtype=output.dtype, device=output.device)
-    probe.requires_grad = True
-    back = grad(output, leaves, probe, create_graph=True, allow_unused=True)
-    pairs = [(g, t) for g, t in zip(back, as_list(v)) if g is not None]
-    if not pairs:
-        return output.detach(), probe.detach()
-    found = grad(
-        [g for g, _ in pairs], probe, [t for _, t in pairs], allow_unused=True
-    )[0]
-    return output.detach(), probe.detach() if found is None else found
+    points = several(inputs)
+    ones = tuple(wrap(point._node.const_like(1), False) for point in points)
+    output, along = transform.jvp(func, points, ones if v is None else several(v))
+    return finished(output, create_graph), finished(along, create_graph)
 
 
-def jacobian(function: Callable[..., Any], inputs: Any) -> Any:
-    """Compute the derivative of every output element: output shape + input shape."""
-    leaves = fresh_inputs(inputs)
-    output = function(*leaves)
-    rows: list[list[Any]] = []
-    for at in range(output.numel()):
-        start = (Tensor.arange(output.numel(), device=output.device) == at).cast(
-            output.dtype
-        )
-        found = grad(output, leaves, start.reshape(output.shape), allow_unused=True)
-        rows.append([x * 0 if g is None else g for x, g in zip(leaves, found)])
-    columns = [
-        Tensor.stack([row[n].detach() for row in rows]) for n in range(len(leaves))
-    ]
-    shaped = [c.reshape(output.shape + x.shape) for c, x in zip(columns, leaves)]
-    return like_given(shaped, inputs)
+def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
+    """Compute the derivative of every output element: output shape + input shape.
+
+    >>> import picograd
+    >>> picograd.jacobian(lambda x: x * x, picograd.Tensor([1.0, 3.0])).tolist()
+    [[2.0, 0.0], [0.0, 6.0]]
+    """
+    points = several(inputs)
+    is_one = not isinstance(inputs, (list, tuple))
+    found = transform.jacrev(func, 0 if is_one else tuple(range(len(points))))(*points)
+    return finished(found, create_graph)
 
 
-def hessian(function: Callable[..., Any], x: Any) -> Any:
-    """Compute the second derivatives of a function of one tensor that gives one number."""
+def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
+    """Compute the second derivatives of a function that gives one number.
 
-    def slope(leaf: Any) -> Any:
-        return grad(function(leaf), leaf, create_graph=True)[0]
+    >>> import picograd
+    >>> picograd.hessian(lambda x: x[0] ** 2 * x[1], picograd.Tensor([1.0, 3.0])).tolist()
+    [[6.0, 2.0], [2.0, 0.0]]
+    """
+    points = several(inputs)
+    is_one = not isinstance(inputs, (list, tuple))
+    found = transform.hessian(func, 0 if is_one else tuple(range(len(points))))(*points)
+    return finished(found, create_graph)
 
-    return jacobian(slope, x)
+
+guard_functions(globals(), ("vjp", "jvp", "jacobian", "hessian", "checkpoint"))

@@ -46,11 +46,33 @@ def test_reading_what_was_overwritten_is_an_error() -> None:
     x += 1
     x.realize()
     assert loss.item() == 11
-    loss.backward()
-    with pytest.raises(ValueError, match="overwritten in place before it was computed"):
-        assert w.grad is not None
-        w.grad.tolist()
-    w.grad = None
+    with pytest.raises(RuntimeError, match="at version 1; expected version 0"):
+        loss.backward()
+    assert w.grad is None
+    old = Tensor([1.0, 2.0]).realize()
+    stale, kept = old.node, old
+    kept += 1
+    kept.realize()
+    with pytest.raises(RuntimeError, match="overwritten in place before it was computed: it is at"):
+        Tensor.from_node(stale.unary("neg")).tolist()
+
+
+def test_a_computed_write_is_the_leaf_of_its_storage() -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    first = x.node
+    x += 1
+    x += 1
+    second, inner = x.node, x.node.inputs[0]
+    y = x + 0
+    del x  # nobody but the graph holds the writes
+    assert y.tolist() == [3, 4]
+    assert [node.op for node in (first, inner, second)] == ["buffer"] * 3
+    assert second.arg.version == 2 and second.arg.buffer is not None
+    assert [first.arg.describe(), inner.arg.describe()] == [
+        "is at version 2; expected version 0",
+        "is at version 2; expected version 1",
+    ]
+    assert not pending.pending_writes()
 
 
 def test_tracing_does_not_flush(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Gradients at the level of tensors: leaves, modes, accumulation, second derivatives."""
 
+import time
+
 import pytest
 
 import picograd
@@ -128,3 +130,113 @@ def test_long_chains() -> None:
 def test_integers_cannot_ask() -> None:
     with pytest.raises(GradientError, match="int64 tensor cannot have a gradient"):
         Tensor([1], requires_grad=True)
+
+
+def test_inputs_limit_backward() -> None:
+    a, b = Tensor([1.0], requires_grad=True), Tensor([2.0], requires_grad=True)
+    y = a * b
+    loss = (y * y).sum()
+    loss.backward(inputs=[a])
+    assert a.grad is not None and a.grad.item() == 8 and b.grad is None
+    loss.backward(inputs=y)
+    assert y.grad is not None and y.grad.item() == 4
+    loss.backward()  # the graph is always kept: calling it twice is no error
+    assert a.grad.item() == 16
+    with pytest.raises(GradientError, match="inputs is empty"):
+        loss.backward(inputs=[])
+
+
+def test_batched_and_materialized_gradients() -> None:
+    x, z = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    y = x * x
+    (rows,) = picograd.grad(y, x, Tensor.eye(3), is_grads_batched=True)
+    assert rows.tolist() == [[2, 0, 0], [0, 4, 0], [0, 0, 6]]
+    found = picograd.grad(y.sum(), [x, z], materialize_grads=True)
+    assert found[1].tolist() == [0]
+    with pytest.raises(ValueError, match="materialize_grads=True contradicts"):
+        picograd.grad(y.sum(), z, materialize_grads=True, allow_unused=False)
+    with pytest.raises(ValueError, match="2 grad_outputs for 1 outputs"):
+        picograd.grad(y, x, [x, x])
+    with pytest.raises(ValueError, match="one leading size"):
+        picograd.grad(y.sum(), x, Tensor(1.0), is_grads_batched=True)
+
+
+def test_modes_as_functions_and_decorators() -> None:
+    w = Tensor([1.0], requires_grad=True)
+    picograd.set_grad_enabled(False)
+    assert not (w * 1).requires_grad
+    picograd.set_grad_enabled(True)
+    with picograd.set_grad_enabled(False):
+        assert not picograd.is_grad_enabled()
+    assert picograd.is_grad_enabled()
+
+    @picograd.set_grad_enabled(False)
+    def off() -> bool:
+        return picograd.is_grad_enabled()
+
+    @picograd.inference_mode()
+    def inference() -> bool:
+        return picograd.is_grad_enabled()
+
+    @picograd.no_grad()
+    def steps():  # type: ignore[no-untyped-def]
+        yield picograd.is_grad_enabled()
+        yield picograd.is_grad_enabled()
+
+    assert picograd.is_grad_enabled() and not off() and not inference()
+    for enabled in steps():
+        assert not enabled and picograd.is_grad_enabled()
+    with picograd.inference_mode(False):
+        assert picograd.is_grad_enabled()
+
+
+def test_what_computed_a_tensor() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 2).exp()
+    assert x.grad_fn is None and Tensor([1.0]).grad_fn is None and y.detach().grad_fn is None
+    assert y.grad_fn.name() == "ExpBackward" and repr(y.grad_fn) == "<ExpBackward>"
+    product = y.grad_fn.next_functions[0][0]
+    assert product.name() == "MulBackward"
+    end = product.next_functions[0][0]
+    assert end.name() == "AccumulateGrad" and end.variable is x and end.next_functions == ()
+
+
+def test_detach_in_place_and_retained_gradients() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.retain_grad()  # once is enough
+    assert y.retains_grad
+    (y * 3).sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [3, 3]
+    z = x * 2
+    assert z.detach_() is z and z.is_leaf and not z.requires_grad
+    z.requires_grad_()
+    (z * x).sum().backward()
+    assert z.grad is not None and z.grad.tolist() == [1, 2] and x.grad is not None
+    assert x.grad.tolist() == [8, 10]
+
+
+def test_deep_wide_and_shared_graphs_are_linear() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    start = time.perf_counter()
+    y = x
+    for _ in range(60):
+        y = y * 0.5 + y * 0.5  # 2 ** 60 paths
+    assert picograd.grad(y, x)[0].item() == pytest.approx(1)
+    total = x * 1.0
+    for _ in range(3000):
+        total = total + x
+    assert picograd.grad(total, x)[0].item() == 3001
+    assert time.perf_counter() - start < 30
+
+
+@pytest.mark.usefixtures("on_host")
+def test_a_hundred_thousand_operations() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    start = time.perf_counter()
+    node = x.node
+    for _ in range(100_000):
+        node = node.unary("sin")
+    gradient = picograd.grad(Tensor.from_node(node, True), x)[0]
+    assert gradient.shape == (1,) and time.perf_counter() - start < 30

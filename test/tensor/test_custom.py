@@ -160,3 +160,130 @@ def test_numpy_and_dlpack_share_memory() -> None:
     assert back.tolist() == [0, 1, 2, 3]
     strided = picograd.from_numpy(array.T)
     assert strided.tolist() == array.T.tolist()
+
+
+def test_checkpoint_of_a_computed_tensor_counts_its_path_once() -> None:
+    w = leaf()
+    y = w * 2
+    (picograd.checkpoint(lambda t: t.sin() * w, y).sum()).backward()
+    assert np.allclose(w.grad.numpy(), np.sin(2 * X) + 2 * X * np.cos(2 * X))
+    first = picograd.grad(picograd.checkpoint(lambda t: t**3, w * 1).sum(), w, create_graph=True)
+    assert np.allclose(picograd.grad(first[0].sum(), w)[0].numpy(), 6 * X)
+
+
+def test_saved_output_is_differentiable() -> None:
+    class Exp(picograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * ctx.saved_tensors[0]
+
+    x = leaf()
+    (first,) = picograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+    assert np.allclose(picograd.grad(first.sum(), x)[0].numpy(), np.exp(X))
+    assert picograd.autograd.gradgradcheck(Exp.apply, x)
+
+
+def test_context_options() -> None:
+    given = []
+
+    class Split(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, flag: bool) -> Any:
+            assert ctx.needs_input_grad == (True, False)
+            ctx.set_materialize_grads(False)
+            places = x.argmax(1)
+            constant = x * 0
+            ctx.mark_non_differentiable(constant)
+            return x * 2, x * 3, places, constant
+
+        @staticmethod
+        @picograd.autograd.once_differentiable
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            given.append([each is None for each in gradients])
+            parts = [g * k for g, k in zip(gradients[:2], (2, 3)) if g is not None]
+            return parts[0], None, None
+
+    x = leaf()
+    a, b, places, constant = Split.apply(x, True)
+    assert not constant.requires_grad and places.dtype is picograd.int64
+    (a + b).sum().backward()
+    assert np.allclose(x.grad.numpy(), 5)
+    assert given == [[True, False, True, True], [False, True, True, True]]
+    (first,) = picograd.grad((Split.apply(x, True)[0] ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="marked once_differentiable was differentiated twice"):
+        picograd.grad(first.sum(), x)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda g: (g, g), "backward returned 2 gradients for 1 arguments"),
+        (lambda g: (), "backward returned 0 gradients for 1 arguments"),
+        (lambda g: 3.0, "the gradient of argument 0 is a float"),
+    ],
+)
+def test_wrong_answers_of_backward(answer: Any, text: str) -> None:
+    class Wrong(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return answer(gradient)
+
+    x = leaf()
+    with pytest.raises(RuntimeError, match=text):
+        Wrong.apply(x).sum().backward()
+    with pytest.raises(TypeError, match="a int is no tensor"):
+        picograd.tensor.custom.Context().save_for_backward(3)
+
+
+def test_hook_sees_the_gradient_of_earlier_operations() -> None:
+    x = leaf()
+    y = x * 3
+    z = (y * y).sum() + y.sum()
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.numpy()) or g * 10)
+    z.backward()
+    assert np.allclose(seen[0], 6 * X + 1) and np.allclose(x.grad.numpy(), 30 * (6 * X + 1))
+    handle.remove()
+    assert np.allclose(picograd.grad(z, x)[0].numpy(), 3 * (6 * X + 1))
+    x.register_hook(lambda g: g.sum())
+    with pytest.raises(RuntimeError, match=r"a hook returned \(\)"):
+        z.backward()
+    with pytest.raises(TypeError, match="int is no function"):
+        x.register_hook(3)
+
+
+def test_hook_after_accumulation() -> None:
+    x = leaf()
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.numpy()))
+    for _ in range(2):
+        (x * 2).sum().backward()
+    handle.remove()
+    (x * 2).sum().backward()
+    assert [float(each[0, 0]) for each in seen] == [2, 4]
+    with pytest.raises(RuntimeError, match="no leaf that asked for gradients"):
+        (x * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_products_of_several_inputs() -> None:
+    a, b = Tensor(X), Tensor(X + 1)
+    _, (left, right) = picograd.vjp(lambda a, b: (a * b).sum(), (a, b))
+    assert np.allclose(left.numpy(), X + 1) and np.allclose(right.numpy(), X)
+    left, right = picograd.jacobian(lambda a, b: (a * b).sum(1), (a, b))
+    assert left.shape == (2, 2, 3) and np.allclose(right.numpy()[0, 0], X[0])
+    x = Tensor(X[0])
+    found = picograd.jvp(lambda x: x.logcumsumexp(0), x, Tensor([1.0, 0.0, 0.0]).double())[1]
+    wanted = np.exp(X[0, 0]) / np.exp(X[0]).cumsum()
+    assert np.allclose(found.numpy(), wanted) and not found.requires_grad

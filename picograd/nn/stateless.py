@@ -1,0 +1,130 @@
+"""Modules as functions of their parameters, for gradients and vmap over them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from picograd.errors import DTypeError, StateError
+from picograd.nn.module import Module
+from picograd.tensor.tensor import Tensor
+
+
+def functional_call(
+    module: Module,
+    parameters: Any,
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the places of its parameters and buffers.
+
+    `parameters` is a dict of paths (`named_parameters`) to tensors, or several dicts; what they do
+    not name stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
+    afterwards. StateError for an unknown path, and with `strict` for a missing one.
+
+    >>> import picograd
+    >>> from picograd import nn
+    >>> zeros = {"weight": picograd.zeros(1, 2), "bias": picograd.ones(1)}
+    >>> picograd.func.functional_call(nn.Linear(2, 1), zeros, picograd.ones(3, 2)).tolist()
+    [[1.0], [1.0], [1.0]]
+    """
+    given = joined(parameters)
+    inputs = () if args is None else args if isinstance(args, tuple) else (args,)
+    with replaced(module, given, strict):
+        return module(*inputs, **(kwargs or {}))
+
+
+def joined(parameters: Any) -> dict[str, Any]:
+    """Read one dict or several."""
+    listed = parameters if isinstance(parameters, (tuple, list)) else [parameters]
+    result: dict[str, Any] = {}
+    for each in listed:
+        if not isinstance(each, Mapping):
+            text = f"parameters must be a dict of tensors, not {type(each).__name__}"
+            raise DTypeError(
+                "functional_call", text, "pass dict(model.named_parameters())"
+            )
+        result.update(each)
+    return result
+
+
+@contextmanager
+def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator[None]:
+    """Put tensors into the places of parameters and buffers inside the block."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    aliases = {
+        name: each for name, each in module.state_dict().items() if name not in own
+    }
+    own.update(aliases)
+    unknown = [name for name in given if name not in own]
+    if unknown:
+        text = f"the module has no {', '.join(unknown)}"
+        raise StateError("functional_call", text, "use the names of named_parameters()")
+    missing = [name for name in own if name not in given and name not in aliases]
+    if strict and missing:
+        raise StateError(
+            "functional_call", f"missing {', '.join(missing)}", "use strict=False"
+        )
+    substitutes = {id(own[name]): value for name, value in given.items()}
+    undo: list[tuple[Any, Any, Any]] = []
+    try:
+        for part in module.modules():
+            exchange(vars(part), substitutes, undo)
+        yield
+    finally:
+        for holder, key, value in reversed(undo):
+            holder[key] = value
+
+
+def exchange(
+    holder: Any, substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]
+) -> None:
+    """Replace tensors in a dict or list, and in those inside it; tuples are replaced whole."""
+    items = (
+        list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder))
+    )
+    for key, value in items:
+        if id(value) in substitutes:
+            undo.append((holder, key, value))
+            holder[key] = substitutes[id(value)]
+        elif isinstance(value, (dict, list)):
+            exchange(value, substitutes, undo)
+        elif isinstance(value, tuple) and any(
+            id(each) in substitutes for each in value
+        ):
+            undo.append((holder, key, value))
+            holder[key] = tuple(substitutes.get(id(each), each) for each in value)
+
+
+def stack_module_state(
+    models: Sequence[Module],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Stack the parameters and the buffers of equal models along a new first axis, for vmap.
+
+    >>> from picograd import func, nn
+    >>> parameters, buffers = func.stack_module_state([nn.Linear(2, 3), nn.Linear(2, 3)])
+    >>> parameters["weight"].shape
+    (2, 3, 2)
+    """
+    if not models:
+        raise StateError(
+            "stack_module_state", "there are no models", "pass at least one"
+        )
+    parameters = stacked([dict(model.named_parameters()) for model in models])
+    buffers = stacked([dict(model.named_buffers()) for model in models])
+    for each in parameters.values():
+        each.requires_grad = True
+    return parameters, buffers
+
+
+def stacked(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Stack the tensors of every name."""
+    if any(state.keys() != states[0].keys() for state in states):
+        raise StateError(
+            "stack_module_state", "the models differ", "use models of one class"
+        )
+    return {
+        name: Tensor.stack([state[name].detach() for state in states]).detach()
+        for name in states[0]
+    }

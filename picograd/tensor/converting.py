@@ -1,0 +1,75 @@
+"""Making tensors of what is at hand, without a copy where that is possible."""
+
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import ExportError
+from picograd.graph import build
+from picograd.tensor import creation, exchange
+from picograd.tensor.operands import optional_dtype
+from picograd.tensor.recording import made
+from picograd.tensor.tensor import Tensor
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a tensor of an array, tensor, number or nested list, sharing memory where possible.
+
+    A tensor of the wanted dtype and device is returned as it is. NumPy arrays and arrays of other
+    libraries (DLPack) share their memory unless the dtype or device differs. `copy=True` always
+    copies; `copy=False` makes a copy an ExportError.
+
+    >>> import numpy, picograd
+    >>> array = numpy.zeros(2)
+    >>> tensor = picograd.asarray(array, device="cpu")
+    >>> array[0] = 5
+    >>> tensor.tolist()
+    [5.0, 0.0]
+    """
+    wanted = optional_dtype(dtype)
+    place = None if device is None else creation.device_named(device)
+    result = shared(obj, place)
+    if result is None:
+        if copy is False:
+            text = f"a {type(obj).__name__} must be copied to become a tensor"
+            raise ExportError("asarray", text, "leave out copy=False")
+        result = Tensor(obj, wanted, place)
+    elif copy:
+        result = Tensor(build.contiguous(result.detach()._node)).realize()  # as it is now
+    moved = result.to(dtype=wanted, device=place)
+    if moved is not result and copy is False:
+        text = f"the {result.dtype.name} tensor on {result.device} must be converted"
+        raise ExportError("asarray", text, "leave out copy=False")
+    if requires_grad:
+        moved = moved if moved is not obj else moved.detach()
+        moved.requires_grad = True
+    return moved
+
+
+def shared(obj: Any, device: str | None) -> Any:
+    """Make a tensor that shares memory with `obj`; None where that is impossible."""
+    if isinstance(obj, Tensor):
+        return obj
+    if exchange.is_exporter(obj):
+        return made(exchange.imported(obj))
+    if isinstance(obj, np.ndarray) and (device or creation.device_named(None)) == "cpu":
+        is_known = obj.dtype.kind in creation.SUPPORTED and obj.dtype.isnative
+        return made(exchange.imported(obj)) if is_known and obj.dtype.itemsize <= 8 else None
+    return None
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a tensor of data, sharing memory where possible: `asarray` in PyTorch's order.
+
+    >>> import picograd
+    >>> picograd.as_tensor([1, 2], dtype="float32").tolist()
+    [1.0, 2.0]
+    """
+    return asarray(data, dtype=dtype, device=device)

@@ -1,0 +1,91 @@
+"""Nested tuples, named tuples, lists and dicts taken apart into their leaves, and put together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from picograd.errors import DTypeError
+
+
+def is_container(value: Any) -> bool:
+    """Tell whether a value is taken apart rather than a leaf."""
+    return isinstance(value, (tuple, list, dict))
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """List the leaves, depth first.
+
+    >>> leaves_of({"a": [1, 2], "b": (3,)})
+    [1, 2, 3]
+    """
+    if not is_container(tree):
+        return [tree]
+    items = tree.values() if isinstance(tree, dict) else tree
+    return [leaf for item in items for leaf in leaves_of(item)]
+
+
+def rebuilt(tree: Any, leaves: Sequence[Any]) -> Any:
+    """Build a tree of the same structure with other leaves, in the order of `leaves_of`."""
+    return fill(tree, iter(leaves))
+
+
+def fill(tree: Any, leaves: Iterator[Any]) -> Any:
+    """Replace the leaves by the next ones of an iterator."""
+    if not is_container(tree):
+        return next(leaves)
+    if isinstance(tree, dict):
+        filled = {key: fill(item, leaves) for key, item in tree.items()}
+        return filled if type(tree) is dict else copy_of(tree, filled)
+    items = [fill(item, leaves) for item in tree]
+    if is_named_tuple(tree):
+        return type(tree)(*items)
+    return type(tree)(items)
+
+
+def copy_of(tree: dict[Any, Any], filled: dict[Any, Any]) -> Any:
+    """Fill a copy of a special dict (ordered, default) with other values."""
+    result = tree.copy()
+    result.update(filled)
+    return result
+
+
+def is_named_tuple(value: Any) -> bool:
+    """Tell whether a tuple takes its items one by one."""
+    return isinstance(value, tuple) and type(value).__new__ is not tuple.__new__
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Apply a function to every leaf.
+
+    >>> mapped(lambda n: n + 1, (1, {"a": 2}))
+    (2, {'a': 3})
+    """
+    return rebuilt(tree, [function(leaf) for leaf in leaves_of(tree)])
+
+
+def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
+    """Spread a prefix over the leaves of a tree: one value serves everything below it.
+
+    >>> prefix_leaves("vmap", "in_dims", (0, None), ((1, 2), 3))
+    [0, 0, None]
+    """
+    if not is_container(prefix):
+        return [prefix] * len(leaves_of(tree))
+    same = is_container(tree) and len(prefix) == len(tree)
+    if isinstance(prefix, dict) or isinstance(tree, dict):
+        same = same and isinstance(prefix, dict) and isinstance(tree, dict)
+        same = same and prefix.keys() == tree.keys()
+    if not same:
+        text = f"{what}={prefix!r} does not have the structure of what it describes"
+        raise DTypeError(
+            op, text, f"give one entry per item, or one {what} for all"
+        )
+    pairs = (
+        [(prefix[key], tree[key]) for key in tree]
+        if isinstance(tree, dict)
+        else list(zip(prefix, tree))
+    )
+    return [
+        leaf
+        for each, item in pairs
+        for leaf in prefix_leaves(op, what, each, item)
+    ]

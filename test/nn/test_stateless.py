@@ -1,0 +1,62 @@
+"""Modules as functions of their parameters."""
+
+import pytest
+
+import picograd
+from picograd import Tensor, func, nn
+from picograd.errors import DTypeError, StateError
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(2, 2, bias=False)
+        self.parts = [nn.Parameter(Tensor.ones(2)), (nn.Parameter(Tensor.ones(2)),)]
+        self.again = self.first
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.first(x)) + self.parts[0] + self.parts[1][0]
+
+
+def test_replaces_for_one_call() -> None:
+    model = Tied()
+    before = dict(model.named_parameters())
+    other = {
+        "first.weight": Tensor([[2.0, 0.0], [0.0, 2.0]]),
+        "parts.0": Tensor([10.0, 10.0]),
+        "parts.1.0": Tensor([1.0, 2.0]),
+    }
+    assert set(other) == set(before)
+    x = Tensor([[1.0, 1.0]])
+    assert func.functional_call(model, other, (x,)).tolist() == [[15, 16]]
+    assert func.functional_call(model, [other, {"parts.0": Tensor([0.0, 0.0])}], x).tolist() == [
+        [5, 6]
+    ]
+    assert {n: id(p) for n, p in model.named_parameters()} == {
+        n: id(p) for n, p in before.items()
+    }
+    with pytest.raises(StateError, match="the module has no weights"):
+        func.functional_call(model, {"weights": x}, (x,))
+    with pytest.raises(StateError, match="missing parts.0"):
+        func.functional_call(model, {"first.weight": x, "parts.1.0": x}, (x,), strict=True)
+    with pytest.raises(DTypeError, match="parameters must be a dict"):
+        func.functional_call(model, 3, (x,))
+    with pytest.raises(ValueError, match="shapes|fit"):
+        func.functional_call(model, {"parts.0": Tensor([1.0, 2.0, 3.0])}, (x,))
+    assert dict(model.named_parameters())["parts.0"] is before["parts.0"]
+
+
+def test_buffers_and_ensembles() -> None:
+    norm = nn.BatchNorm1d(2).eval()
+    x = Tensor([[1.0, 2.0]])
+    shifted = func.functional_call(norm, {"running_mean": Tensor([1.0, 2.0])}, (x,))
+    assert shifted.numpy() == pytest.approx(0)
+    models = [nn.Linear(2, 3) for _ in range(4)]
+    parameters, buffers = func.stack_module_state(models)
+    assert not buffers and parameters["bias"].shape == (4, 3) and parameters["bias"].requires_grad
+    out = picograd.vmap(lambda p: func.functional_call(models[0], p, (x,)))(parameters)
+    for at, model in enumerate(models):
+        assert out[at].numpy() == pytest.approx(model(x).numpy(), abs=1e-6)
+    with pytest.raises(StateError, match="there are no models"):
+        func.stack_module_state([])
+    with pytest.raises(StateError, match="the models differ"):
+        func.stack_module_state([nn.Linear(2, 3), nn.Linear(2, 3, bias=False)])

@@ -1,0 +1,50 @@
+"""Checks of gradients: right ones pass, wrong ones are named."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.autograd import gradcheck, gradgradcheck
+from picograd.errors import GradientError, ShapeError
+
+
+def leaf() -> Tensor:
+    return Tensor(np.array([0.5, -1.0]), requires_grad=True)
+
+
+class Wrong(picograd.Function):
+    """Its gradient forgets a factor, the second one is right again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * ctx.saved_tensors[0]
+
+
+def test_right_gradients() -> None:
+    assert gradcheck(lambda a, b, k: (a * b.sin() * k, a.sum()), (leaf(), leaf(), 3.0))
+    assert gradgradcheck(lambda a, b: (a * b) ** 2, (leaf(), leaf()))
+
+
+def test_wrong_gradients() -> None:
+    text = "output 0 with respect to input 0: element 0 along element 0 has gradient 0.5, the"
+    with pytest.raises(GradientError, match=text):
+        gradcheck(Wrong.apply, leaf())
+    assert not gradcheck(Wrong.apply, leaf(), raise_exception=False)
+    assert not gradgradcheck(lambda x: Wrong.apply(x) * x, leaf(), raise_exception=False)
+
+
+def test_wrong_inputs() -> None:
+    with pytest.raises(GradientError, match="an input is float32, too coarse"):
+        gradcheck(lambda x: x, Tensor([1.0], requires_grad=True))
+    with pytest.raises(GradientError, match="no input is a float tensor that asks"):
+        gradcheck(lambda x: x, Tensor(np.ones(2)))
+    with pytest.raises(ShapeError, match="2 grad_outputs for 1 outputs"):
+        gradgradcheck(lambda x: x, leaf(), [leaf(), leaf()])

@@ -1,0 +1,77 @@
+"""Python's and NumPy's protocols: numbers, copies, pickles, arrays beside tensors."""
+
+import copy
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+
+
+def test_numbers_and_truth() -> None:
+    assert complex(Tensor(2.0)) == 2 and float(Tensor([[1.5]])) == 1.5 and int(Tensor(-1.7)) == -1
+    assert operator.index(Tensor(True)) == 1 and [5, 6][Tensor([1])[0]] == 6
+    assert f"{Tensor(1.25)}" == "1.25" and f"{Tensor(3):>4}" == "   3"
+    assert 2.0 in Tensor([1.0, 2.0]) and Tensor(3.0) not in Tensor([1.0])
+    assert (Tensor([1.0]) == None) is False  # noqa: E711
+    assert hash(Tensor(1.0)) != hash(Tensor(1.0)) and len({Tensor(1.0), Tensor(1.0)}) == 2
+    with pytest.raises(DTypeError, match="is not an index"):
+        operator.index(Tensor(1.0))
+    with pytest.raises(ValueError, match="NaN"):
+        int(Tensor(float("nan")))
+    with pytest.raises(ShapeError, match="ambiguous"):
+        bool(Tensor.zeros(0))
+    with pytest.raises(DTypeError, match="no elements to visit"):
+        iter(Tensor(1.0))
+
+
+def test_arrays_beside_tensors() -> None:
+    array, x = np.array([1.0, 2.0], np.float32), Tensor([3.0, 4.0])
+    for found, wanted in ((array + x, [4, 6]), (array * x, [3, 8]), (x - array, [2, 2])):
+        assert isinstance(found, Tensor) and found.tolist() == wanted
+    assert (array @ x).item() == 11 and (array < x).tolist() == [True, True]
+    assert (np.float32(2) * x).tolist() == [6, 8]
+    with pytest.raises(TypeError, match="does not support ufuncs"):
+        np.add(array, x)
+
+
+@pytest.mark.usefixtures("on_host")
+def test_numpy_reads_a_tensor() -> None:
+    x = Tensor([1.0, 2.0])
+    assert np.asarray(x, np.float64).dtype == np.float64 and np.array(x).tolist() == [1, 2]
+    shared = x.__array__(copy=False)
+    shared[0] = 7
+    assert x.tolist() == [7, 2]
+    with pytest.raises(ValueRangeError, match="needs a copy"):
+        x.__array__(np.float64, copy=False)
+    with pytest.raises(ValueRangeError, match="needs a copy"):
+        Tensor([1.0], dtype="bfloat16").__array__(copy=False)
+
+
+def test_copies() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * 3).sum().backward()
+    twins = copy.deepcopy([x, x])
+    assert twins[0] is twins[1] and twins[0] is not x and twins[0].requires_grad
+    assert twins[0].grad is not None and twins[0].grad.tolist() == [3, 3]
+    with picograd.no_grad():
+        twins[0].mul_(5)
+    assert x.tolist() == [1, 2] and copy.copy(x).tolist() == [1, 2]
+    with pytest.raises(GradientError, match="only tensors that the user made"):
+        copy.deepcopy(x * 2)
+    layer = copy.deepcopy(nn.Linear(2, 1))
+    assert isinstance(layer.weight, nn.Parameter) and layer.weight.is_leaf
+
+
+def test_pickles(device: str) -> None:
+    for dtype in ("float32", "bfloat16", "int8", "bool"):
+        x = Tensor([[1, 0], [1, 1]], dtype=dtype, device=device)
+        back = pickle.loads(pickle.dumps(x))
+        assert back.dtype is x.dtype and back.device == x.device and back.tolist() == x.tolist()
+    p = nn.Parameter(Tensor([1.0], device=device))
+    back = pickle.loads(pickle.dumps(p))
+    assert type(back) is nn.Parameter and back.requires_grad and back.is_leaf

@@ -1,0 +1,109 @@
+"""Writing by index against PyTorch: every pattern of indices, reduction, dtype; the same bits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.nn import functional
+
+torch = pytest.importorskip("torch")
+ROWS, COUNT = 50, 300  # on CUDA: a block sorts the updates; LONG takes a radix sort
+LONG = 9000
+
+
+def indices(pattern: str, count: int, size: int = ROWS) -> Any:
+    random = np.random.default_rng(1)
+    found = random.integers(0, size, count)
+    return {
+        "random": found,
+        "same": np.full(count, 7),
+        "sorted": np.sort(found),
+        "reversed": np.sort(found)[::-1].copy(),
+        "two": np.where(found % 2, 0, size - 1),
+        "none": found[:0],
+        "one": found[:1],
+    }[pattern]
+
+
+def draw(*shape: int, dtype: str = "float32") -> Any:
+    random = np.random.default_rng(len(shape))
+    values = random.integers(1, 4, shape) / (2 if dtype.startswith("float") else 1)
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("pattern", ["random", "same", "sorted", "reversed", "two", "none", "one"])
+def test_patterns(pattern: str, device: str) -> None:
+    for count in (COUNT, LONG):
+        index = indices(pattern, count)
+        for rest in ((), (3,)):
+            base, values = draw(ROWS, *rest), draw(len(index), *rest)
+            t = [Tensor(each, device=device) for each in (base, index, values)]
+            r = [torch.from_numpy(each) for each in (base, index, values)]
+            added = t[0].index_add(0, t[1], t[2])
+            wanted = r[0].index_add(0, r[1], r[2])
+            np.testing.assert_array_equal(added.numpy(), wanted)  # sums of halves are exact
+        written = Tensor(base, device=device)
+        written[t[1]] = t[2]
+        expected = base.copy()
+        expected[index] = values  # NumPy: the last one wins
+        np.testing.assert_array_equal(written.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64"])
+@pytest.mark.parametrize("mode", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce(mode: str, dtype: str, device: str) -> None:
+    index = indices("random", 60, 20)
+    base, values = draw(20, dtype=dtype), draw(60, dtype=dtype)
+    for include_self in (True, False):
+        t = [Tensor(each, device=device) for each in (base, index, values)]
+        r = [torch.from_numpy(each) for each in (base, index, values)]
+        found = t[0].scatter_reduce(0, t[1], t[2], mode, include_self=include_self)
+        wanted = r[0].scatter_reduce(0, r[1], r[2], mode, include_self=include_self)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=3e-3)
+
+
+@pytest.mark.parametrize("mode", ["sum", "prod", "amax"])
+def test_gradients(mode: str, device: str) -> None:
+    index = indices("random", 60, 20)
+    results = []
+    for make, where in ((torch.tensor, "cpu"), (Tensor, device)):
+        base, values = (
+            make(each, requires_grad=True, device=where) for each in (draw(20), draw(60))
+        )
+        made = base.scatter_reduce(0, make(index, device=where), values, mode)
+        (made * made).sum().backward()
+        results.append([base.grad.tolist(), values.grad.tolist()])
+    for found, wanted in zip(*results, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("pattern", ["random", "same"])
+def test_embedding_gradient_is_the_same_in_every_run(pattern: str, device: str) -> None:
+    index = indices(pattern, LONG)
+    random = np.random.default_rng(0)
+    given = random.normal(size=(LONG, 8)).astype(np.float32)
+    bits = set()
+    for _ in range(5):
+        table = Tensor.zeros(ROWS, 8, device=device, requires_grad=True)
+        found = functional.embedding(Tensor(index, device=device), table)
+        (found * Tensor(given, device=device)).sum().backward()
+        assert table.grad is not None
+        bits.add(table.grad.numpy().tobytes())
+    assert len(bits) == 1
+    exact = np.zeros((ROWS, 8))
+    np.add.at(exact, index, given.astype(np.float64))
+    np.testing.assert_allclose(table.grad.numpy(), exact, rtol=1e-3, atol=1e-2)
+
+
+def test_short_runs_have_the_bits_of_the_cpu(device: str) -> None:
+    """Runs of fewer than 32 updates are added one by one, after the base, on every device."""
+    index = np.arange(6000) % 400
+    values = np.random.default_rng(0).normal(size=6000).astype(np.float32)
+    expected = np.ones(400, np.float32)
+    np.add.at(expected, index, values)
+    for name in {"cpu", device}:
+        base = Tensor.ones(400, device=name)
+        found = base.index_add(0, Tensor(index, device=name), Tensor(values, device=name))
+        np.testing.assert_array_equal(found.numpy(), expected)
