@@ -47,9 +47,16 @@ class Selection:
         return tuple(axis for axis, _ in self.indices)
 
 
+@dataclass(slots=True)
+class NewAxis:
+    """A new axis of one element that an index node replaces: x[True] and x[False] make one."""
+
+    index: Node
+
+
 def parse(shape: Shape, items: Sequence[Any]) -> Selection:
-    """Read an index expression of ints, slices, None, Ellipsis and integer nodes."""
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    """Read an index expression of ints, slices, None, Ellipsis, integer nodes and new axes."""
+    used = sum(1 for item in items if not is_new(item) and item is not Ellipsis)
     if used > len(shape):
         text = f"{used} indices for {len(shape)} axes of {shape}"
         raise AxisError("getitem", text, "use at most one index per axis")
@@ -62,7 +69,9 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
         else [*items, Ellipsis]
     )
     for item in listed:
-        if item is None:
+        if is_new(item):
+            if item is not None:
+                selection.indices.append((len(selection.shape), item.index))
             selection.shape.append(1)
         elif item is Ellipsis:
             for size in shape[axis : axis + len(shape) - used]:
@@ -72,6 +81,11 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
             add_item(selection, item, shape[axis])
             axis += 1
     return selection
+
+
+def is_new(item: Any) -> bool:
+    """Tell whether an item of an index expression adds an axis."""
+    return item is None or isinstance(item, NewAxis)
 
 
 def add_item(selection: Selection, item: Any, size: int) -> None:
@@ -177,9 +191,13 @@ def lead_index(node: Node, selection: Selection, width: int) -> Node:
     return node.permute((*range(place, place + width), *rest))
 
 
-def put(node: Node, selection: Selection, value: Operand) -> Node:
-    """Compute the tensor after x[selection] = value."""
+def put(
+    node: Node, selection: Selection, value: Operand, monoid: str | None = None
+) -> Node:
+    """Compute the tensor after x[selection] = value, or after reducing the value into it."""
     if not selection.indices:
+        if monoid == "sum":
+            value = elementwise.arithmetic("add", view(node, selection), value)
         return put_view(node, selection, value_node(node, value))
     viewed = view(node, selection)
     indices = common_indices(viewed, selection)
@@ -191,7 +209,7 @@ def put(node: Node, selection: Selection, value: Operand) -> Node:
     shape = (*rest[:place], *indices[0].shape, *rest[place:])
     values = fit_value(value_node(node, value), shape)
     leading = lead_index(values, selection, width)
-    written = viewed.scatter(leading, indices, selection.axes, None)
+    written = viewed.scatter(leading, indices, selection.axes, monoid)
     if is_whole(node, selection):
         return written.reshape(node.shape)
     return put_view(node, selection, written)

@@ -1,6 +1,8 @@
 """Products of tensors on nodes: matmul, einsum and their relatives, all spelled as Contract."""
 
+import string
 from collections.abc import Sequence
+from typing import Any
 
 from picograd.dtype import promote
 from picograd.errors import ShapeError, ValueRangeError
@@ -8,6 +10,8 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import check_device
+
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def same_dtype(op: str, a: Node, b: Node) -> tuple[Node, Node]:
@@ -36,6 +40,11 @@ def matmul(a: Node, b: Node) -> Node:
     except ShapeError:
         text = f"batch sizes do not broadcast: {a.shape} @ {b.shape}"
         raise ShapeError("matmul", text, "make the leading sizes equal or 1") from None
+
+
+def dot(a: Node, b: Node) -> Node:
+    """Multiply vectors; recorded apart from `matmul`, which autocast treats differently."""
+    return matmul(a, b)
 
 
 def mismatch(a: Node, b: Node) -> ShapeError:
@@ -172,6 +181,9 @@ def unique_labels(node: Node, labels: list[str]) -> Labelled:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
+            if node.shape[first] != node.shape[second]:
+                text = f"label {label!r} has sizes {node.shape[first]} and {node.shape[second]}"
+                raise ShapeError("einsum", text, "make them equal")
             node = movement.diagonal(node, 0, first, second)
             labels = [
                 x for at, x in enumerate(labels) if at not in (first, second)
@@ -225,8 +237,32 @@ def parse_einsum(
 def read_term(term: str, rank: int, equation: str) -> list[str]:
     """Read one term; axes under "..." are labelled .n by their distance from its right end."""
     head, dots, tail = term.partition("...")
+    if not all(label in LETTERS for label in head + tail):
+        problem = f"term {term!r} of {equation!r} has labels that are no letters"
+        raise ValueRangeError("einsum", problem, "use letters, and ... at most once")
     hidden = rank - len(head) - len(tail)
     if hidden < 0 or (hidden and not dots):
         problem = f"term {term!r} of {equation!r} does not fit {rank} axes"
         raise ShapeError("einsum", problem, "write one letter per axis")
     return [*head, *(f".{hidden - n}" for n in range(hidden)), *tail]
+
+
+def sublist_equation(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Turn einsum's other form, `a, [0, 1], b, [1, 2], [0, 2]`, into an equation and tensors."""
+    count = len(operands) // 2
+    tensors, lists = list(operands[: 2 * count : 2]), list(operands[1 : 2 * count : 2])
+    terms = ",".join(read_sublist(each) for each in lists)
+    if len(operands) % 2:
+        return f"{terms}->{read_sublist(operands[-1])}", tensors
+    return terms, tensors
+
+
+def read_sublist(labels: Any) -> str:
+    """Spell a list of labels 0..51 and Ellipsis as letters: capitals sort first, as in PyTorch."""
+    if not isinstance(labels, (list, tuple)):
+        text = f"{labels!r} is no list of labels"
+        raise ValueRangeError("einsum", text, "follow each tensor by its list")
+    for each in labels:
+        if each is not Ellipsis and not (isinstance(each, int) and 0 <= each < len(LETTERS)):
+            raise ValueRangeError("einsum", f"label {each!r}", "use numbers from 0 to 51, or ...")
+    return "".join("..." if each is Ellipsis else LETTERS[each] for each in labels)

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import bool_, int64
+from picograd.dtype import bool_, int32, int64
 from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
-from picograd.graph.shape import broadcast_shapes
+from picograd.graph.scanning import scan
+from picograd.graph.scattering import last_of_runs
+from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor import creation, indexing, movement
 from picograd.tensor.operands import (
@@ -29,9 +31,8 @@ from picograd.tensor.operands import (
     need_integer,
 )
 
-CHECKED = (
-    4096  # indices up to this many are checked on the host when their values are there
-)
+CHECKED = 4096  # indices up to this many are checked on the host when their values are there
+SMALL_MASK = 4096  # elements of a mask that the host looks at itself
 
 Array = Any
 MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod",
@@ -41,7 +42,12 @@ MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "
 def known_values(node: Node) -> Array | None:
     """Give the values of an index if they are computed, few and on the CPU."""
     buffer = leaf_buffer(node)
-    if buffer is None or node.size > CHECKED or node.device != "cpu" or is_tracing():
+    if (
+        buffer is None
+        or node.size > CHECKED
+        or node.device != "cpu"
+        or is_tracing()
+    ):
         return None
     return buffer_to_numpy(buffer, node.shape)
 
@@ -72,7 +78,11 @@ def check_values(op: str, values: Array, size: int, axis: int) -> None:
     if values.size and not (-size <= values.min() and values.max() < size):
         worst = values.max() if values.max() >= size else values.min()
         text = f"index {int(worst)} is out of range for axis {axis} of size {size}"
-        fix = f"use indices from {-size} to {size - 1}" if size else "the axis is empty"
+        fix = (
+            f"use indices from {-size} to {size - 1}"
+            if size
+            else "the axis is empty"
+        )
         raise AxisError(op, text, fix)
 
 
@@ -96,7 +106,7 @@ def source_axes(node: Node, items: Sequence[Any]) -> list[int]:
 
 def width(item: Any) -> int:
     """Count the source axes an item covers."""
-    if item is None or item is Ellipsis:
+    if item is Ellipsis or indexing.is_new(item) or isinstance(item, bool):
         return 0
     is_mask = isinstance(item, Node) and item.dtype is bool_
     is_mask = is_mask or (isinstance(item, np.ndarray) and item.dtype == bool)
@@ -105,15 +115,20 @@ def width(item: Any) -> int:
 
 def read_items(node: Node, items: Sequence[Any]) -> list[Any]:
     """Turn arrays, lists and masks into checked integer index nodes; the rest stays."""
-    listed = [as_item(item) for item in items]
+    listed = [as_item(single_truth(item)) for item in items]
     result: list[Any] = []
     for item, axis in zip(listed, source_axes(node, listed)):
         size = node.shape[axis] if axis < len(node.shape) else 0
-        if isinstance(item, np.ndarray):
+        if isinstance(item, bool):  # a mask of a new axis of one element
+            places = node_from_numpy(
+                np.zeros(int(item), np.int64), int64, node.device
+            )
+            result.append(indexing.NewAxis(places))
+        elif isinstance(item, np.ndarray):
             result += array_items(node, item, axis, size)
         elif isinstance(item, Node) and item.dtype is bool_:
             indexing.check_mask(node.shape, item, axis)
-            result += array_items(node, computed_values(item), axis, size)
+            result += held_places(item)
         elif isinstance(item, Node) and axis < len(node.shape):
             need_integer("getitem", item)
             result.append(checked("getitem", item, size, axis))
@@ -122,10 +137,16 @@ def read_items(node: Node, items: Sequence[Any]) -> list[Any]:
     return result
 
 
+def single_truth(item: Any) -> Any:
+    """Turn a zero-dim mask into a Python bool."""
+    if isinstance(item, Node) and item.dtype is bool_ and not item.shape:
+        return bool(computed_values(item))
+    is_truth = isinstance(item, (np.ndarray, np.generic)) and item.dtype == bool
+    return bool(item) if is_truth and not item.shape else item
+
+
 def as_item(item: Any) -> Any:
-    """Turn a list or array-like index into an array; a Python True adds an axis."""
-    if item is True:
-        return None
+    """Turn a list or array-like index into an array."""
     if isinstance(item, (list, range, np.ndarray)) or hasattr(item, "__array__"):
         try:
             array = np.asarray(item)
@@ -145,15 +166,13 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
     """Make index nodes of a host array; a mask gives one per axis it covers."""
     if array.dtype != bool:
         return [host_index("getitem", array, size, axis, node.device)]
-    if not array.ndim:
-        text = "a mask has at least one axis, this one is a single bool"
-        raise AxisError("getitem", text, "use where, or an `if` on mask.item()")
     if array.shape != node.shape[axis : axis + array.ndim]:
         text = f"mask of shape {array.shape} does not match axes of {node.shape} from {axis}"
         raise AxisError("getitem", text, "use a mask of the same sizes")
     places = np.nonzero(array)
     return [
-        node_from_numpy(each.astype(np.int64), int64, node.device) for each in places
+        node_from_numpy(each.astype(np.int64), int64, node.device)
+        for each in places
     ]
 
 
@@ -194,7 +213,9 @@ def take_along(node: Node, index: Node, axis: Any) -> Node:
         return gather(op, flat, 0, index.reshape((index.size,)))
     position = need_axis(op, node, axis)
     if len(index.shape) != len(node.shape):
-        text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
+        text = (
+            f"index {index.shape} and tensor {node.shape} differ in number of axes"
+        )
         raise ShapeError(op, text, "give them the same number of axes")
     index = checked(op, index, node.shape[position], position)
     ours = [1 if at == position else size for at, size in enumerate(node.shape)]
@@ -217,8 +238,42 @@ def masked_select(node: Node, mask: Node) -> Node:
 
 def nonzero(node: Node) -> Node:
     """List the positions of the non-zero elements: (count, axes) in int64; computes."""
-    found = np.argwhere(computed_values(node))
-    return node_from_numpy(found.astype(np.int64), int64, node.device)
+    if node.size < SMALL_MASK or node.device.startswith("cpu"):
+        found = np.argwhere(computed_values(node))
+        return node_from_numpy(found.astype(np.int64), int64, node.device)
+    return movement.stack(held_places(node.cast(bool_)), 1)
+
+
+def held_places(mask: Node) -> list[Node]:
+    """List the positions where a mask holds, one index an axis; computes the mask.
+
+    On a GPU only their number comes to the host: the element that a running count reaches first is
+    the last of those with the same count before them.
+    """
+    size, device = mask.size, mask.device
+    if size < SMALL_MASK or device.startswith("cpu"):
+        places = np.nonzero(computed_values(mask))
+        return [
+            node_from_numpy(each.astype(np.int64), int64, device) for each in places
+        ]
+    row = mask.reshape((size,))
+    row = row.cast(int32 if size < 1 << 31 else int64)
+    running = scan(row, "sum", 0)
+    pending.compute([mask, running])
+    last = running.slice(((size - 1, size, 1),))
+    count = int(computed_values(last)[0])
+    before = running - row
+    found = last_of_runs(row.iota(0), before, count + 1)
+    return unflattened(found.slice(((0, count, 1),)), mask.shape)
+
+
+def unflattened(place: Node, shape: Shape) -> list[Node]:
+    """Split positions in row-major order into one index an axis."""
+    indices: list[Node] = []
+    for size in reversed(shape):
+        indices.insert(0, place.binary("mod", size))
+        place = place.binary("floordiv", size)
+    return indices
 
 
 def one_hot(index: Node, count: int) -> Node:
@@ -245,7 +300,9 @@ def need_axis(op: str, node: Node, axis: Any) -> int:
 
 def index_select(node: Node, axis: Any, index: Node) -> Node:
     """Take slices along an axis in the order of an index."""
-    if not node.shape and index.size == 1:  # PyTorch takes a number for a row of one
+    if (
+        not node.shape and index.size == 1
+    ):  # PyTorch takes a number for a row of one
         return index_select(node.reshape((1,)), axis, index).reshape(())
     position = need_axis("index_select", node, axis)
     need_integer("index_select", index)
@@ -254,12 +311,19 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
 
 
 def scatter(
-    op: str, node: Node, axis: Any, index: Node, source: Operand, reduction: str | None
+    op: str,
+    node: Node,
+    axis: Any,
+    index: Node,
+    source: Operand,
+    reduction: str | None,
 ) -> Node:
     """Write out[i][index[i][j]] = source[i][j] (axis 1), or reduce into it."""
     if reduction not in MONOIDS:
         text = f"unknown reduce={reduction!r}"
-        raise ValueRangeError(op, text, 'use None, "add", "multiply", "amax" or "amin"')
+        raise ValueRangeError(
+            op, text, 'use None, "add", "multiply", "amax" or "amin"'
+        )
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     index = checked(op, index, node.shape[position] if node.shape else 1, position)
@@ -272,13 +336,19 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     """Add slices of `source` along an axis at the positions of a 1-d index."""
     op = "index_add"
     if not node.shape and not source.shape:
-        return index_add(node.reshape((1,)), axis, index, source.reshape((1,))).reshape(())
+        return index_add(
+            node.reshape((1,)), axis, index, source.reshape((1,))
+        ).reshape(())
     position = need_axis(op, node, axis)
     need_integer(op, index)
     check_device(op, node, source)
     index = checked(op, index, node.shape[position], position)
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
-    wanted = (product(index.shape), *node.shape[:position], *node.shape[position + 1 :])
+    wanted = (
+        product(index.shape),
+        *node.shape[:position],
+        *node.shape[position + 1 :],
+    )
     if moved.shape != wanted:
         text = f"source {source.shape} does not fit tensor {node.shape} at {index.size} indices"
         raise ShapeError(op, text, "give one slice per index")

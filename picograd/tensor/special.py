@@ -15,7 +15,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
-from picograd.tensor.operands import Operand, floating, need_float, pair
+from picograd.tensor.operands import Operand, check_computed, floating, need_float, pair
 
 # atan(z) = z + z t P(t), t = z^2, |z| <= tan(pi/8); relative error of P 5e-8 and 4e-18
 ATAN32 = (
@@ -124,6 +124,7 @@ def signbit(node: Node) -> Node:
     """Tell which elements have a minus sign, negative zero included."""
     if not node.dtype.is_float:
         return elementwise.compare("less", node, 0)
+    check_computed("signbit", node.dtype)
     return build.bitcast(node, BITS[node.dtype.bits]).binary("less", 0)
 
 

@@ -47,3 +47,14 @@ def test_unknown_reduction() -> None:
     one = Tensor([1.0])
     with pytest.raises(PicogradError):
         s.scatter("scatter", one.node, 0, Tensor([0]).node, one.node, "median")
+
+
+def test_large_masks(device: str) -> None:
+    """Where only the number of the elements found comes to the host."""
+    for shape, density in (((9000,), 0.5), ((70, 80), 0.01), ((5000,), 0.0), ((4100,), 1.0)):
+        values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        mask = np.random.default_rng(1).random(shape) < density
+        x, held = Tensor(values, device=device), Tensor(mask, device=device)
+        np.testing.assert_array_equal(x[held].numpy(), values[mask])
+        np.testing.assert_array_equal(x.masked_select(held).numpy(), values[mask])
+        np.testing.assert_array_equal(held.nonzero().numpy(), np.argwhere(mask))

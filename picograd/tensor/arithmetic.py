@@ -1,0 +1,338 @@
+"""Arithmetic beyond the operators: NaN-aware extremes, bits of floats, divisors, comparisons.
+
+Functions of tensors made of their methods; operands promote and broadcast as in `a + b`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from picograd.dtype import int16, int32, int64
+from picograd.errors import DTypeError
+from picograd.tensor.inputs import Tensor, as_float, need_tensor, promoted
+
+# significant bits stored, exponent's bias, integer of the same width, power of two that lifts
+# subnormal numbers among the normal ones
+LAYOUT: dict[str, tuple[int, int, Any, int]] = {
+    "float32": (23, 127, int32, 64),
+    "float64": (52, 1023, int64, 64),
+    "float16": (10, 15, int16, 11),
+    "bfloat16": (7, 127, int16, 64),
+}
+# steps of Euclid's algorithm for the worst pair, neighbours among Fibonacci's numbers
+EUCLID = {8: 12, 16: 23, 32: 46, 64: 92}
+
+
+class Parts(NamedTuple):
+    """This class holds x = mantissa * 2 ** exponent."""
+
+    mantissa: Any
+    exponent: Any
+
+
+def positive(input: Tensor) -> Tensor:
+    """Give the tensor itself: +x. DTypeError for bool.
+
+    >>> import picograd
+    >>> picograd.positive(picograd.Tensor([1, -2])).tolist()
+    [1, -2]
+    """
+    need_tensor("positive", input)
+    if input.dtype.kind == "bool":
+        raise DTypeError(
+            "positive", "is not defined for bool", "call .int() first"
+        )
+    return input
+
+
+def sgn(input: Tensor) -> Tensor:
+    """Compute -1, 0 or 1: `sign`, which for real numbers is the same.
+
+    >>> import picograd
+    >>> picograd.sgn(picograd.Tensor([-3.0, 0.0])).tolist()
+    [-1.0, 0.0]
+    """
+    need_tensor("sgn", input)
+    return input.sign()
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """Raise values below `min` to it.
+
+    >>> import picograd
+    >>> picograd.clamp_min(picograd.Tensor([1.0, 3.0]), 2).tolist()
+    [2.0, 3.0]
+    """
+    need_tensor("clamp_min", input)
+    return input.clamp(min, None)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """Lower values above `max` to it.
+
+    >>> import picograd
+    >>> picograd.clamp_max(picograd.Tensor([1.0, 3.0]), 2).tolist()
+    [1.0, 2.0]
+    """
+    need_tensor("clamp_max", input)
+    return input.clamp(None, max)
+
+
+def fmax(input: Tensor, other: Any) -> Tensor:
+    """Compute the larger of two; a NaN loses against a number. The first of equal ones gets
+    the gradient.
+
+    >>> import picograd
+    >>> picograd.fmax(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
+    [2.0, 2.0]
+    """
+    a, b = promoted("fmax", input, other)
+    return extreme(a, b, a >= b)
+
+
+def fmin(input: Tensor, other: Any) -> Tensor:
+    """Compute the smaller of two; a NaN loses against a number. The first of equal ones gets
+    the gradient.
+
+    >>> import picograd
+    >>> picograd.fmin(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
+    [1.0, 2.0]
+    """
+    a, b = promoted("fmin", input, other)
+    return extreme(a, b, a <= b)
+
+
+def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
+    """Choose the first where it wins or the other is NaN."""
+    if a.dtype.is_float:
+        is_first = is_first.logical_or(b.isnan())
+    return is_first.where(a, b)
+
+
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Compute input ** exponent in float64.
+
+    >>> import picograd
+    >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
+    picograd.float64
+    """
+    a, b = promoted("float_power", input, exponent)
+    return a.double().pow(b.double())
+
+
+def logaddexp2(input: Tensor, other: Any) -> Tensor:
+    """Compute log2(2 ** a + 2 ** b) without overflow.
+
+    >>> import picograd
+    >>> picograd.logaddexp2(picograd.Tensor([3.0]), 3.0).tolist()
+    [4.0]
+    """
+    a, b = promoted("logaddexp2", input, other, floating=True)
+    larger = a.maximum(b)
+    gap = (a == b).where(0.0, -(a - b).abs())
+    return (larger + gap.exp2().log1p() / math.log(2)).cast(a.dtype)
+
+
+def xlog1py(input: Any, other: Any) -> Tensor:
+    """Compute a log(1 + b); 0 where a is 0, unless b is NaN.
+
+    >>> import picograd
+    >>> picograd.special.xlog1py(picograd.Tensor([0.0]), -1.0).tolist()
+    [0.0]
+    """
+    a, b = promoted("xlog1py", input, other, floating=True)
+    is_zero = (a == 0).logical_and(b == b)
+    return a * is_zero.where(1.0, b).log1p()
+
+
+# numbers as bits
+
+
+def frexp(input: Tensor) -> Parts:
+    """Split floats into a mantissa of size [1/2, 1) and an int32 exponent: x = m 2^e.
+
+    Zero, infinities and NaN are their own mantissas with exponent 0. Gradients reach x.
+
+    >>> import picograd
+    >>> [part.tolist() for part in picograd.frexp(picograd.Tensor([6.0, -0.5]))]
+    [[0.75, -0.5], [3, 0]]
+    """
+    need_tensor("frexp", input)
+    if input.dtype.kind != "float":
+        raise DTypeError(
+            "frexp",
+            f"needs a float dtype, got {input.dtype.name}",
+            "call .float()",
+        )
+    digits, bias, whole, lift = LAYOUT[input.dtype.name]
+    x = input.detach()
+    is_small = (x.abs() < 2.0 ** (1 - bias)).logical_and(x != 0)
+    lifted = is_small.where(x * 2.0**lift, x)
+    bits = lifted.bitcast(whole).long() >> digits
+    exponent = (bits & (2 * bias + 1)) - (bias - 1) - is_small.long() * lift
+    exponent = x.isfinite().logical_and(x != 0).where(exponent, 0)
+    half = exponent // 2  # the whole power may be beyond the largest number
+    return Parts(
+        input * power_of_two(-half, x) * power_of_two(half - exponent, x),
+        exponent.int(),
+    )
+
+
+def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
+    """Make 2 ** exponent from its bits, exactly, for the exponents of normal numbers."""
+    digits, bias, whole, _ = LAYOUT[like.dtype.name]
+    return ((exponent + bias) << digits).cast(whole).bitcast(like.dtype)
+
+
+def ldexp(input: Tensor, other: Any) -> Tensor:
+    """Compute input * 2 ** other.
+
+    >>> import picograd
+    >>> picograd.ldexp(picograd.Tensor([0.75]), 3).tolist()
+    [6.0]
+    """
+    need_tensor("ldexp", input)
+    scale = (
+        2.0**other if not hasattr(other, "dtype") else as_float(other).exp2()
+    )
+    return as_float(input) * scale
+
+
+def nextafter(input: Tensor, other: Any) -> Tensor:
+    """Give the next number after `input` towards `other`.
+
+    >>> import picograd
+    >>> picograd.nextafter(picograd.Tensor([1.0]), 2.0).item() == 1 + 2**-23
+    True
+    """
+    a, b = promoted("nextafter", input, other)
+    if a.dtype.kind != "float":
+        raise DTypeError(
+            "nextafter",
+            f"needs floats, got {a.dtype.name}",
+            "call .float() first",
+        )
+    a, b = a.detach(), b.detach()
+    whole = LAYOUT[a.dtype.name][2]
+    bits = a.bitcast(whole)
+    grows = (a < b) == (a > 0)
+    stepped = (bits + grows.where(1, -1).cast(whole)).bitcast(a.dtype)
+    least = (b.signbit().cast(whole) << (whole.bits - 1)) + 1
+    stepped = (a == 0).where(least.bitcast(a.dtype), stepped)
+    result = (a == b).where(b, stepped)
+    return (a.isnan().logical_or(b.isnan())).where(a + b, result)
+
+
+# whole numbers
+
+
+def gcd(input: Tensor, other: Any) -> Tensor:
+    """Compute the greatest common divisor of whole numbers, >= 0 (Euclid's algorithm).
+
+    >>> import picograd
+    >>> picograd.gcd(picograd.Tensor([12, -18, 0]), 8).tolist()
+    [4, 2, 8]
+    """
+    a, b = promoted("gcd", input, other)
+    if not a.dtype.is_integer:
+        raise DTypeError(
+            "gcd",
+            f"needs whole numbers, got {a.dtype.name}",
+            "call .long() first",
+        )
+    a, b = a.abs(), b.abs()
+    for _ in range(EUCLID[a.dtype.bits]):
+        is_done = b == 0
+        a, b = is_done.where(a, b), is_done.where(b, a % is_done.where(1, b))
+    return a
+
+
+def lcm(input: Tensor, other: Any) -> Tensor:
+    """Compute the least common multiple of whole numbers, >= 0.
+
+    >>> import picograd
+    >>> picograd.lcm(picograd.Tensor([4, 0]), 6).tolist()
+    [12, 0]
+    """
+    a, b = promoted("lcm", input, other)
+    divisor = gcd(a, b)
+    return (a // (divisor == 0).where(1, divisor) * b).abs()
+
+
+# tests
+
+
+def isposinf(input: Tensor) -> Tensor:
+    """Tell which elements are positive infinity.
+
+    >>> import picograd
+    >>> picograd.isposinf(picograd.Tensor([float("inf"), 1.0])).tolist()
+    [True, False]
+    """
+    need_tensor("isposinf", input)
+    return input.isinf().logical_and(input > 0)
+
+
+def isneginf(input: Tensor) -> Tensor:
+    """Tell which elements are negative infinity.
+
+    >>> import picograd
+    >>> picograd.isneginf(picograd.Tensor([-float("inf"), 1.0])).tolist()
+    [True, False]
+    """
+    need_tensor("isneginf", input)
+    return input.isinf().logical_and(input < 0)
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Tell which elements are real: all, since there are no complex numbers.
+
+    >>> import picograd
+    >>> picograd.isreal(picograd.Tensor([1.0])).tolist()
+    [True]
+    """
+    need_tensor("isreal", input)
+    return (input == input).logical_or(True)
+
+
+def is_nonzero(input: Tensor) -> Any:
+    """Tell whether the only element is not zero; computes.
+
+    >>> import picograd
+    >>> picograd.is_nonzero(picograd.Tensor([0.0]))
+    False
+    """
+    need_tensor("is_nonzero", input)
+    return bool(input)
+
+
+def equal(input: Tensor, other: Tensor) -> Any:
+    """Tell whether two tensors have the same shape and elements; computes. NaN differs.
+
+    >>> import picograd
+    >>> picograd.equal(picograd.Tensor([1, 2]), picograd.Tensor([1, 2]))
+    True
+    """
+    need_tensor("equal", input, other)
+    return input.shape == other.shape and bool((input == other).all().item())
+
+
+def is_same_size(input: Tensor, other: Tensor) -> Any:
+    """Tell whether two tensors have the same shape.
+
+    >>> import picograd
+    >>> picograd.is_same_size(picograd.Tensor([1]), picograd.Tensor([2]))
+    True
+    """
+    need_tensor("is_same_size", input, other)
+    return input.shape == other.shape
+
+
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Compute other - alpha * input.
+
+    >>> import picograd
+    >>> picograd.rsub(picograd.Tensor([1, 2]), 5).tolist()
+    [4, 3]
+    """
+    need_tensor("rsub", input)
+    return other - (input if alpha == 1 else input * alpha)

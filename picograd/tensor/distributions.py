@@ -1,0 +1,530 @@
+"""Random tensors beyond uniform and normal ones, in place and out of place.
+
+All are functions of the counter-based draws of `random.py`: reproducible, equal on every device,
+independent of when they are computed. `poisson` and `binomial` draw on the host, at once, by
+NumPy's Philox generator with a key of the same seed and counter. `generator=` names the stream.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import erf
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType, bfloat16, int64
+from picograd.engine.tracing import check_not_tracing
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.tensor import random
+from picograd.tensor.inputs import Tensor, from_host, is_tensor, need_tensor
+from picograd.tensor.operands import optional_dtype, read_scalar
+from picograd.tensor.recording import Recorded, drawn, fresh, read, rewrite
+from picograd.tensor.selecting import known_values
+
+ROOT_2 = math.sqrt(2)
+
+
+def units(x: Tensor, generator: Any, dtype: Any = None) -> Tensor:
+    """Draw from [0, 1) in a tensor's shape, dtype and device."""
+    place = dict(dtype=dtype or x.dtype, device=x.device)
+    return Recorded.kind.rand(x.shape, generator=generator, **place)
+
+
+def normals(x: Tensor, generator: Any) -> Tensor:
+    """Draw from the standard normal distribution in a tensor's shape, dtype and device."""
+    return Recorded.kind.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
+def need_floats(op: str, x: Tensor) -> None:
+    """Raise DTypeError for a tensor that cannot hold random floats."""
+    need_tensor(op, x)
+    if not x.dtype.is_float:
+        raise DTypeError(
+            op, f"needs a float dtype, got {x.dtype.name}", "use random_ for integers"
+        )
+
+
+def below(limit: float, dtype: DType) -> float:
+    """Find the largest number of a dtype that is less than a limit."""
+    if dtype is bfloat16:
+        step = 2.0 ** (math.floor(math.log2(abs(limit))) - 8) if limit else 2.0**-130
+        return limit - step
+    rounded = np.asarray(limit, dtype.numpy)
+    if float(rounded) < limit:
+        return float(rounded)
+    return float(np.nextafter(rounded, np.asarray(-np.inf, dtype.numpy)))
+
+
+def between(unit: Tensor, low: float, high: float) -> Tensor:
+    """Stretch draws from [0, 1) to [low, high): rounding must not reach `high`."""
+    if high == low:
+        return unit * 0 + low
+    return (unit * (high - low) + low).minimum(below(high, unit.dtype))
+
+
+def check_range(op: str, low: Any, high: Any) -> None:
+    """Raise for an interval that is no numbers, or empty."""
+    numbers = [read_scalar(op, value) for value in (low, high)]
+    if numbers[0] > numbers[1]:
+        text = f"the range [{low}, {high}) is empty"
+        raise ValueRangeError(op, text, "pass low <= high")
+
+
+def check_positive(op: str, name: str, value: Any) -> None:
+    """Raise unless a parameter is a positive number."""
+    if not read_scalar(op, value) > 0:
+        raise ValueRangeError(op, f"{name}={value} is not positive", "use a positive number")
+
+
+# in place
+
+
+def uniform_(
+    input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None
+) -> Tensor:
+    """Overwrite with draws from [low, high), in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(8).uniform_(2, 3) >= 2).all())
+    True
+    """
+    need_floats("uniform_", input)
+    check_range("uniform_", low, high)
+    return rewrite(input, "uniform", between(units(input, generator), low, high))
+
+
+def normal_(
+    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
+) -> Tensor:
+    """Overwrite with draws from a normal distribution, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).normal_(5.0, 0.0).tolist()
+    [5.0, 5.0]
+    """
+    need_floats("normal_", input)
+    random.check_spread("normal_", mean, std)
+    return rewrite(input, "normal", normals(input, generator) * std + mean)
+
+
+def log_normal_(
+    input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
+) -> Tensor:
+    """Overwrite with exp of draws from a normal distribution, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).log_normal_(0.0, 1e-9).tolist()
+    [1.0, 1.0]
+    """
+    need_floats("log_normal_", input)
+    check_positive("log_normal_", "std", std)
+    return rewrite(input, "log_normal", (normals(input, generator) * std + mean).exp())
+
+
+def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Overwrite with draws from lambd exp(-lambd x), x > 0, in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(8).exponential_() > 0).all())
+    True
+    """
+    need_floats("exponential_", input)
+    check_positive("exponential_", "lambd", lambd)
+    return rewrite(input, "exponential", exponentials(input, generator) / lambd)
+
+
+def exponentials(x: Tensor, generator: Any) -> Tensor:
+    """Draw from exp(-x), x > 0, by inversion: -log(1 - u), kept from 0 by half a step of u."""
+    wide = "float64" if x.dtype.bits == 64 else "float32"
+    u = units(x, generator, wide)
+    least = 2.0**-54 if wide == "float64" else 2.0**-25
+    return (-(1 - u).log()).clamp(least, None).cast(x.dtype)
+
+
+def cauchy_(
+    input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
+) -> Tensor:
+    """Overwrite with draws from the Cauchy distribution, in place.
+
+    >>> import picograd
+    >>> bool(picograd.zeros(8).cauchy_().isfinite().all())
+    True
+    """
+    need_floats("cauchy_", input)
+    check_positive("cauchy_", "sigma", sigma)
+    angle = (units(input, generator) - 0.5) * math.pi
+    return rewrite(input, "cauchy", angle.tan() * sigma + median)
+
+
+def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).geometric_(1 - 1e-12).tolist()
+    [1.0, 1.0]
+    """
+    need_tensor("geometric_", input)
+    if not 0 < read_scalar("geometric_", p) < 1:
+        raise ValueRangeError("geometric_", f"p={p}", "use a probability between 0 and 1")
+    wide = "float64" if input.dtype.bits == 64 else "float32"
+    u = units(input, generator, wide)
+    count = ((1 - u).log() / math.log1p(-p)).ceil().clamp(1, None)
+    return rewrite(input, "geometric", count.cast(input.dtype))
+
+
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Overwrite with 1, with probability p (a number or a tensor), or 0, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).bernoulli_(1.0).tolist()
+    [1.0, 1.0]
+    """
+    need_tensor("bernoulli_", input)
+    check_probability("bernoulli_", p)
+    draw = units(input, generator, "float64" if input.dtype.bits == 64 else "float32") < p
+    return rewrite(input, "bernoulli", draw.expand(*input.shape).cast(input.dtype))
+
+
+def random_(
+    input: Tensor, low: Any = None, high: Any = None, *, generator: Any = None
+) -> Tensor:
+    """Overwrite with whole numbers from [low, high), in place; `random_(high)` from [0, high).
+
+    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly.
+
+    >>> import picograd
+    >>> picograd.zeros(3).random_(5, 6).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    need_tensor("random_", input)
+    if low is not None and high is None:
+        low, high = 0, low
+    if high is None:
+        high = top_of(input.dtype)
+    first = 0 if low is None else operator.index(low)
+    place = (tuple(input.shape), int64, input.device, generator)
+    whole = fresh(random.integers(first, operator.index(high), *place))
+    return rewrite(input, "random", whole.cast(input.dtype))
+
+
+def top_of(dtype: DType) -> int:
+    """Find the number above the largest that `random_` draws."""
+    if dtype.is_float:
+        digits = {"float8_e4m3fn": 4, "float8_e5m2": 3, "float16": 11, "bfloat16": 8,
+                  "float32": 24, "float64": 53}  # fmt: skip
+        return 1 << digits[dtype.name]
+    if dtype.kind == "bool":
+        return 2
+    return 1 << min(dtype.bits - (dtype.kind == "int"), 62)
+
+
+# out of place
+
+
+def check_probability(op: str, p: Any) -> None:
+    """Raise ValueRangeError for a probability outside 0..1, where that is known."""
+    if is_tensor(p):
+        values = known_values(read(p))
+        if values is not None and not ((values >= 0) & (values <= 1)).all():
+            raise ValueRangeError(
+                op, "a probability is outside 0..1", "use numbers from 0 to 1"
+            )
+    elif not 0 <= read_scalar(op, p) <= 1:
+        raise ValueRangeError(op, f"p={p} is outside 0..1", "use a number from 0 to 1")
+
+
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+    """Draw 1 with the probability each element (or p) says, else 0.
+
+    >>> import picograd
+    >>> picograd.bernoulli(picograd.Tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """
+    need_tensor("bernoulli", input)
+    chance = input if p is None else p
+    if p is None:
+        need_floats("bernoulli", input)
+    check_probability("bernoulli", chance)
+    wide = "float64" if input.dtype.bits == 64 else "float32"
+    chance = chance.detach() if is_tensor(chance) else chance
+    return (units(input, generator, wide) < chance).cast(input.dtype)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from normal distributions: of tensors of means and deviations, or of a size.
+
+    >>> import picograd
+    >>> picograd.normal(picograd.Tensor([1.0, 2.0]), 0.0).tolist()
+    [1.0, 2.0]
+    """
+    tensors = [each for each in (mean, std) if is_tensor(each)]
+    if not tensors:
+        if size is None:
+            raise DTypeError(
+                "normal", "there is neither a tensor nor a size", "pass size=(...)"
+            )
+        random.check_spread("normal", mean, std)
+        place: dict[str, Any] = dict(mean=mean, std=std, dtype=dtype, device=device)
+        return Recorded.kind.normal(size, generator=generator, **place, **more)
+    like = (
+        tensors[0].detach() * 0.0 if len(tensors) == 1 else (mean.detach() + std.detach()) * 0.0
+    )
+    if not is_tensor(std):
+        random.check_spread("normal", 0.0, std)
+    return (normals(like, generator) * std + mean).detach()
+
+
+def randint_like(
+    input: Tensor,
+    low: Any,
+    high: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """Draw whole numbers from [low, high), or [0, low), in the shape and dtype of a tensor.
+
+    >>> import picograd
+    >>> picograd.randint_like(picograd.Tensor([0.0, 0.0]), 3, 4).tolist()
+    [3.0, 3.0]
+    """
+    need_tensor("randint_like", input)
+    first, last = (0, low) if high is None else (low, high)
+    place = dict(dtype=dtype or input.dtype, device=device or input.device)
+    size = tuple(input.shape)
+    return Recorded.kind.randint(first, last, size, generator=generator, **place)
+
+
+def exponential(
+    *sizes: Any,
+    lambd: float = 1.0,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from lambd exp(-lambd x), x > 0.
+
+    >>> import picograd
+    >>> picograd.exponential(2, 3).shape
+    (2, 3)
+    """
+    check_positive("exponential", "lambd", lambd)
+    like = Recorded.kind.empty(*sizes, dtype=dtype, device=device)
+    need_floats("exponential", like)
+    return fresh(read(exponentials(like, generator) / lambd), **more)
+
+
+def truncated_normal(
+    *sizes: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from a normal distribution inside [low, high], by inversion.
+
+    >>> import picograd
+    >>> bool((picograd.truncated_normal(64, low=0.0, high=1.0) <= 1).all())
+    True
+    """
+    check_range("truncated_normal", low, high)
+    check_positive("truncated_normal", "std", std)
+    wanted = random.float_dtype("truncated_normal", optional_dtype(dtype))
+    first, last = (erf((each - mean) / std / ROOT_2) for each in (low, high))
+    unit = drawn("truncated_normal", random.uniform, sizes, generator, "float64", device, {})
+    middle = unit * (last - first) + first
+    wide = middle.clamp(-1 + 2.0**-53, 1 - 2.0**-53).erfinv() * (std * ROOT_2) + mean
+    return fresh(read(wide.clamp(low, high).cast(wanted)), **more)
+
+
+def trunc_normal_(
+    input: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """Overwrite with draws from a normal distribution inside [a, b], in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(64).trunc_normal_(a=0.0, b=1.0) >= 0).all())
+    True
+    """
+    need_floats("trunc_normal_", input)
+    options = dict(mean=mean, std=std, low=a, high=b, generator=generator)
+    place = dict(dtype=input.dtype, device=input.device)
+    return rewrite(input, "trunc_normal", truncated_normal(input.shape, **options, **place))
+
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
+    """Draw indices with probabilities in proportion to the elements of each row, in int64.
+
+    Without replacement the order is that of the draws: an exponential race (Efraimidis and
+    Spirakis, 2006). Zeros are never drawn.
+
+    >>> import picograd
+    >>> picograd.multinomial(picograd.Tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
+    [1, 1]
+    """
+    op = "multinomial"
+    need_floats(op, input)
+    count = operator.index(num_samples)
+    if input.ndim not in (1, 2) or count < 1 or not input.numel():
+        text = f"{count} samples of weights {tuple(input.shape)}"
+        raise ShapeError(op, text, "pass a vector or a matrix, and 1 sample or more")
+    if not replacement and count > input.shape[-1]:
+        text = f"{count} samples of {input.shape[-1]} without replacement"
+        raise ValueRangeError(op, text, "draw fewer, or with replacement=True")
+    check_weights(op, input, 1 if replacement else count)
+    weights = input.detach().double()
+    if not replacement:
+        race = exponentials(weights, generator)
+        return (weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count]
+    sums = weights.cumsum(-1)
+    total = sums[..., -1:]
+    unit = Recorded.kind.rand(
+        *input.shape[:-1], count, generator=generator, dtype="float64", device=input.device
+    )
+    last = sums.searchsorted(total.contiguous())  # the last element that is not zero
+    return sums.searchsorted(unit * total, True).minimum(last)
+
+
+def check_weights(op: str, weights: Tensor, least: int) -> None:
+    """Raise ValueRangeError for weights that cannot be drawn from, where they are known."""
+    values = known_values(read(weights))
+    if values is None:
+        return
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueRangeError(op, "a weight is negative, infinite or NaN", "use numbers >= 0")
+    if ((values > 0).sum(-1) < least).any():
+        text = f"fewer than {least} weights of a row are positive"
+        raise ValueRangeError(op, text, "draw fewer samples, or with replacement=True")
+
+
+def host_draw(op: str, x: Tensor, generator: Any, draw: Any) -> Tensor:
+    """Draw on the host, by a NumPy generator keyed by the seed and the next counter."""
+    check_not_tracing(op)
+    source = random.DEFAULT if generator is None else generator
+    key = np.array([source.key, source.advance(max(x.numel(), 1))], np.uint64)
+    values = draw(np.random.Generator(np.random.Philox(key=key)))
+    return from_host(np.asarray(values), x).cast(x.dtype)
+
+
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Draw from Poisson distributions whose rates are the elements; computes the rates.
+
+    >>> import picograd
+    >>> picograd.poisson(picograd.Tensor([0.0, 0.0])).tolist()
+    [0.0, 0.0]
+    """
+    need_floats("poisson", input)
+    check_not_tracing("poisson")
+    rates = input.detach().numpy().astype(np.float64)
+    if not (rates >= 0).all():
+        raise ValueRangeError("poisson", "a rate is negative or NaN", "use numbers >= 0")
+    return host_draw("poisson", input.detach(), generator, lambda source: source.poisson(rates))
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """Draw how many of `count` trials succeed with probability `prob`; computes both.
+
+    >>> import picograd
+    >>> picograd.binomial(picograd.Tensor([3.0]), picograd.Tensor([1.0])).tolist()
+    [3.0]
+    """
+    need_floats("binomial", count)
+    need_floats("binomial", prob)
+    check_not_tracing("binomial")
+    trials, chance = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
+    if (trials < 0).any() or not ((chance >= 0) & (chance <= 1)).all():
+        text = "a count is negative or a probability outside 0..1"
+        raise ValueRangeError("binomial", text, "use counts >= 0 and probabilities from 0 to 1")
+    wide = (count.detach() + prob.detach()) * 0
+    return host_draw(
+        "binomial", wide, generator, lambda s: s.binomial(trials.astype(np.int64), chance)
+    )
+
+
+# the default generator
+
+
+def seed() -> int:
+    """Restart the default generator from a seed the operating system draws, and return it.
+
+    >>> import picograd
+    >>> picograd.seed() == picograd.initial_seed()
+    True
+    """
+    return random.DEFAULT.seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of the default generator.
+
+    >>> import picograd
+    >>> generator = picograd.manual_seed(7)
+    >>> picograd.initial_seed()
+    7
+    """
+    return random.DEFAULT.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """Return the state of the default generator, for `set_rng_state`.
+
+    >>> import picograd
+    >>> generator = picograd.manual_seed(7)
+    >>> picograd.get_rng_state()
+    (7, 0)
+    """
+    return random.DEFAULT.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Continue the default generator from a state.
+
+    >>> import picograd
+    >>> state = picograd.get_rng_state()
+    >>> first = picograd.rand(2).tolist()
+    >>> picograd.set_rng_state(state)
+    >>> picograd.rand(2).tolist() == first
+    True
+    """
+    random.DEFAULT.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Give the default generator its state back at the end of a block.
+
+    >>> import picograd
+    >>> with picograd.fork_rng():
+    ...     generator = picograd.manual_seed(3)
+    """
+    state = random.DEFAULT.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            random.DEFAULT.set_state(state)

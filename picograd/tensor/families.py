@@ -1,0 +1,104 @@
+"""PyTorch's function spelling of the files by family; `picograd` exports all of `__all__`.
+
+`functions.py` has those of single methods and older ones.
+"""
+
+# ruff: noqa: I001 (several names a line)
+
+import math
+
+from picograd.dtype import float16, float32, float64, int16, int32, int64
+from picograd.tensor.arithmetic import (
+    clamp_max, clamp_min, equal, float_power, fmax, fmin, frexp, gcd, is_nonzero, is_same_size,
+    isneginf, isposinf, isreal, lcm, ldexp, logaddexp2, nextafter, positive, rsub, sgn,
+)  # fmt: skip
+from picograd.tensor.arranging import (
+    adjoint, as_strided, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod,
+    column_stack, combinations, diagflat, dsplit, hsplit, split_with_sizes, unravel_index, vander,
+    vsplit,
+)  # fmt: skip
+from picograd.tensor.converting import as_tensor, asarray
+from picograd.tensor.distributions import (
+    bernoulli, binomial, exponential, fork_rng, get_rng_state, initial_seed, multinomial, normal,
+    poisson, randint_like, seed, set_rng_state, truncated_normal,
+)  # fmt: skip
+from picograd.tensor.fourier import istft, stft
+from picograd.tensor.guard import guard_functions
+from picograd.tensor.linear_algebra import (
+    cholesky, det, inv, matrix_power, pinv, qr, slogdet,
+)  # fmt: skip
+from picograd.tensor.linear_systems import (
+    cholesky_inverse, cholesky_solve, lu_solve, lu_unpack, matrix_exp, multi_dot,
+)  # fmt: skip
+from picograd.tensor.making import (
+    bartlett_window, blackman_window, frombuffer, get_device, hamming_window,
+    hann_window, is_complex, is_floating_point, is_signed, is_tensor, kaiser_window, linear_range,
+    logspace, numel, scalar_tensor,
+)  # fmt: skip
+from picograd.tensor.placing import (
+    diagonal_scatter, index_put, index_put_, index_reduce, nonzero_static, select_scatter,
+    slice_scatter,
+)  # fmt: skip
+from picograd.tensor.special_functions import gammainc, gammaincc, i0, multigammaln
+from picograd.tensor.statistics import (
+    bucketize, cumulative_trapezoid, gradient, histogram, isin, mode, nanmedian,
+    nanquantile, pdist, renorm, trapezoid, unique_consecutive,
+)  # fmt: skip
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.type_info import (
+    can_cast, finfo, get_default_dtype, iinfo, promote_types, result_type,
+)  # fmt: skip
+
+double, float, half = float64, float32, float16
+long, int, short = int64, int32, int16
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
+
+absolute = Tensor.absolute
+addbmm = Tensor.addbmm
+broadcast_to = Tensor.broadcast_to
+clip = Tensor.clip
+clone = Tensor.clone
+detach = Tensor.detach
+fix = Tensor.fix
+ger = Tensor.ger
+logdet = Tensor.logdet
+masked_fill = Tensor.masked_fill
+narrow_copy = Tensor.narrow_copy
+put = Tensor.put
+svd = Tensor.svd
+t = Tensor.t
+unsafe_chunk = Tensor.unsafe_chunk
+unsafe_split = Tensor.unsafe_split
+unsafe_split_with_sizes = Tensor.unsafe_split_with_sizes
+
+chain_matmul = multi_dot
+igamma, igammac, mvlgamma = gammainc, gammaincc, multigammaln
+inverse, pinverse = inv, pinv
+range = linear_range
+trapz = trapezoid
+
+__all__ = [
+    "absolute", "addbmm", "adjoint", "as_strided", "as_tensor", "asarray", "atleast_1d",
+    "atleast_2d", "atleast_3d", "bartlett_window", "bernoulli", "binomial", "blackman_window",
+    "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "chain_matmul",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp_max", "clamp_min", "clip", "clone",
+    "column_stack", "combinations", "cumulative_trapezoid", "det", "detach", "diagflat",
+    "diagonal_scatter", "double", "dsplit", "e", "equal", "exponential", "finfo", "fix", "float",
+    "float_power", "fmax", "fmin", "fork_rng", "frexp", "frombuffer", "gcd", "ger",
+    "get_default_dtype", "get_device", "get_rng_state", "gradient", "half", "hamming_window",
+    "hann_window", "histogram", "hsplit", "i0", "igamma", "igammac", "iinfo", "index_put",
+    "index_put_", "index_reduce", "inf", "initial_seed", "int", "inverse", "is_complex",
+    "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isin", "isneginf",
+    "isposinf", "isreal", "istft", "kaiser_window", "lcm", "ldexp", "logaddexp2", "logdet",
+    "logspace", "long", "lu_solve", "lu_unpack", "masked_fill", "matrix_exp", "matrix_power",
+    "mode", "multinomial", "mvlgamma", "nan", "nanmedian", "nanquantile", "narrow_copy", "newaxis",
+    "nextafter", "nonzero_static", "normal", "numel", "pdist", "pi", "pinverse", "poisson",
+    "positive", "promote_types", "put", "qr", "randint_like", "range", "renorm", "result_type",
+    "rsub", "scalar_tensor", "seed", "select_scatter", "set_rng_state", "sgn", "short",
+    "slice_scatter", "slogdet", "split_with_sizes", "stft", "svd", "t", "trapezoid", "trapz",
+    "truncated_normal", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "vander", "vsplit",
+]  # fmt: skip
+
+guard_functions(globals(), __all__)

@@ -1,0 +1,120 @@
+"""The normal distribution's functions: erfcx, its cumulative probability, logarithm and inverse.
+
+Values are computed in float64 and rounded once. Definitions: NIST Digital Library of Mathematical
+Functions, 7.2 and 7.12.
+"""
+
+import math
+
+from picograd.graph.node import Node
+from picograd.tensor.special import (
+    ERFC,
+    ROOT_PI,
+    above,
+    erfc_value,
+    known_slope,
+    log1p_value,
+    polynomial,
+    signbit,
+    smooth,
+)
+
+ROOT_2 = math.sqrt(2)
+ROOT_TWO_PI = math.sqrt(2 * math.pi)
+# sqrt(pi) x erfcx(x) = 1 - 1 / (2 x^2) + 1 3 / (2 x^2)^2 - 1 3 5 / (2 x^2)^3 ...
+TAIL = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0)
+NEWTON_STEPS = 6  # from the first estimate to the last digit of float64
+
+
+def erfcx_value(x: Node) -> Node:
+    """Compute exp(x^2) erfc(x): the fit of erfc without its exponential; beyond 50 the series."""
+    size = x.unary("abs")
+    is_far = above(size, 50.0)
+    near = is_far.where(x.const_like(50.0), size)
+    t = 2 / (near + 2)
+    value = t * polynomial(ERFC, t * 2 - 1).unary("exp")
+    inverse = is_far.where(size, 50.0).unary("reciprocal")
+    tail = inverse * polynomial(TAIL, inverse * inverse * 0.5) * (1 / ROOT_PI)
+    value = is_far.where(tail, value)
+    return signbit(x).where((x * x).unary("exp") * 2 - value, value)
+
+
+def erfcx_slope(x: Node, y: Node) -> Node:
+    """Compute 2 x y - 2 / sqrt(pi)."""
+    return x * y * 2 - 2 / ROOT_PI
+
+
+def erfcx(node: Node) -> Node:
+    """Compute exp(x^2) erfc(x)."""
+    return smooth("erfcx", node, erfcx_value, erfcx_slope, True)
+
+
+def ndtr(node: Node) -> Node:
+    """Compute the probability that a standard normal number is less than x."""
+    return smooth(
+        "ndtr",
+        node,
+        lambda x: erfc_value(x * (-1 / ROOT_2)) * 0.5,
+        lambda x, y: (x * x * -0.5).unary("exp") * (1 / ROOT_TWO_PI),
+        True,
+    )
+
+
+def log_ndtr_value(x: Node) -> Node:
+    """Compute log(ndtr(x)) without underflow of ndtr."""
+    is_low = x.binary("less", -1.0)
+    low = is_low.where(x, -1.0)
+    tail = (erfcx_value(low * (-1 / ROOT_2)) * 0.5).unary("log") - low * low * 0.5
+    high = is_low.where(x.const_like(0.0), x)
+    return is_low.where(tail, log1p_value(erfc_value(high * (1 / ROOT_2)) * -0.5))
+
+
+def log_ndtr_slope(x: Node, y: Node) -> Node:
+    """Compute sqrt(2 / pi) / erfcx(-x / sqrt(2))."""
+    scaled = known_slope(x * (-1 / ROOT_2), erfcx_value, erfcx_slope)
+    return scaled.unary("reciprocal") * math.sqrt(2 / math.pi)
+
+
+def log_ndtr(node: Node) -> Node:
+    """Compute log(ndtr(x))."""
+    return smooth("log_ndtr", node, log_ndtr_value, log_ndtr_slope, True)
+
+
+def ndtri_value(p: Node) -> Node:
+    """Invert ndtr: Newton's method on log(ndtr(x)) - log(p), concave, for the lower half."""
+    is_high = above(p, 0.5)
+    low = is_high.where(1 - p, p)
+    inside = above(low, 0.0)
+    target = inside.where(low, 0.5).unary("log")
+    x = -((target + math.log(2)) * -2).unary("sqrt") * inside.cast(p.dtype)
+    for _ in range(NEWTON_STEPS):
+        x = x - (log_ndtr_value(x) - target) / log_ndtr_slope(x, x)
+    edge = low.binary("equal", 0.0).where(p.const_like(-math.inf), math.nan)
+    value = inside.where(x, edge)
+    return is_high.where(-value, value)
+
+
+def ndtri(node: Node) -> Node:
+    """Find the x whose ndtr is p: infinite at 0 and 1, NaN outside."""
+    return smooth(
+        "ndtri",
+        node,
+        ndtri_value,
+        lambda p, y: (y * y * 0.5).unary("exp") * ROOT_TWO_PI,
+        True,
+    )
+
+
+def entr_value(x: Node) -> Node:
+    """Compute -x log(x): 0 at 0, -infinity below."""
+    is_inside = above(x, 0.0)
+    safe = is_inside.where(x, 1.0)
+    is_zero = x.binary("equal", 0.0)
+    edge = is_zero.where(x.const_like(0.0), -math.inf)
+    value = is_inside.where(-(safe * safe.unary("log")), edge)
+    return x.unary("isnan").where(x, value)
+
+
+def entr(node: Node) -> Node:
+    """Compute the entropy term -x log(x)."""
+    return smooth("entr", node, entr_value, lambda x, y: -x.unary("log") - 1)

@@ -1,0 +1,117 @@
+"""Facts about dtypes: the limits of their numbers, and what they become together."""
+
+from typing import Any
+
+from picograd.dtype import DType, category, default_float, promote, to_dtype
+from picograd.errors import DTypeError
+from picograd.tensor.operands import read_scalar
+from picograd.tensor.recording import Recorded
+
+# exponent of the largest power of two below the largest number, digits after the point, and
+# exponent of the smallest normal number
+FLOATS = {
+    "float16": (15, 10, -14),
+    "bfloat16": (127, 7, -126),
+    "float32": (127, 23, -126),
+    "float64": (1023, 52, -1022),
+}
+
+
+class finfo:
+    """This class holds the limits of a float dtype: max, min, eps, tiny, smallest_normal, bits.
+
+    >>> import picograd
+    >>> picograd.finfo(picograd.float16).max
+    65504.0
+    """
+
+    def __init__(self, dtype: Any = None) -> None:
+        wanted = default_float if dtype is None else to_dtype(dtype)
+        if wanted.name not in FLOATS:
+            raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
+        top, digits, low = FLOATS[wanted.name]
+        self.dtype, self.bits = wanted.name, wanted.bits
+        self.eps = 2.0**-digits
+        self.max = (2 - self.eps) * 2.0**top
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0**low
+        self.resolution = float(f"1e-{int(digits * 0.30103)}")
+
+    def __repr__(self) -> str:
+        return f"finfo({self.dtype}: max={self.max}, eps={self.eps}, tiny={self.tiny})"
+
+
+class iinfo:
+    """This class holds the limits of an integer dtype: min, max and bits.
+
+    >>> import picograd
+    >>> picograd.iinfo(picograd.int8).max
+    127
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        wanted = to_dtype(dtype)
+        if not wanted.is_integer:
+            raise DTypeError("iinfo", f"{wanted.name} is no integer dtype", "use finfo")
+        self.dtype, self.bits = wanted.name, wanted.bits
+        is_signed = wanted.kind == "int"
+        self.min = -(1 << (wanted.bits - 1)) if is_signed else 0
+        self.max = self.min + (1 << wanted.bits) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo({self.dtype}: min={self.min}, max={self.max})"
+
+
+def promote_types(type1: Any, type2: Any) -> DType:
+    """Find the dtype two dtypes become together.
+
+    >>> import picograd
+    >>> picograd.promote_types(picograd.int64, picograd.float16)
+    picograd.float16
+    """
+    return promote(to_dtype(type1), to_dtype(type2))
+
+
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """Find the dtype of an operation on two tensors or numbers.
+
+    >>> import picograd
+    >>> picograd.result_type(picograd.Tensor([1]), 2.5)
+    picograd.float32
+    """
+    found: dict[int, DType] = {}  # by rank: numbers 0, zero-dim tensors 1, others 2
+    for each in (tensor1, tensor2):
+        is_tensor = isinstance(each, Recorded)
+        kind = each.dtype if is_tensor else to_dtype(type(read_scalar("result_type", each)))
+        rank = 0 if not is_tensor else 1 if not each.ndim else 2
+        found[rank] = promote(found[rank], kind) if rank in found else kind
+    result = found[max(found)]
+    for rank in sorted(found, reverse=True):
+        if category(found[rank]) > category(result):
+            result = found[rank] if rank else scalar_result(found[rank])
+    return result
+
+
+def scalar_result(kind: DType) -> DType:
+    """Find the dtype a Python number brings: float32 for floats."""
+    return default_float if kind.is_float else kind
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Tell whether a dtype may be written into another: its category is not the higher one.
+
+    >>> import picograd
+    >>> picograd.can_cast(picograd.float32, picograd.int64)
+    False
+    """
+    return category(to_dtype(from_)) <= category(to_dtype(to))
+
+
+def get_default_dtype() -> DType:
+    """Give the dtype of new floats.
+
+    >>> import picograd
+    >>> picograd.get_default_dtype()
+    picograd.float32
+    """
+    return default_float

@@ -1,0 +1,88 @@
+"""Splits, joins, grids and shapes: equal to PyTorch's, with gradients."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from op_support import Case, compare, integers, numbers
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+
+
+def library(x: Any) -> Any:
+    return torch if isinstance(x, torch.Tensor) else picograd
+
+
+def test_values_and_gradients(device: str) -> None:
+    a, b, v = numbers((3, 4)), numbers((3, 4), seed=2), numbers((5,))
+    calls: dict[str, tuple[Any, list[Any]]] = {
+        "column_stack": (lambda x, y, z: library(x).column_stack([x, y, z]), [a, b, a[:, 0]]),
+        "hsplit": (lambda x: library(x).hsplit(x, 2)[1], [a]),
+        "hsplit at": (lambda x: library(x).hsplit(x, (1, 3))[1], [a]),
+        "vsplit": (lambda x: library(x).vsplit(x, 3)[2], [a]),
+        "dsplit": (lambda x: library(x).dsplit(x, 2)[0], [numbers((2, 3, 4))]),
+        "sizes": (lambda x: library(x).split_with_sizes(x, [1, 3], 1)[1], [a]),
+        "cartesian_prod": (lambda x, y: library(x).cartesian_prod(x, y), [v, v[:2]]),
+        "cartesian_prod 1": (lambda x: library(x).cartesian_prod(x), [v]),
+        "combinations": (lambda x: library(x).combinations(x, 3), [v]),
+        "combinations again": (lambda x: library(x).combinations(x, 2, True), [v]),
+        "combinations none": (lambda x: library(x).combinations(x, 7), [v]),
+        "adjoint": (lambda x: library(x).adjoint(x), [numbers((2, 3, 4))]),
+        "diagflat": (lambda x: library(x).diagflat(x, -1), [a]),
+        "sum_to_size": (lambda x: x.sum_to_size(1, 4), [numbers((2, 3, 4))]),
+        "as_strided": (lambda x: library(x).as_strided(x, (2, 3), (1, 2), 1), [a]),
+        "H": (lambda x: x.H, [a]),
+        "atleast_3d": (lambda x: library(x).atleast_3d(x), [v]),
+    }
+    cases = [Case(n, f, x) for n, (f, x) in calls.items()]
+    # PyTorch's vander overwrites what its own gradient needs
+    cases.append(Case("vander", lambda x: picograd.vander(x), [v],
+                      lambda x: torch.stack([x**4, x**3, x**2, x, x * 0 + 1], 1)))  # fmt: skip
+    compare(cases, device)
+
+
+def test_whole_numbers(device: str) -> None:
+    n = integers((4,))
+    cases = [
+        Case("vander", lambda x: library(x).vander(x, 3), [n], has_gradient=False),
+        Case("vander 0", lambda x: library(x).vander(x, 0), [n], has_gradient=False),
+        Case("combinations", lambda x: library(x).combinations(x, 0), [n], has_gradient=False),
+    ]
+    compare(cases, device)
+    found = picograd.unravel_index(Tensor([7, 0, 23], device=device), (2, 3, 4))
+    want = torch.unravel_index(torch.tensor([7, 0, 23]), (2, 3, 4))
+    assert [x.tolist() for x in found] == [x.tolist() for x in want]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4, 5)])
+def test_ranks(shape: tuple[int, ...], device: str) -> None:
+    x, t = Tensor(np.zeros(shape), device=device), torch.zeros(shape)
+    for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+        assert getattr(picograd, name)(x).shape == tuple(getattr(torch, name)(t).shape)
+    assert [y.shape for y in picograd.atleast_2d(x, x)] == [picograd.atleast_2d(x).shape] * 2
+
+
+def test_shapes() -> None:
+    assert picograd.broadcast_shapes((2, 1), 3, (1, 1, 1)) == (1, 2, 3)
+    assert picograd.broadcast_shapes() == ()
+
+
+def test_mistakes(device: str) -> None:
+    a = Tensor(numbers((3, 4)), device=device)
+    for wrong in (
+        lambda: picograd.hsplit(a, 3),
+        lambda: picograd.vsplit(a[0], 2),
+        lambda: picograd.dsplit(a, 2),
+        lambda: picograd.cartesian_prod(a),
+        lambda: picograd.combinations(a),
+        lambda: picograd.vander(a),
+        lambda: picograd.broadcast_shapes((2,), (3,)),
+        lambda: a.sum_to_size(2, 4),
+        lambda: picograd.as_strided(a, (4, 4), (4, 1)),
+        lambda: picograd.column_stack([]),
+    ):
+        with pytest.raises(PicogradError):
+            wrong()

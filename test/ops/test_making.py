@@ -1,0 +1,77 @@
+"""Making tensors in PyTorch's other spellings, and facts about tensors and dtypes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+
+
+def same(found: Any, want: Any, rtol: float = 1e-6) -> None:
+    assert found.shape == tuple(want.shape) and found.numpy().dtype == want.numpy().dtype
+    np.testing.assert_allclose(found.numpy(), want.numpy(), rtol, 1e-7)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 8])
+def test_windows_and_ranges(count: int) -> None:
+    for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+        for periodic in (True, False):
+            found = getattr(picograd, f"{name}_window")(count, periodic)
+            same(found, getattr(torch, f"{name}_window")(count, periodic), 1e-5)
+    same(picograd.logspace(-1, 2, count), torch.logspace(-1, 2, count), 1e-5)
+    same(picograd.logspace(0, 3, count, 2.0), torch.logspace(0, 3, count, 2.0), 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range")
+def test_old_range() -> None:
+    same(picograd.range(1, 4), torch.range(1, 4))
+    same(picograd.range(0, 1, 0.25), torch.range(0, 1, 0.25))
+
+
+def test_like_another(device: str) -> None:
+    x, t = Tensor([1.5, 2.0], dtype="float64", device=device), torch.tensor([1.5, 2.0]).double()
+    for name in ("new_zeros", "new_ones"):
+        same(getattr(x, name)(2, 3), getattr(t, name)(2, 3))
+        whole = getattr(t, name)((3,), dtype=torch.int32)
+        same(getattr(x, name)((3,), dtype=picograd.int32), whole)
+    same(x.new_full((2,), 7), t.new_full((2,), 7))
+    same(x.new_tensor([1, 2]), t.new_tensor([1, 2]))
+    assert x.new_empty(3).shape == (3,) and x.new_zeros(1).device == x.device
+    same(Tensor([1], device=device).type_as(x), torch.tensor([1]).type_as(t))
+    assert picograd.as_tensor(x) is x and picograd.asarray(x, copy=True) is not x
+    assert picograd.asarray([1.0], requires_grad=True).requires_grad
+    same(picograd.frombuffer(b"\x00\x01\x02\x03", dtype="int16", count=1, offset=2),
+         torch.frombuffer(bytearray(b"\x00\x01\x02\x03"), dtype=torch.int16, count=1, offset=2))
+    assert picograd.frombuffer(b"\x80\x3f", dtype=picograd.bfloat16).item() == 1.0
+    same(picograd.scalar_tensor(3), torch.scalar_tensor(3))
+
+
+def test_facts(device: str) -> None:
+    x = Tensor([[1.0, 2.0]], device=device)
+    assert picograd.numel(x) == x.nelement() == 2 and x.ndimension() == 2
+    assert picograd.is_tensor(x) and not picograd.is_tensor(1)
+    assert picograd.is_floating_point(x) and not picograd.is_complex(x) and x.is_signed()
+    assert x.is_contiguous() and x.is_cuda == (device != "cpu") and x.is_cpu != x.is_cuda
+    assert x.get_device() == (-1 if device == "cpu" else 0)
+    assert x.char().dtype is picograd.int8 and x.short().byte().dtype is picograd.uint8
+    assert not x.is_sparse and not x.is_meta and not x.is_quantized and x.real is x
+    assert x.H.shape == (2, 1) and x.mH.shape == (2, 1)
+    x.data = [[3.0, 4.0]]
+    assert x.tolist() == [[3.0, 4.0]] and x.data.tolist() == x.tolist()
+
+
+def test_mistakes() -> None:
+    for wrong in (
+        lambda: picograd.hann_window(-1),
+        lambda: picograd.logspace(0, 1, -1),
+        lambda: picograd.range(1, 0),
+        lambda: picograd.frombuffer(b"1", dtype="float32"),
+        lambda: picograd.numel([1]),
+        lambda: Tensor([1.0]).H,
+    ):
+        with pytest.raises(PicogradError):
+            wrong()

@@ -1,0 +1,73 @@
+"""Interpolation equals PyTorch's in every mode, with gradients."""
+
+from typing import Any
+
+import pytest
+import torch
+from op_support import Case, compare, numbers
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+from picograd.tensor.sampling import interpolate
+
+IMAGE, ROW, CUBE = numbers((1, 2, 4, 5)), numbers((2, 1, 5)), numbers((1, 1, 3, 2, 4))
+CALLS: list[tuple[Any, str, dict[str, Any]]] = [
+    (IMAGE, "nearest", dict(size=(7, 3))),
+    (IMAGE, "nearest", dict(scale_factor=2)),
+    (IMAGE, "nearest", dict(scale_factor=(2, 0.5), recompute_scale_factor=True)),
+    (IMAGE, "nearest-exact", dict(size=(7, 3))),
+    (IMAGE, "nearest-exact", dict(scale_factor=1.7)),
+    (IMAGE, "area", dict(size=(3, 2))),
+    (ROW, "linear", dict(size=8)),
+    (ROW, "linear", dict(size=3, align_corners=True)),
+    (ROW, "linear", dict(size=1, align_corners=True)),
+    (IMAGE, "bilinear", dict(size=(7, 3))),
+    (IMAGE, "bilinear", dict(scale_factor=1.7)),
+    (IMAGE, "bilinear", dict(scale_factor=1.7, recompute_scale_factor=True, align_corners=True)),
+    (IMAGE, "bilinear", dict(size=(7, 3), antialias=True)),
+    (IMAGE, "bilinear", dict(size=(2, 3), antialias=True, align_corners=True)),
+    (IMAGE, "bicubic", dict(size=(7, 3))),
+    (IMAGE, "bicubic", dict(scale_factor=1.7, align_corners=True)),
+    (IMAGE, "bicubic", dict(size=(2, 3), antialias=True)),
+    (CUBE, "trilinear", dict(size=(2, 5, 3))),
+    (CUBE, "trilinear", dict(scale_factor=2, align_corners=True)),
+]
+
+
+def test_every_mode(device: str) -> None:
+    compare([both(x, {**given, "mode": mode}) for x, mode, given in CALLS], device)
+
+
+def both(x: Any, options: dict[str, Any]) -> Case:
+    def theirs(t: Any) -> Any:
+        return torch.nn.functional.interpolate(t, **options)
+
+    return Case(str(options), lambda t: interpolate(t, **options), [x], theirs)
+
+
+def test_16_bit_floats_and_exports(device: str) -> None:
+    x = Tensor(IMAGE, dtype="bfloat16", device=device)
+    found = picograd.nn.functional.interpolate(x, (8, 10), mode="bilinear")
+    assert found.dtype is picograd.bfloat16
+    want = torch.nn.functional.interpolate(torch.tensor(IMAGE), (8, 10), mode="bilinear")
+    assert abs(found.float().numpy() - want.numpy()).max() < 0.02
+
+
+def test_mistakes(device: str) -> None:
+    x = Tensor(IMAGE, device=device)
+    for options in (
+        dict(),
+        dict(size=3, scale_factor=2),
+        dict(size=(1, 2, 3)),
+        dict(size=0),
+        dict(scale_factor=-1.0),
+        dict(size=3, mode="linear"),
+        dict(size=3, mode="cubic"),
+        dict(size=3, align_corners=True),
+        dict(size=3, antialias=True),
+    ):
+        with pytest.raises(PicogradError):
+            interpolate(x, **options)
+    with pytest.raises(PicogradError):
+        interpolate(x[:, :, :0], 2)
