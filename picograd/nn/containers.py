@@ -3,90 +3,197 @@
 Children are attributes named by position or key, so that state names equal PyTorch's: `0.weight`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from picograd.errors import AxisError, DTypeError
-from picograd.nn.module import Module
+from picograd.errors import AxisError, DTypeError, MemberError
+from picograd.nn.module import Module, check_name, named_lines
+
+Self = TypeVar("Self", bound="Row")
 
 
-class Sequential(Module):
-    """This class calls its modules in order, each on the output of the one before."""
+class Row(Module):
+    """This class holds modules in order, numbered from 0: what Sequential and ModuleList share."""
 
-    def __init__(self, *modules: Module) -> None:
-        for module in modules:
-            self.append(module)
-
-    def append(self, module: Module) -> "Sequential":
+    def append(self: Self, module: Module) -> Self:
         """Add a module at the end."""
-        _check_module("Sequential", module)
-        setattr(self, str(len(self)), module)
+        check_module(type(self).__name__, module)
+        self.add_module(str(len(self)), module)
         return self
 
-    def forward(self, value: Any) -> Any:
-        """Feed the value through all modules."""
-        for module in self:
-            value = module(value)
-        return value
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.children())
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
-
-    def __getitem__(self, index: int | slice) -> Module:
-        if isinstance(index, slice):
-            return Sequential(*list(self)[index])
-        return _pick("Sequential", list(self), index)
-
-
-class ModuleList(Module):
-    """This class is a list of modules; write the loop over it yourself."""
-
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        self.extend(modules)
-
-    def append(self, module: Module) -> "ModuleList":
-        """Add a module at the end."""
-        _check_module("ModuleList", module)
-        setattr(self, str(len(self)), module)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> "ModuleList":
+    def extend(self: Self, modules: Iterable[Module]) -> Self:
         """Add several modules at the end."""
-        for module in modules:
+        for module in list(modules):
             self.append(module)
         return self
 
+    def insert(self: Self, index: int, module: Module) -> Self:
+        """Add a module before a position; those behind it are numbered anew."""
+        check_module(type(self).__name__, module)
+        modules = list(self)
+        if not -len(modules) <= index <= len(modules):
+            problem = f"index {index} is out of range for {len(modules)} modules"
+            raise AxisError(type(self).__name__, problem, f"use an index up to {len(modules)}")
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def pop(self, key: int | slice = -1) -> Any:
+        """Take a module out, and return it."""
+        taken = self[key]
+        del self[key]
+        return taken
+
     def __len__(self) -> int:
-        return sum(1 for _ in self.children())
+        return len(named_lines(self))
 
     def __iter__(self) -> Iterator[Module]:
-        return self.children()
+        return iter([module for _, module in named_lines(self)])
 
     def __getitem__(self, index: int | slice) -> Any:
+        lines = named_lines(self)
         if isinstance(index, slice):
-            return ModuleList(list(self)[index])
-        return _pick("ModuleList", list(self), index)
+            return self._part(lines[index])
+        return lines[self._position(index)][1]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        check_module(type(self).__name__, module)
+        setattr(self, named_lines(self)[self._position(index)][0], module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self)
+        del modules[index if isinstance(index, slice) else self._position(index)]
+        self._renumber(modules)
+
+    def __add__(self: Self, other: Iterable[Module]) -> Self:
+        return self._part(named_lines(self))._renumber([*self, *other])
+
+    def __iadd__(self: Self, other: Iterable[Module]) -> Self:
+        return self.extend(other)
+
+    def _part(self: Self, lines: Sequence[tuple[str, Module]]) -> Self:
+        """Make a container of some of the modules."""
+        result = type(self).__new__(type(self))
+        for number, (_, module) in enumerate(lines):
+            result.add_module(str(number), module)
+        return result
+
+    def _renumber(self: Self, modules: Sequence[Module]) -> Self:
+        """Hold these modules instead, named by position."""
+        for name, _ in named_lines(self):
+            delattr(self, name)
+        for number, module in enumerate(modules):
+            self.add_module(str(number), module)
+        return self
+
+    def _position(self, index: int) -> int:
+        """Check an index; count it from the start."""
+        op, count = type(self).__name__, len(self)
+        if not isinstance(index, int):
+            raise DTypeError(op, f"cannot index with {type(index).__name__}", "use ints and slices")
+        if not -count <= index < count:
+            problem = f"index {index} is out of range for {count} modules"
+            raise AxisError(op, problem, f"use an index from {-count} to {count - 1}")
+        return index % count
+
+
+class Sequential(Row):
+    """This class calls its modules in order, each on the output of the one before.
+
+    Takes modules, or one dict of named modules; a slice keeps the names.
+
+    >>> from picograd import nn
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    >>> len(model[:2]), list(model[1:].state_dict())
+    (2, ['2.weight', '2.bias'])
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            for name, module in args[0].items():
+                check_module("Sequential", module)
+                self.add_module(name, module)
+            return
+        self.extend(args)
+
+    def forward(self, input: Any) -> Any:
+        """Feed the value through all modules."""
+        for module in self:
+            input = module(input)
+        return input
+
+    def __mul__(self, count: int) -> "Sequential":
+        return Sequential(*list(self) * count)
+
+    __rmul__ = __mul__
+
+    def _part(self, lines: Sequence[tuple[str, Module]]) -> "Sequential":
+        return Sequential(dict(lines))
+
+
+class ModuleList(Row):
+    """This class is a list of modules; write the loop over it yourself.
+
+    >>> from picograd import nn
+    >>> parts = nn.ModuleList([nn.Linear(2, 3), nn.ReLU()])
+    >>> len(parts), len(list(parts.parameters()))
+    (2, 2)
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        self.extend(modules or ())
+
+    def __repr__(self) -> str:
+        """Show neighbours that look the same once: (0-2): 3 x ReLU()."""
+        runs: list[tuple[int, int, str]] = []
+        for number, module in enumerate(self):
+            text = repr(module)
+            if runs and runs[-1][2] == text:
+                runs[-1] = (runs[-1][0], number, text)
+            else:
+                runs.append((number, number, text))
+        lines = [_line(*run) for run in runs]
+        name = type(self).__name__
+        return f"{name}(\n" + "\n".join(lines) + "\n)" if lines else f"{name}()"
+
+
+def _line(first: int, last: int, text: str) -> str:
+    text = text.replace("\n", "\n  ")
+    if first == last:
+        return f"  ({first}): {text}"
+    return f"  ({first}-{last}): {last - first + 1} x {text}"
 
 
 class ModuleDict(Module):
-    """This class is a dict of modules, in order of insertion."""
+    """This class is a dict of modules, in order of insertion.
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        for name, module in (modules or {}).items():
-            self[name] = module
+    >>> from picograd import nn
+    >>> parts = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})
+    >>> list(parts), len(list(parts.parameters()))
+    (['a', 'b'], 2)
+    """
 
-    def __setitem__(self, name: str, module: Module) -> None:
-        _check_module("ModuleDict", module)
-        setattr(self, name, module)
+    def __init__(self, modules: Any = None) -> None:
+        self.update(modules or {})
 
-    def __getitem__(self, name: str) -> Module:
-        return dict(self.named_children())[name]
+    def __setitem__(self, key: str, module: Module) -> None:
+        check_module("ModuleDict", module)
+        if key not in self.keys():
+            check_name(self, "ModuleDict", key)
+        self.add_module(key, module)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.keys()
+    def __getitem__(self, key: str) -> Module:
+        found = dict(self.items()).get(key)
+        if found is None:
+            problem = f"there is no module {key!r}"
+            raise MemberError("ModuleDict", problem, f"use one of {', '.join(self.keys())}")
+        return found
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys()
 
     def __len__(self) -> int:
         return len(self.keys())
@@ -94,29 +201,38 @@ class ModuleDict(Module):
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
+    def update(self, modules: Any) -> None:
+        """Add modules of a mapping or of (name, module) pairs; known names are overwritten."""
+        items = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        for name, module in items:
+            self[name] = module
+
+    def pop(self, key: str) -> Module:
+        """Take a module out, and return it."""
+        module = self[key]
+        delattr(self, key)
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for name in self.keys():
+            delattr(self, name)
+
     def keys(self) -> list[str]:
         """List the names."""
-        return [name for name, _ in self.named_children()]
+        return [name for name, _ in named_lines(self)]
 
     def values(self) -> list[Module]:
         """List the modules."""
-        return list(self.children())
+        return [module for _, module in named_lines(self)]
 
     def items(self) -> list[tuple[str, Module]]:
         """List (name, module)."""
-        return list(self.named_children())
+        return named_lines(self)
 
 
-def _check_module(op: str, module: Any) -> None:
+def check_module(op: str, module: Any) -> None:
+    """Raise DTypeError for what is no module."""
     if not isinstance(module, Module):
         problem = f"{type(module).__name__} is no module"
         raise DTypeError(op, problem, "pass modules, such as nn.Linear(2, 3)")
-
-
-def _pick(op: str, modules: list[Module], index: int) -> Module:
-    if not isinstance(index, int):
-        raise DTypeError(op, f"cannot index with {type(index).__name__}", "use ints and slices")
-    if not -len(modules) <= index < len(modules):
-        problem = f"index {index} is out of range for {len(modules)} modules"
-        raise AxisError(op, problem, f"use an index from {-len(modules)} to {len(modules) - 1}")
-    return modules[index]

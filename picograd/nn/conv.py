@@ -39,11 +39,14 @@ class ConvSettings(Module):
     The weight is (O, C/groups, *K), of adjoint convolutions (C, O/groups, *K).
     """
 
+    axes = 1  # spatial ones
     is_adjoint = False
+    padding: Any
     output_padding: tuple[int, ...] = ()
 
-    def __init__(self, channels: tuple[int, int], axes: int, options: dict[str, Any]) -> None:
-        op = type(self).__name__
+    def make(self, channels: tuple[int, int], options: dict[str, Any]) -> None:
+        """Check and store the sizes; draw the weight and the bias."""
+        op, axes = type(self).__name__, self.axes
         self.in_channels, self.out_channels = channels
         init.check_sizes(op, in_channels=channels[0], out_channels=channels[1])
         init.check_sizes(op, 1, groups=options["groups"])
@@ -66,30 +69,35 @@ class ConvSettings(Module):
         if has_bias:
             self.bias = Parameter(init.uniform((channels[1],), bound, *place))
 
-    def _padding(self, padding: Sizes | str, axes: int) -> tuple[int, ...]:
-        if padding == "valid":
-            return (0,) * axes
+    def _padding(self, padding: Sizes | str, axes: int) -> Any:
+        """Read the padding: numbers for every axis, or a word, kept as PyTorch keeps it."""
         op = type(self).__name__
-        if isinstance(padding, str) and padding != "same":
-            problem = f"padding={padding!r} is unknown"
-            raise ValueRangeError(op, problem, 'use "same", "valid" or numbers')
         if not isinstance(padding, str):
             return per_axis(op, padding, axes, "padding", 0)
-        spans = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation)]
-        if any(stride != 1 for stride in self.stride) or any(span % 2 for span in spans):
-            problem = "padding='same' needs stride 1 and an odd kernel"
+        if padding not in ("same", "valid"):
+            problem = f"padding={padding!r} is unknown"
+            raise ValueRangeError(op, problem, 'use "same", "valid" or numbers')
+        if padding == "same" and any(stride != 1 for stride in self.stride):
+            problem = "padding='same' needs stride 1"
             raise ValueRangeError(op, problem, "give the padding in numbers")
-        return tuple(span // 2 for span in spans)
+        return padding
+
+    def _margins(self) -> list[int]:
+        """Write the padding as (low, high) of the last axis first."""
+        if self.padding == "valid":
+            return [0] * (2 * self.axes)
+        if self.padding != "same":
+            return [size for size in reversed(self.padding) for _ in range(2)]
+        spans = [gap * (size - 1) for size, gap in zip(self.kernel_size, self.dilation)]
+        return [part for span in reversed(spans) for part in (span // 2, span - span // 2)]
 
     def convolve(self, x: Tensor) -> Tensor:
         """Convolve (B, C, *S), or (C, *S), and add the bias."""
         op = type(self).__name__
         check_tensor(op, x)
-        rank = len(self.kernel_size)
-        padding: Any = self.padding
+        rank, padding = self.axes, self.padding
         if self.padding_mode != "zeros":
-            margins = [size for size in reversed(self.padding) for _ in range(2)]
-            x, padding = x.pad(margins, mode=self.padding_mode), (0,) * rank
+            x, padding = x.pad(self._margins(), mode=self.padding_mode), 0
         options = dict(stride=self.stride, padding=padding, dilation=self.dilation)
         options["groups"] = self.groups
         name = f"conv{rank}d"
@@ -99,7 +107,7 @@ class ConvSettings(Module):
         """Describe the settings."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
         text += f", stride={self.stride}"
-        if any(self.padding):
+        if self.padding != (0,) * self.axes:
             text += f", padding={self.padding}"
         if any(self.output_padding):
             text += f", output_padding={self.output_padding}"
@@ -112,8 +120,16 @@ class ConvSettings(Module):
         return text + ("" if self.bias is not None else ", bias=False")
 
 
-class Conv1d(ConvSettings):
-    """This class slides kernels over sequences: (B, C, L) -> (B, O, L')."""
+class Conv(ConvSettings):
+    """This class is the base of convolutions: weight (O, C / groups, *K).
+
+    `padding` in numbers, "same" (the odd element goes to the high end) or "valid"; `padding_mode`
+    zeros, reflect, replicate or circular. Raises ShapeError, ValueRangeError.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Conv2d(3, 8, 3, padding="same")(Tensor.ones(1, 3, 5, 5)).shape
+    (1, 8, 5, 5)
+    """
 
     def __init__(
         self,
@@ -132,62 +148,39 @@ class Conv1d(ConvSettings):
         options = dict(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
         options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
         options["padding_mode"] = padding_mode
-        ConvSettings.__init__(self, (in_channels, out_channels), 1, options)
+        self.make((in_channels, out_channels), options)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Convolve and add the bias."""
-        return self.convolve(x)
+        return self.convolve(input)
 
 
-class Conv2d(ConvSettings):
-    """This class slides kernels over images: (B, C, H, W) -> (B, O, H', W')."""
+class Conv1d(Conv):
+    """This class slides kernels over sequences: (B, C, L) -> (B, O, L').
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options = dict(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        options["padding_mode"] = padding_mode
-        ConvSettings.__init__(self, (in_channels, out_channels), 2, options)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve and add the bias."""
-        return self.convolve(x)
+    >>> from picograd import Tensor, nn
+    >>> nn.Conv1d(1, 4, 3)(Tensor.ones(2, 1, 8)).shape
+    (2, 4, 6)
+    """
 
 
-class Conv3d(ConvSettings):
-    """This class slides kernels over volumes: (B, C, D, H, W) -> (B, O, D', H', W')."""
+class Conv2d(Conv):
+    """This class slides kernels over images: (B, C, H, W) -> (B, O, H', W').
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options = dict(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        options["padding_mode"] = padding_mode
-        ConvSettings.__init__(self, (in_channels, out_channels), 3, options)
+    >>> from picograd import Tensor, nn
+    >>> nn.Conv2d(1, 4, 3, padding=1)(Tensor.ones(2, 1, 8, 8)).shape
+    (2, 4, 8, 8)
+    """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve and add the bias."""
-        return self.convolve(x)
+    axes = 2
+
+
+class Conv3d(Conv):
+    """This class slides kernels over volumes: (B, C, D, H, W) -> (B, O, D', H', W').
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Conv3d(1, 4, 3)(Tensor.ones(2, 1, 4, 4, 4)).shape
+    (2, 4, 2, 2, 2)
+    """
+
+    axes = 3

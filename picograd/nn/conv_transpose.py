@@ -17,14 +17,34 @@ class AdjointConv(ConvSettings):
 
     is_adjoint = True
 
-    def __init__(self, channels: tuple[int, int], axes: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         op = type(self).__name__
-        if options["padding_mode"] != "zeros" or isinstance(options["padding"], str):
+        if padding_mode != "zeros" or isinstance(padding, str):
             problem = "only padding in numbers with padding_mode='zeros' is defined"
             raise ValueRangeError(op, problem, "leave padding_mode out")
-        extra = per_axis(op, options["output_padding"], axes, "output_padding", 0)
-        ConvSettings.__init__(self, channels, axes, options)
-        self.output_padding = extra
+        self.output_padding = per_axis(op, output_padding, self.axes, "output_padding", 0)
+        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride)
+        options |= dict(padding=padding, dilation=dilation, padding_mode=padding_mode)
+        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
+        self.make((in_channels, out_channels), options)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
+        return self.convolve_to(input, output_size)
 
     def convolve_to(self, x: Tensor, output_size: Any) -> Tensor:
         """Convolve (B, C, *S), or (C, *S), and add the bias."""
@@ -58,87 +78,31 @@ class AdjointConv(ConvSettings):
 
 
 class ConvTranspose1d(AdjointConv):
-    """This class is the adjoint of Conv1d over sequences: (B, C, L) -> (B, O, L')."""
+    """This class is the adjoint of Conv1d over sequences: (B, C, L) -> (B, O, L').
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Sizes = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride)
-        options |= dict(padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        options |= dict(padding_mode=padding_mode, output_padding=output_padding)
-        AdjointConv.__init__(self, (in_channels, out_channels), 1, options)
-
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
-        return self.convolve_to(x, output_size)
+    >>> from picograd import Tensor, nn
+    >>> nn.ConvTranspose1d(1, 4, 2, stride=2)(Tensor.ones(2, 1, 8)).shape
+    (2, 4, 16)
+    """
 
 
 class ConvTranspose2d(AdjointConv):
-    """This class is the adjoint of Conv2d over images: (B, C, H, W) -> (B, O, H', W')."""
+    """This class is the adjoint of Conv2d over images: (B, C, H, W) -> (B, O, H', W').
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Sizes = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride)
-        options |= dict(padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        options |= dict(padding_mode=padding_mode, output_padding=output_padding)
-        AdjointConv.__init__(self, (in_channels, out_channels), 2, options)
+    >>> from picograd import Tensor, nn
+    >>> nn.ConvTranspose2d(1, 4, 2, stride=2)(Tensor.ones(2, 1, 4, 4)).shape
+    (2, 4, 8, 8)
+    """
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
-        return self.convolve_to(x, output_size)
+    axes = 2
 
 
 class ConvTranspose3d(AdjointConv):
-    """This class is the adjoint of Conv3d over volumes: (B, C, D, H, W) -> (B, O, D', H', W')."""
+    """This class is the adjoint of Conv3d over volumes: (B, C, D, H, W) -> (B, O, D', H', W').
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Sizes = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride)
-        options |= dict(padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        options |= dict(padding_mode=padding_mode, output_padding=output_padding)
-        AdjointConv.__init__(self, (in_channels, out_channels), 3, options)
+    >>> from picograd import Tensor, nn
+    >>> nn.ConvTranspose3d(1, 4, 2, stride=2)(Tensor.ones(2, 1, 2, 2, 2)).shape
+    (2, 4, 4, 4, 4)
+    """
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
-        return self.convolve_to(x, output_size)
+    axes = 3

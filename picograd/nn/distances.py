@@ -8,7 +8,12 @@ from picograd.tensor.tensor import Tensor
 
 
 class CosineSimilarity(Module):
-    """This class computes a.b / (|a| |b|) along an axis."""
+    """This class computes a.b / (|a| |b|) along an axis.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CosineSimilarity()(Tensor([[1.0, 0.0]]), Tensor([[1.0, 1.0]])).tolist()
+    [0.7071...]
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         self.dim, self.eps = dim, eps
@@ -19,7 +24,12 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """This class computes the p-norm of a - b + eps along the last axis."""
+    """This class computes the p-norm of a - b + eps along the last axis.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.PairwiseDistance()(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]])).tolist()
+    [4.9999...]
+    """
 
     def __init__(
         self,

@@ -1,22 +1,20 @@
 """Dropout: zeroes a random part of its input while training."""
 
-from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn import functional
-from picograd.nn.functional_activation import (
-    SELU_ALPHA,
-    SELU_SCALE,
-)
+from picograd.errors import ValueRangeError
+from picograd.nn import functional_dropout as functional
+from picograd.nn.functional_basic import dropout
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
-
-# The value that SELU tends to for large negative inputs: what AlphaDropout drops to.
-SATURATED = -SELU_ALPHA * SELU_SCALE
 
 
 class Dropout(Module):
     """This class zeroes each element with probability p and scales the others by 1/(1-p).
 
     Srivastava et al. (2014). Evaluation returns the input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Dropout(0.5).eval()(Tensor([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0]
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -31,96 +29,75 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements in training mode; do nothing in evaluation mode."""
-        return functional.dropout(x, self.p, self.training)
+        return dropout(x, self.p, self.training)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
-class ChannelDropout(Dropout):
-    """This class zeroes whole channels: (B, C, *S), or (C, *S) without a batch.
+class Dropout1d(Dropout):
+    """This class zeroes whole channels of (B, C, L), or (C, L) (Tompson et al., 2015).
 
-    Tompson et al. (2015).
+    >>> from picograd import Tensor, nn
+    >>> nn.Dropout1d(0.5).eval()(Tensor([[[1.0, 2.0]]])).tolist()
+    [[[1.0, 2.0]]]
     """
-
-    axes = 1
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        if not self.training or self.p == 0.0:
-            return x
-        return x * functional.dropout(
-            Tensor.ones(*self._mask_shape(x), **_place(x)),
-            self.p,
-        )
-
-    def _mask_shape(self, x: Tensor) -> tuple[int, ...]:
-        rank = len(x.shape)
-        if rank not in (self.axes + 1, self.axes + 2):
-            problem = f"input of shape {tuple(x.shape)} has {rank} axes"
-            fix = f"give {self.axes + 2}, or {self.axes + 1} without a batch"
-            raise ShapeError(type(self).__name__, problem, fix)
-        return (
-            *x.shape[: rank - self.axes],
-            *(1,) * self.axes,
-        )
+        return functional.dropout1d(x, self.p, self.training)
 
 
-class Dropout1d(ChannelDropout):
-    """This class zeroes whole channels of (B, C, L)."""
+class Dropout2d(Dropout):
+    """This class zeroes whole channels of (B, C, H, W), or (C, H, W) (Tompson et al., 2015).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Dropout2d(0.5).eval()(Tensor([[[[1.0, 2.0]]]])).tolist()
+    [[[[1.0, 2.0]]]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop channels in training mode."""
+        return functional.dropout2d(x, self.p, self.training)
 
 
-class Dropout2d(ChannelDropout):
-    """This class zeroes whole channels of (B, C, H, W)."""
+class Dropout3d(Dropout):
+    """This class zeroes whole channels of (B, C, D, H, W), or (C, D, H, W).
 
-    axes = 2
+    >>> from picograd import Tensor, nn
+    >>> nn.Dropout3d(0.5).eval()(Tensor([[[[[1.0, 2.0]]]]])).tolist()
+    [[[[[1.0, 2.0]]]]]
+    """
 
-
-class Dropout3d(ChannelDropout):
-    """This class zeroes whole channels of (B, C, D, H, W)."""
-
-    axes = 3
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop channels in training mode."""
+        return functional.dropout3d(x, self.p, self.training)
 
 
 class AlphaDropout(Dropout):
     """This class drops to SELU's negative limit and keeps mean 0 and variance 1.
 
     Klambauer et al. (2017).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AlphaDropout().eval()(Tensor([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0]
     """
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements in training mode."""
-        return alpha_dropout(x, self.p, self.training, tuple(x.shape))
+        return functional.alpha_dropout(x, self.p, self.training)
 
 
 class FeatureAlphaDropout(Dropout):
-    """This class is AlphaDropout of whole channels (axes 0 and 1 are drawn for)."""
+    """This class is AlphaDropout of whole channels (axes 0 and 1 are drawn for).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.FeatureAlphaDropout().eval()(Tensor([[[1.0, 2.0]]])).tolist()
+    [[[1.0, 2.0]]]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        shape = (
-            *x.shape[:2],
-            *(1,) * (len(x.shape) - 2),
-        )
-        return alpha_dropout(x, self.p, self.training, shape)
-
-
-def alpha_dropout(
-    x: Tensor,
-    p: float,
-    training: bool,
-    shape: tuple[int, ...],
-) -> Tensor:
-    """Drop with a mask of a shape that broadcasts to the input's."""
-    if not training or p == 0.0:
-        return x
-    if p == 1.0:
-        return x * 0.0
-    scale = ((1.0 - p) * (1.0 + p * SATURATED * SATURATED)) ** -0.5
-    is_kept = Tensor.rand(*shape, device=x.device) >= p
-    return is_kept.where(x, SATURATED) * scale - scale * SATURATED * p
-
-
-def _place(x: Tensor) -> dict[str, object]:
-    return dict(device=x.device, dtype=x.dtype)
+        return functional.feature_alpha_dropout(x, self.p, self.training)

@@ -73,6 +73,10 @@ class Embedding(Table):
     """This class maps integer indices (...) to rows of a table: (..., embedding_dim).
 
     The row `padding_idx` starts at zero and gets no gradient.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
+    (1, 3, 4)
     """
 
     def __init__(
@@ -97,11 +101,19 @@ class Embedding(Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> "Embedding":
         """Make a layer of a table (N, D)."""
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
     def forward(self, index: Tensor) -> Tensor:
         """Look up one row for each index."""
@@ -113,6 +125,10 @@ class EmbeddingBag(Table):
 
     Bags are rows of (B, N), or stretches of (N,) that start at `offsets` (B,). Indices equal to
     `padding_idx` do not count; an empty bag gives zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.EmbeddingBag(10, 4)(Tensor([[1, 2, 3]])).shape
+    (1, 4)
     """
 
     def __init__(
@@ -182,3 +198,27 @@ class EmbeddingBag(Table):
         if self.mode == "sum":
             return total
         return total / weight.sum(1, keepdim=True).maximum(1.0)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"{super().extra_repr()}, mode={self.mode!r}"
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> "EmbeddingBag":
+        """Make a layer of a table (N, D)."""
+        rows, columns = embeddings.shape
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings)
+        made = cls(rows, columns, *options, include_last_offset, padding_idx)
+        made.weight.requires_grad = not freeze
+        return made

@@ -55,7 +55,7 @@ class GroupNorm(Module):
     def extra_repr(self) -> str:
         """Describe the settings."""
         sizes = f"{self.num_groups}, {self.num_channels}"
-        return f"{sizes}, eps={self.eps}, affine={self.affine}"
+        return f"{sizes}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class InstanceNorm(BatchNorm):
@@ -73,9 +73,11 @@ class InstanceNorm(BatchNorm):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         options = (eps, momentum, affine, track_running_stats, device, dtype)
-        super().__init__(num_features, *options)
+        super().__init__(num_features, *options, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise; (C, *S) without a batch is taken too."""
@@ -88,7 +90,8 @@ class InstanceNorm(BatchNorm):
             return normalize_channels(x, *stats, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
             self._track_samples(x.detach())
-        return functional.instance_norm(x, self.weight, self.bias, self.eps)
+        scale, shift = self.weight, self.bias
+        return functional.instance_norm(x, weight=scale, bias=shift, eps=self.eps)
 
     def _track_samples(self, x: Tensor) -> None:
         """Record the statistics of the samples, averaged over the batch."""
@@ -100,25 +103,45 @@ class InstanceNorm(BatchNorm):
 
 
 class InstanceNorm1d(InstanceNorm):
-    """This class normalises sequences (B, C, L)."""
+    """This class normalises sequences (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm1d(1)(Tensor([[[-1.0, 1.0]]])).round().tolist()
+    [[[-1.0, 1.0]]]
+    """
 
     ranks = (3,)
 
 
 class InstanceNorm2d(InstanceNorm):
-    """This class normalises images (B, C, H, W)."""
+    """This class normalises images (B, C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm2d(1)(Tensor([[[[-1.0, 1.0]]]])).round().tolist()
+    [[[[-1.0, 1.0]]]]
+    """
 
     ranks = (4,)
 
 
 class InstanceNorm3d(InstanceNorm):
-    """This class normalises volumes (B, C, D, H, W)."""
+    """This class normalises volumes (B, C, D, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm3d(1)(Tensor([[[[[-1.0, 1.0]]]]])).round().tolist()
+    [[[[[-1.0, 1.0]]]]]
+    """
 
     ranks = (5,)
 
 
 class RMSNorm(Module):
-    """This class divides by the root mean square over the last axes (Zhang and Sennrich, 2019)."""
+    """This class divides by the root mean square over the last axes (Zhang and Sennrich, 2019).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.RMSNorm(2)(Tensor([[2.0, -2.0]])).round().tolist()
+    [[1.0, -1.0]]
+    """
 
     def __init__(
         self,
@@ -151,6 +174,10 @@ class LocalResponseNorm(Module):
     """This class divides by a power of the mean square over `size` neighbouring channels.
 
     Krizhevsky et al. (2012): x / (k + alpha * mean(x^2)) ** beta, for (B, C, *S).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LocalResponseNorm(2)(Tensor([[[1.0], [2.0]]])).shape
+    (1, 2, 1)
     """
 
     def __init__(
@@ -161,12 +188,7 @@ class LocalResponseNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Divide."""
-        low = self.size // 2
-        margins = [(0, 0)] * len(x.shape)
-        margins[1] = (low, self.size - 1 - low)
-        windows = (x * x).pad(margins).unfold(1, self.size, 1)
-        mean = windows.mean(-1)
-        return x / (mean * self.alpha + self.k) ** self.beta
+        return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

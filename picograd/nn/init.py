@@ -10,6 +10,19 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor.tensor import Tensor
 
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
 Shape = tuple[int, ...]
 GAINS = {
     "linear": 1.0,
@@ -70,7 +83,12 @@ def calculate_fans(shape: Shape) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, a: float = 0.01) -> float:
-    """Find the factor that keeps the variance through a nonlinearity."""
+    """Find the factor that keeps the variance through a nonlinearity.
+
+    >>> from picograd import nn
+    >>> nn.init.calculate_gain("relu")
+    1.4142...
+    """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + a * a))
     if nonlinearity not in GAINS:
@@ -96,28 +114,53 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
-    """Overwrite with one value."""
+    """Overwrite with one value.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.constant_(Tensor([1.0, 2.0]), 7.0).tolist()
+    [7.0, 7.0]
+    """
     return _fill(tensor, constant(tuple(tensor.shape), value, tensor.device, tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Overwrite with zeros."""
+    """Overwrite with zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.zeros_(Tensor([5.0, 2.0])).tolist()
+    [0.0, 0.0]
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Overwrite with ones."""
+    """Overwrite with ones.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.ones_(Tensor([5.0, 2.0])).tolist()
+    [1.0, 1.0]
+    """
     return constant_(tensor, 1.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Overwrite by Glorot and Bengio (2010): bound gain * sqrt(6 / (fan_in + fan_out))."""
+    """Overwrite by Glorot and Bengio (2010): bound gain * sqrt(6 / (fan_in + fan_out)).
+
+    >>> from picograd import Tensor, nn
+    >>> bool((nn.init.xavier_uniform_(Tensor.zeros(4, 2)).abs() <= 1).all())
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(calculate_fans(tuple(tensor.shape))))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Overwrite by Glorot and Bengio (2010): std gain * sqrt(2 / (fan_in + fan_out))."""
+    """Overwrite by Glorot and Bengio (2010): std gain * sqrt(2 / (fan_in + fan_out)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.xavier_normal_(Tensor.zeros(3, 2)).shape
+    (3, 2)
+    """
     std = gain * math.sqrt(2.0 / sum(calculate_fans(tuple(tensor.shape))))
     return normal_(tensor, 0.0, std)
 
@@ -128,7 +171,13 @@ def kaiming_uniform_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
 ) -> Tensor:
-    """Overwrite by He et al. (2015): bound gain * sqrt(3 / fan)."""
+    """Overwrite by He et al. (2015): bound gain * sqrt(3 / fan).
+
+    >>> from picograd import Tensor, nn
+    >>> bound = 3**0.5
+    >>> bool((nn.init.kaiming_uniform_(Tensor.zeros(3, 2)).abs() <= bound).all())
+    True
+    """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
@@ -139,7 +188,12 @@ def kaiming_normal_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
 ) -> Tensor:
-    """Overwrite by He et al. (2015): std gain / sqrt(fan)."""
+    """Overwrite by He et al. (2015): std gain / sqrt(fan).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.kaiming_normal_(Tensor.zeros(3, 2)).shape
+    (3, 2)
+    """
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 

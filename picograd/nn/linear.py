@@ -3,6 +3,7 @@
 from typing import Any
 
 from picograd.errors import ShapeError
+from picograd.nn import functional_basic as functional
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter, check_tensor
@@ -10,7 +11,12 @@ from picograd.tensor.tensor import Tensor
 
 
 class Linear(Module):
-    """This class computes x @ weight.T + bias: (..., in_features) -> (..., out_features)."""
+    """This class computes x @ weight.T + bias: (..., in_features) -> (..., out_features).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Linear(3, 2)(Tensor.ones(5, 3)).shape
+    (5, 2)
+    """
 
     def __init__(
         self,
@@ -38,7 +44,12 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """This class computes a W b + bias: (..., I), (..., J) -> (..., O), weight (O, I, J)."""
+    """This class computes a W b + bias: (..., I), (..., J) -> (..., O), weight (O, I, J).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Bilinear(2, 3, 4)(Tensor.ones(5, 2), Tensor.ones(5, 3)).shape
+    (5, 4)
+    """
 
     def __init__(
         self,
@@ -65,12 +76,7 @@ class Bilinear(Module):
         if (a.shape[-1], b.shape[-1]) != wanted or a.shape[:-1] != b.shape[:-1]:
             problem = f"inputs {tuple(a.shape)} and {tuple(b.shape)} do not fit {wanted}"
             raise ShapeError("Bilinear", problem, "give (..., I) and (..., J)")
-        left = a.reshape(-1, wanted[0])  # N I
-        right = b.reshape(-1, wanted[1])  # N J
-        half = Tensor.einsum("ni,oij->noj", left, self.weight)
-        y = Tensor.einsum("noj,nj->no", half, right)
-        y = y if self.bias is None else y + self.bias
-        return y.reshape(*a.shape[:-1], self.out_features)
+        return functional.bilinear(a, b, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -5,11 +5,12 @@ and `reduce` are not taken: use `reduction`.
 """
 
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from picograd.errors import DTypeError
-from picograd.nn import losses, losses_margin, losses_regression
+from picograd.nn import losses, losses_ctc, losses_margin, losses_regression
+from picograd.nn.distances import PairwiseDistance
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
 
@@ -18,10 +19,22 @@ class Loss(Module):
     """This class keeps the options of a loss function; weights are buffers, as in PyTorch."""
 
     compute: Callable[..., Tensor]
+    __signature__: Signature
     inputs = 2  # the function's tensors, before its options
+    hidden: tuple[str, ...] = ()  # options that only the function takes
+
+    def __init_subclass__(cls) -> None:
+        """Show the options of the function as the signature of the class."""
+        cls.__signature__ = Signature(cls.options())
+
+    @classmethod
+    def options(cls) -> list[Parameter]:
+        """List the options."""
+        listed = list(signature(cls.compute).parameters.values())[cls.inputs :]
+        return [option for option in listed if option.name not in cls.hidden]
 
     def __init__(self, *values: Any, **options: Any) -> None:
-        parameters = list(signature(self.compute).parameters.values())[self.inputs :]
+        parameters = self.options()
         known = [parameter.name for parameter in parameters]
         for name in options:
             if name not in known:
@@ -52,112 +65,247 @@ class Loss(Module):
 
 
 class CrossEntropyLoss(Loss):
-    """This class compares scores (B, C, ...) with class numbers or probabilities."""
+    """This class compares scores (B, C, ...) with class numbers or probabilities.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CrossEntropyLoss()(Tensor([[0.0, 0.0]]), Tensor([1])).item()
+    0.6931...
+    """
 
     compute = staticmethod(losses.cross_entropy)
 
 
 class NLLLoss(Loss):
-    """This class takes the negative log-probability of the target class."""
+    """This class takes the negative log-probability of the target class.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.NLLLoss()(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
+    2.0
+    """
 
     compute = staticmethod(losses.nll_loss)
 
 
 class BCELoss(Loss):
-    """This class compares probabilities with targets from 0 to 1."""
+    """This class compares probabilities with targets from 0 to 1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.BCELoss()(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
+    0.6931...
+    """
 
     compute = staticmethod(losses.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(Loss):
-    """This class compares scores with targets from 0 to 1, without overflow."""
+    """This class compares scores with targets from 0 to 1, without overflow.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.BCEWithLogitsLoss()(Tensor([0.0, 0.0]), Tensor([0.0, 1.0])).item()
+    0.6931...
+    """
 
     compute = staticmethod(losses.binary_cross_entropy_with_logits)
 
 
 class MSELoss(Loss):
-    """This class squares differences."""
+    """This class squares differences.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MSELoss()(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    4.5
+    """
 
     compute = staticmethod(losses_regression.mse_loss)
+    hidden = ("weight",)
 
 
 class L1Loss(Loss):
-    """This class takes absolute differences."""
+    """This class takes absolute differences.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.L1Loss()(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.5
+    """
 
     compute = staticmethod(losses_regression.l1_loss)
+    hidden = ("weight",)
 
 
 class SmoothL1Loss(Loss):
-    """This class squares small differences and takes large ones absolutely."""
+    """This class squares small differences and takes large ones absolutely.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.SmoothL1Loss()(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.25
+    """
 
     compute = staticmethod(losses_regression.smooth_l1_loss)
 
 
 class HuberLoss(Loss):
-    """This class squares small differences and takes large ones times delta."""
+    """This class squares small differences and takes large ones times delta.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.HuberLoss()(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.25
+    """
 
     compute = staticmethod(losses_regression.huber_loss)
+    hidden = ("weight",)
 
 
 class KLDivLoss(Loss):
-    """This class is the Kullback-Leibler divergence of log-probabilities."""
+    """This class is the Kullback-Leibler divergence of log-probabilities.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.KLDivLoss(reduction="batchmean")(Tensor([[0.0, 0.0]]), Tensor([[0.5, 0.5]])).item()
+    -0.6931...
+    """
 
     compute = staticmethod(losses_regression.kl_div)
 
 
 class PoissonNLLLoss(Loss):
-    """This class fits counts with a Poisson distribution."""
+    """This class fits counts with a Poisson distribution.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.PoissonNLLLoss()(Tensor([0.0, 0.0]), Tensor([1.0, 2.0])).item()
+    1.0
+    """
 
     compute = staticmethod(losses_regression.poisson_nll_loss)
 
 
 class GaussianNLLLoss(Loss):
-    """This class fits values with a normal distribution of given variance."""
+    """This class fits values with a normal distribution of given variance.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GaussianNLLLoss()(Tensor([1.0, 2.0]), Tensor([2.0, 2.0]), Tensor([1.0, 1.0])).item()
+    0.25
+    """
 
     compute = staticmethod(losses_regression.gaussian_nll_loss)
     inputs = 3
 
 
 class MarginRankingLoss(Loss):
-    """This class orders two scores."""
+    """This class orders two scores.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MarginRankingLoss()(Tensor([1.0, 5.0]), Tensor([2.0, 2.0]), Tensor([1, 1])).item()
+    0.5
+    """
 
     compute = staticmethod(losses_margin.margin_ranking_loss)
     inputs = 3
 
 
 class HingeEmbeddingLoss(Loss):
-    """This class keeps distances small or above a margin."""
+    """This class keeps distances small or above a margin.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.HingeEmbeddingLoss()(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
+    1.25
+    """
 
     compute = staticmethod(losses_margin.hinge_embedding_loss)
 
 
 class SoftMarginLoss(Loss):
-    """This class computes log(1 + exp(-y x))."""
+    """This class computes log(1 + exp(-y x)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.SoftMarginLoss()(Tensor([0.0, 0.0]), Tensor([1.0, -1.0])).item()
+    0.6931...
+    """
 
     compute = staticmethod(losses_margin.soft_margin_loss)
 
 
 class MultiLabelSoftMarginLoss(Loss):
-    """This class is the mean of two-class losses over classes."""
+    """This class is the mean of two-class losses over classes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MultiLabelSoftMarginLoss()(Tensor([[0.0, 0.0]]), Tensor([[0.0, 1.0]])).item()
+    0.6931...
+    """
 
     compute = staticmethod(losses_margin.multilabel_soft_margin_loss)
 
 
 class MultiMarginLoss(Loss):
-    """This class keeps the target's score a margin above the others."""
+    """This class keeps the target's score a margin above the others.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MultiMarginLoss()(Tensor([[0.0, 1.0]]), Tensor([0])).item()
+    1.0
+    """
 
     compute = staticmethod(losses_margin.multi_margin_loss)
 
 
 class CosineEmbeddingLoss(Loss):
-    """This class turns vectors towards each other or apart."""
+    """This class turns vectors towards each other or apart.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CosineEmbeddingLoss()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]]), Tensor([1])).item()
+    1.0
+    """
 
     compute = staticmethod(losses_margin.cosine_embedding_loss)
     inputs = 3
 
 
 class TripletMarginLoss(Loss):
-    """This class keeps the anchor nearer to the positive than to the negative."""
+    """This class keeps the anchor nearer to the positive than to the negative.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.TripletMarginLoss()(Tensor([[0.0, 0.0]]), Tensor([[0.0, 3.0]]), Tensor([[0.0,
+    ...     3.5]])).item()
+    0.5
+    """
 
     compute = staticmethod(losses_margin.triplet_margin_loss)
     inputs = 3
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """This class is TripletMarginLoss with a distance of your own, Euclidean unless given.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.TripletMarginWithDistanceLoss()(Tensor([[0.0, 0.0]]), Tensor([[0.0, 3.0]]),
+    ...     Tensor([[0.0, 3.5]])).item()
+    0.5
+    """
+
+    compute = staticmethod(losses_margin.triplet_margin_with_distance_loss)
+    inputs = 3
+
+    def __init__(self, *values: Any, **options: Any) -> None:
+        super().__init__(*values, **options)
+        given: Any = vars(self)["distance_function"]
+        self.distance_function = PairwiseDistance() if given is None else given
+
+
+class MultiLabelMarginLoss(Loss):
+    """This class keeps the scores of all labels a margin above those of other classes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MultiLabelMarginLoss()(Tensor([[0.0, 1.0]]), Tensor([[0, -1]])).item()
+    1.0
+    """
+
+    compute = staticmethod(losses_margin.multilabel_margin_loss)
+
+
+class CTCLoss(Loss):
+    """This class compares log-probabilities (T, B, C) with unaligned targets.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CTCLoss()(Tensor([[[-1.0, -1.0]]]), Tensor([[1]]), Tensor([1]), Tensor([1])).item()
+    1.0
+    """
+
+    compute = staticmethod(losses_ctc.ctc_loss)
+    inputs = 4

@@ -1,88 +1,126 @@
 """Losses that compare distances and scores. Reductions: "mean", "sum" or "none"."""
 
+from collections.abc import Callable
+
 from picograd.errors import ShapeError
 from picograd.nn.functional_activation import pairwise_distance
 from picograd.nn.losses import reduce_loss, same_shape
 from picograd.nn.parameter import check_tensor
+from picograd.tensor.autocast import listed
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to squared norms in cosine_embedding_loss.
 TINY = 1e-12
 
 
+@listed
 def margin_ranking_loss(
-    a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """Compute max(0, margin - y (a - b)), y = 1 where a should be larger, else -1."""
-    same_shape("margin_ranking_loss", a, b)
-    loss = (margin - target * (a - b)).relu()
+    """Compute max(0, margin - y (a - b)), y = 1 where a should be larger, else -1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.margin_ranking_loss(Tensor([1.0, 5.0]), Tensor([2.0, 2.0]), Tensor([1,
+    ...     1])).item()
+    0.5
+    """
+    same_shape("margin_ranking_loss", input1, input2)
+    loss = (margin - target * (input1 - input2)).relu()
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
 
+@listed
 def hinge_embedding_loss(
-    x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """Compute x where y = 1, and max(0, margin - x) where y = -1."""
-    same_shape("hinge_embedding_loss", x, target)
-    far = (target != 1).where((margin - x).relu(), 0.0)
-    loss = (target != -1).where(x, 0.0) + far
+    """Compute x where y = 1, and max(0, margin - x) where y = -1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.hinge_embedding_loss(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
+    1.25
+    """
+    same_shape("hinge_embedding_loss", input, target)
+    far = (target != 1).where((margin - input).relu(), 0.0)
+    loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
 
 
-def soft_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Compute log(1 + exp(-y x)) for y = 1 or -1."""
-    same_shape("soft_margin_loss", x, target)
-    loss = -(target * x).logsigmoid()
+@listed
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Compute log(1 + exp(-y input)) for y = 1 or -1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.soft_margin_loss(Tensor([0.0, 0.0]), Tensor([1.0, -1.0])).item()
+    0.6931...
+    """
+    same_shape("soft_margin_loss", input, target)
+    loss = -(target * input).logsigmoid()
     return reduce_loss("soft_margin_loss", loss, reduction)
 
 
 def multilabel_soft_margin_loss(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Average -t log sigmoid(x) - (1 - t) log sigmoid(-x) over the classes (last axis)."""
+    """Average -t log sigmoid(x) - (1 - t) log sigmoid(-x) over the classes (last axis).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.multilabel_soft_margin_loss(Tensor([[0.0, 0.0]]), Tensor([[0.0, 1.0]])).item()
+    0.6931...
+    """
     op = "multilabel_soft_margin_loss"
-    same_shape(op, x, target)
-    loss = (target - 1.0) * (-x).logsigmoid() - target * x.logsigmoid()
+    same_shape(op, input, target)
+    loss = (target - 1.0) * (-input).logsigmoid() - target * input.logsigmoid()
     loss = loss if weight is None else loss * weight
     return reduce_loss(op, loss.mean(-1), reduction)
 
 
+@listed
 def multi_margin_loss(
-    x: Tensor,
+    input: Tensor,
     target: Tensor,
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Sum w[y] max(0, margin - x[y] + x[j]) ** p over classes j != y, divided by C.
+    """Sum w[y] max(0, margin - input[y] + input[j]) ** p over classes j != y, divided by C.
 
-    x (B, C) or (C,), target (B,) or ().
+    input (B, C) or (C,), target (B,) or ().
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.multi_margin_loss(Tensor([[0.0, 1.0]]), Tensor([0])).item()
+    1.0
     """
     op = "multi_margin_loss"
-    check_tensor(op, x, target)
-    if tuple(target.shape) != tuple(x.shape[:-1]):
-        problem = f"target of shape {tuple(target.shape)} for input {tuple(x.shape)}"
+    check_tensor(op, input, target)
+    if tuple(target.shape) != tuple(input.shape[:-1]):
+        problem = f"target of shape {tuple(target.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one class number per row")
-    classes = Tensor.arange(x.shape[-1], device=x.device)
+    classes = Tensor.arange(input.shape[-1], device=input.device)
     is_target = classes == target.unsqueeze(-1)
-    own = is_target.where(x, 0.0).sum(-1, keepdim=True)
-    excess = (margin - own + x).relu()
+    own = is_target.where(input, 0.0).sum(-1, keepdim=True)
+    excess = (margin - own + input).relu()
     excess = excess if p == 1 else excess * excess
     if weight is not None:
         excess = excess * weight[target].unsqueeze(-1)
-    loss = is_target.where(0.0, excess).sum(-1) / x.shape[-1]
+    loss = is_target.where(0.0, excess).sum(-1) / input.shape[-1]
     return reduce_loss(op, loss, reduction)
 
 
+@listed
 def cosine_embedding_loss(
-    a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """Compute 1 - cos(a, b) where y = 1, and max(0, cos(a, b) - margin) where y = -1.
 
     a and b (B, D) or (D,), target (B,) or ().
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.cosine_embedding_loss(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]]),
+    ...     Tensor([1])).item()
+    1.0
     """
-    op = "cosine_embedding_loss"
+    op, a, b = "cosine_embedding_loss", input1, input2
     same_shape(op, a, b)
     if tuple(target.shape) != tuple(a.shape[:-1]):
         problem = f"target of shape {tuple(target.shape)} for inputs {tuple(a.shape)}"
@@ -94,6 +132,7 @@ def cosine_embedding_loss(
     return reduce_loss(op, loss, reduction)
 
 
+@listed
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -107,6 +146,11 @@ def triplet_margin_loss(
     """Compute max(0, d(a, p) - d(a, n) + margin), d the p-norm along the last axis.
 
     `swap` uses d(p, n) where it is smaller than d(a, n) (Balntas et al., 2016).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.triplet_margin_loss(Tensor([[0.0, 0.0]]), Tensor([[0.0, 3.0]]),
+    ...     Tensor([[0.0, 3.5]])).item()
+    0.5
     """
     op = "triplet_margin_loss"
     same_shape(op, anchor, positive)
@@ -116,3 +160,55 @@ def triplet_margin_loss(
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     return reduce_loss(op, (near - far + margin).relu(), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute max(0, d(a, p) - d(a, n) + margin) with a distance of your own.
+
+    `distance_function` None is the Euclidean distance; `swap` as in `triplet_margin_loss`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.triplet_margin_with_distance_loss(Tensor([[0.0, 0.0]]), Tensor([[0.0,
+    ...     3.0]]), Tensor([[0.0, 3.5]])).item()
+    0.5
+    """
+    op = "triplet_margin_with_distance_loss"
+    same_shape(op, anchor, positive)
+    same_shape(op, anchor, negative)
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduce_loss(op, (near - far + margin).relu(), reduction)
+
+
+@listed
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Sum max(0, 1 - x[y] + x[i]) over labels y and classes i that are none, divided by C.
+
+    x (B, C) or (C,); the target, of the same shape, lists labels up to the first -1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.multilabel_margin_loss(Tensor([[0.0, 1.0]]), Tensor([[0, -1]])).item()
+    1.0
+    """
+    op = "multilabel_margin_loss"
+    same_shape(op, input, target)
+    classes = Tensor.arange(input.shape[-1], device=input.device)
+    is_listed = (target < 0).cast("int64").cumsum(-1) == 0  # ... C
+    matches = (target.unsqueeze(-1) == classes) & is_listed.unsqueeze(-1)  # ... listed C
+    own = matches.where(input.unsqueeze(-2), 0.0).sum(-1, keepdim=True)  # ... listed 1
+    excess = (1.0 - own + input.unsqueeze(-2)).relu()
+    is_label = matches.any(-2).unsqueeze(-2)
+    counts = is_listed.unsqueeze(-1) & is_label.logical_not()
+    loss = counts.where(excess, 0.0).sum((-2, -1)) / input.shape[-1]
+    return reduce_loss(op, loss, reduction)

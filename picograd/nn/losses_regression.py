@@ -5,80 +5,124 @@ import math
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.losses import reduce_loss, same_shape
 from picograd.nn.parameter import check_tensor
+from picograd.tensor.autocast import listed
 from picograd.tensor.tensor import Tensor
 
 
-def mse_loss(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Compute (prediction - target) ** 2."""
-    same_shape("mse_loss", prediction, target)
-    difference = prediction - target
-    return reduce_loss("mse_loss", difference * difference, reduction)
+@listed
+def mse_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """Compute (input - target) ** 2; a weighted "mean" divides by the sum of the weights.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.mse_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    4.5
+    """
+    same_shape("mse_loss", input, target)
+    difference = input - target
+    return _weighted("mse_loss", difference * difference, weight, reduction)
 
 
-def l1_loss(prediction: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Compute |prediction - target|."""
-    same_shape("l1_loss", prediction, target)
-    return reduce_loss("l1_loss", (prediction - target).abs(), reduction)
+@listed
+def l1_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """Compute |input - target|; a weighted "mean" divides by the sum of the weights.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.l1_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.5
+    """
+    same_shape("l1_loss", input, target)
+    return _weighted("l1_loss", (input - target).abs(), weight, reduction)
 
 
+def _weighted(op: str, loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    if weight is None:
+        return reduce_loss(op, loss, reduction)
+    same_shape(op, loss, weight)
+    if reduction == "mean":
+        return (loss * weight).sum() / weight.sum()
+    return reduce_loss(op, loss * weight, reduction)
+
+
+@listed
 def smooth_l1_loss(
-    prediction: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
     """Compute d^2 / (2 beta) where d = |x - t| is below beta, else d - beta / 2.
 
     Girshick (2015).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.smooth_l1_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.25
     """
     op = "smooth_l1_loss"
-    same_shape(op, prediction, target)
+    same_shape(op, input, target)
     if beta < 0.0:
         raise ValueRangeError(op, f"beta={beta} is negative", "use 0 or more")
-    distance = (prediction - target).abs()
+    distance = (input - target).abs()
     if beta == 0.0:
         return reduce_loss(op, distance, reduction)
     square = distance * distance * (0.5 / beta)
     return reduce_loss(op, (distance < beta).where(square, distance - 0.5 * beta), reduction)
 
 
+@listed
 def huber_loss(
-    prediction: Tensor,
+    input: Tensor,
     target: Tensor,
     reduction: str = "mean",
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Compute d^2 / 2 where d = |x - t| <= delta, else delta (d - delta / 2) (Huber, 1964)."""
+    """Compute d^2 / 2 where d = |x - t| <= delta, else delta (d - delta / 2) (Huber, 1964).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.huber_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
+    1.25
+    """
     op = "huber_loss"
-    same_shape(op, prediction, target)
+    same_shape(op, input, target)
     if delta <= 0.0:
         raise ValueRangeError(op, f"delta={delta} is not positive", "use more than 0")
-    distance = (prediction - target).abs()
+    distance = (input - target).abs()
     line = (distance - 0.5 * delta) * delta
     loss = (distance <= delta).where(distance * distance * 0.5, line)
     return reduce_loss(op, loss if weight is None else loss * weight, reduction)
 
 
+@listed
 def kl_div(
-    scores: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
+    input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
     """Compute t (log t - x) for log-probabilities x: the Kullback-Leibler divergence.
 
     `log_target`: the target holds log t. reduction="batchmean" divides the sum by the batch.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.kl_div(Tensor([[0.0, 0.0]]), Tensor([[0.5, 0.5]]),
+    ...     reduction="batchmean").item()
+    -0.6931...
     """
     op = "kl_div"
-    same_shape(op, scores, target)
+    same_shape(op, input, target)
     if log_target:
-        loss = target.exp() * (target - scores)
+        loss = target.exp() * (target - input)
     else:
         is_zero = target == 0.0
         entropy = is_zero.where(0.0, target * is_zero.where(1.0, target).log())
-        loss = entropy - target * scores
+        loss = entropy - target * input
     if reduction == "batchmean":
-        return loss.sum() / max(1, scores.shape[0])
+        return loss.sum() / max(1, input.shape[0])
     return reduce_loss(op, loss, reduction)
 
 
+@listed
 def poisson_nll_loss(
-    prediction: Tensor,
+    input: Tensor,
     target: Tensor,
     log_input: bool = True,
     full: bool = False,
@@ -88,13 +132,17 @@ def poisson_nll_loss(
     """Compute exp(x) - t x, or x - t log(x + eps) without `log_input`.
 
     `full` adds Stirling's approximation of log t! for t > 1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.poisson_nll_loss(Tensor([0.0, 0.0]), Tensor([1.0, 2.0])).item()
+    1.0
     """
     op = "poisson_nll_loss"
-    same_shape(op, prediction, target)
+    same_shape(op, input, target)
     if log_input:
-        loss = prediction.exp() - target * prediction
+        loss = input.exp() - target * input
     else:
-        loss = prediction - target * (prediction + eps).log()
+        loss = input - target * (input + eps).log()
     if full:
         is_large = target > 1.0
         count = is_large.where(target, 1.0)
@@ -104,7 +152,7 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(
-    prediction: Tensor,
+    input: Tensor,
     target: Tensor,
     var: Tensor,
     full: bool = False,
@@ -115,17 +163,22 @@ def gaussian_nll_loss(
 
     `var` has the input's shape, or its last axis is 1 or missing; the cut at eps does not stop the
     gradient. `full` adds log(2 pi) / 2.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.gaussian_nll_loss(Tensor([1.0, 2.0]), Tensor([2.0, 2.0]), Tensor([1.0,
+    ...     1.0])).item()
+    0.25
     """
     op = "gaussian_nll_loss"
-    check_tensor(op, prediction, target, var)
-    if tuple(var.shape) == tuple(prediction.shape[:-1]) != tuple(prediction.shape):
+    check_tensor(op, input, target, var)
+    if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)
-    wanted = (tuple(prediction.shape), (*prediction.shape[:-1], 1))
+    wanted = (tuple(input.shape), (*input.shape[:-1], 1))
     if tuple(var.shape) not in wanted:
-        problem = f"var of shape {tuple(var.shape)} for input {tuple(prediction.shape)}"
+        problem = f"var of shape {tuple(var.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one variance per element, or per row")
     spread = var + (var.maximum(eps) - var).detach()
-    difference = prediction - target
+    difference = input - target
     loss = (spread.log() + difference * difference / spread) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2.0 * math.pi)

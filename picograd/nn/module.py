@@ -8,9 +8,13 @@ needed.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from picograd.dtype import to_dtype
-from picograd.errors import DTypeError, StateError
-from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, rebind
+from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
+from picograd.errors import DTypeError, MemberError, StateError
+from picograd.nn import hooks
+from picograd.nn.hooks import Hooks, Registered
+from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, rebind, replace
+from picograd.tensor.creation import is_dtype
+from picograd.tensor.recording import HookHandle
 from picograd.tensor.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")
@@ -22,94 +26,249 @@ class LoadResult(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
+
 
 class Module:
-    """This class is the base of every layer: write `forward`, assign parameters to attributes."""
+    """This class is the base of every layer: write `forward`, assign parameters to attributes.
+
+    >>> from picograd import Tensor, nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         self.weight = nn.Parameter(Tensor([2.0]))
+    ...     def forward(self, x):
+    ...         return x * self.weight
+    >>> Scale()(Tensor([3.0])).tolist()
+    [6.0]
+    """
 
     training: bool = True
     _buffers: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
+    _hooks: Hooks | None = None
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output; every module defines its own."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """Call `forward`."""
-        return self.forward(*inputs, **options)
+        """Call `forward`, and the hooks around it."""
+        if self._hooks is None:
+            return self.forward(*inputs, **options)
+        return hooks.call(self, self._hooks, inputs, options)
 
-    def register_buffer(self, name: str, value: Tensor, persistent: bool = True) -> None:
-        """Keep a tensor that is state but not trained, such as a running mean."""
-        check_tensor("register_buffer", *([] if value is None else [value]))
+    # attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to hide a parameter, buffer or module behind something else."""
+        if value is not None:
+            self._check_kind(name, value)
+        object.__setattr__(self, name, value)
+
+    def _check_kind(self, name: str, value: Any) -> None:
+        old = self.__dict__.get(name)
+        wanted: type = object
+        if isinstance(old, (Parameter, Module)):
+            wanted = Parameter if isinstance(old, Parameter) else Module
+        elif name in self._buffers:
+            wanted = Tensor
+        if not isinstance(value, wanted):
+            problem = f"{name} is a {wanted.__name__} and cannot become a {type(value).__name__}"
+            fix = f"assign a {wanted.__name__} or None, or delete the attribute first"
+            raise DTypeError(type(self).__name__, problem, fix)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        if name in self._buffers:
+            self._buffers = {key: kept for key, kept in self._buffers.items() if key != name}
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is state but not trained, such as a running mean.
+
+        Only persistent buffers are part of the state dict. Raises MemberError for a taken name.
+        """
+        check_name(self, "register_buffer", name)
+        check_tensor("register_buffer", *([] if tensor is None else [tensor]))
         self._buffers = {**self._buffers, name: persistent}
-        setattr(self, name, value)
+        object.__setattr__(self, name, tensor)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Assign a parameter by name. Raises MemberError for a taken name."""
+        check_name(self, "register_parameter", name)
+        if param is not None and not isinstance(param, Parameter):
+            problem = f"{name} is a {type(param).__name__}"
+            raise DTypeError("register_parameter", problem, "pass a Parameter or None")
+        object.__setattr__(self, name, param)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Assign a module by name. Raises MemberError for a taken name."""
+        if not isinstance(self.__dict__.get(name), Module):
+            check_name(self, "add_module", name)
+        if module is not None and not isinstance(module, Module):
+            problem = f"{name} is a {type(module).__name__}"
+            raise DTypeError("add_module", problem, "pass a module or None")
+        object.__setattr__(self, name, module)
+
+    def register_module(self, name: str, module: "Module | None") -> None:
+        """Assign a module by name, as add_module does."""
+        self.add_module(name, module)
+
+    # hooks
+
+    def _own_hooks(self) -> Hooks:
+        if self._hooks is None:
+            self._hooks = Hooks()
+        return self._hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call hook(module, inputs) before forward; a result replaces the inputs.
+
+        `with_kwargs`: hook(module, inputs, options), answering (inputs, options).
+        """
+        return hooks.register(self._own_hooks().before, Registered(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> HookHandle:
+        """Call hook(module, inputs, output) after forward; a result replaces the output.
+
+        `with_kwargs`: hook(module, inputs, options, output). `always_call`: also after an error.
+
+        >>> from picograd import Tensor, nn
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_hook(lambda module, inputs, output: output + 1)
+        >>> layer(Tensor([2.0])).tolist()
+        [3.0]
+        >>> handle.remove()
+        """
+        registered = Registered(hook, with_kwargs, always_call)
+        return hooks.register(self._own_hooks().after, registered, prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Call hook(module, output gradients) in backward; a result replaces the gradients."""
+        return hooks.register(self._own_hooks().gradient_before, Registered(hook), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Call hook(module, input gradients, output gradients) in backward.
+
+        One entry per positional input and per result; None where no gradient flows. A result
+        replaces the gradients of the inputs.
+        """
+        return hooks.register(self._own_hooks().gradient, Registered(hook), prepend)
+
+    # what is inside
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """Yield (name, module) for the modules directly inside this one."""
-        return ((name, item) for name, item in _members(self) if isinstance(item, Module))
+        """Yield (name, module) for the modules directly inside this one, each once."""
+        return _once((n, item) for n, item in _members(self) if isinstance(item, Module))
 
     def children(self) -> Iterator["Module"]:
         """Yield the modules directly inside this one."""
         return (module for _, module in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
+    def named_modules(
+        self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
         """Yield (path, module) for this module and all inside it, each module once."""
-        seen: set[int] = set()
-        for name, module in _walk(self, prefix):
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
+        return _once(_walk(self, prefix)) if remove_duplicate else _walk(self, prefix)
 
     def modules(self) -> Iterator["Module"]:
         """Yield this module and all inside it, each once."""
         return (module for _, module in self.named_modules())
 
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter), a shared parameter once."""
-        seen: set[int] = set()
-        for name, value in _named_tensors(self):
-            if isinstance(value, Parameter) and id(value) not in seen:
-                seen.add(id(value))
-                yield name, value
+        named = _named_tensors(self, f"{prefix}." if prefix else "", recurse)
+        found = ((n, value) for n, value, _ in named if isinstance(value, Parameter))
+        return _once(found) if remove_duplicate else found
 
-    def parameters(self) -> Iterator[Parameter]:
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield every parameter once, in order of definition."""
-        return (parameter for _, parameter in self.named_parameters())
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer) for tensors given to `register_buffer`."""
-        return ((n, v) for n, v in _named_tensors(self) if not isinstance(v, Parameter))
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield (path, buffer) for tensors given to `register_buffer`, a shared one once."""
+        named = _named_tensors(self, f"{prefix}." if prefix else "", recurse)
+        found = ((n, value) for n, value, _ in named if not isinstance(value, Parameter))
+        return _once(found) if remove_duplicate else found
 
-    def buffers(self) -> Iterator[Tensor]:
-        """Yield every buffer."""
-        return (value for _, value in self.named_buffers())
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield every buffer once."""
+        return (value for _, value in self.named_buffers(recurse=recurse))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Map the path of every parameter and persistent buffer to its tensor (not a copy)."""
-        return dict(_named_tensors(self, persistent_only=True))
+    def get_submodule(self, target: str) -> "Module":
+        """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
+        return _found(self, "get_submodule", target, dict(_walk(self, "")))
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
+    def get_parameter(self, target: str) -> Parameter:
+        """Find a parameter by its path. Raises MemberError, an AttributeError."""
+        named = dict(self.named_parameters(remove_duplicate=False))
+        return _found(self, "get_parameter", target, named)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Find a buffer by its path. Raises MemberError, an AttributeError."""
+        return _found(self, "get_buffer", target, dict(self.named_buffers(remove_duplicate=False)))
+
+    # state
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """Map the path of every parameter and persistent buffer to its tensor (not a copy).
+
+        A shared tensor is listed under each of its paths. The tensors are the module's own with or
+        without `keep_vars`: what training writes shows in them.
+        """
+        return {name: x for name, x, is_state in _named_tensors(self, prefix) if is_state}
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> LoadResult:
         """Overwrite parameters and buffers in place, keeping their device and dtype.
 
-        Raises StateError, with nothing changed, for a wrong shape and, when strict, for missing or
-        unexpected names.
+        `assign` takes device and dtype of the state over too. Raises StateError, with nothing
+        changed, for a wrong shape and, when strict, for missing or unexpected names.
         """
-        if not isinstance(state, Mapping):
-            problem = f"the state is a {type(state).__name__}"
+        if not isinstance(state_dict, Mapping):
+            problem = f"the state is a {type(state_dict).__name__}"
             raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
         own = self.state_dict()
         result = LoadResult(
-            [name for name in own if name not in state],
-            [name for name in state if name not in own],
+            [name for name in own if name not in state_dict],
+            [name for name in state_dict if name not in own],
         )
         if strict:
             _check_names(result)
-        values = {name: as_tensor(state[name], name) for name in own if name in state}
+        values = {name: as_tensor(state_dict[name], name) for name in own if name in state_dict}
         _check_shapes(own, values)
-        overwrite([(own[name], value) for name, value in values.items()])
+        pairs = [(own[name], value) for name, value in values.items()]
+        if assign:
+            replace(pairs)
+        else:
+            overwrite(pairs)
         return result
+
+    # training
 
     def train(self: Self, mode: bool = True) -> Self:
         """Switch training behaviour (dropout, batch statistics) on or off."""
+        if not isinstance(mode, bool):
+            raise StateError("train", f"mode={mode!r} is no bool", "pass True or False")
         for module in self.modules():
             module.training = mode
         return self
@@ -118,22 +277,14 @@ class Module:
         """Switch training behaviour off."""
         return self.train(False)
 
-    def to(self: Self, device: Any = None, dtype: Any = None) -> Self:
-        """Move parameters and buffers to a device, dtype or both; only floats change dtype.
-
-        The tensors keep their identity, so that an optimizer made before still updates them.
-        """
-        if dtype is not None and not to_dtype(dtype).is_float:
-            problem = f"parameters need a float dtype, got {to_dtype(dtype).name}"
-            raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
-        for _, value in _named_tensors(self):
-            rebind(value, device, dtype if value.dtype.is_float else None)
-        return self
-
-    def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                place: Any = dict(dtype=parameter.dtype, device=parameter.device)
+                parameter.grad = Tensor.zeros(*parameter.shape, **place)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Freeze (False) or unfreeze all parameters."""
@@ -141,11 +292,64 @@ class Module:
             parameter.requires_grad = requires_grad
         return self
 
-    def apply(self: Self, function: Callable[["Module"], Any]) -> Self:
-        """Call `function` on every module inside, innermost first, then on this one."""
-        for module in reversed(list(self.modules())):
-            function(module)
+    def apply(self: Self, fn: Callable[["Module"], Any]) -> Self:
+        """Call a function on every module inside, children before parents, then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
         return self
+
+    # device and dtype
+
+    def to(self: Self, *args: Any, device: Any = None, dtype: Any = None) -> Self:
+        """Move parameters and buffers to a device, dtype, or those of a tensor.
+
+        Only floats change dtype. The tensors keep their identity, so that an optimizer made before
+        still updates them.
+        """
+        for arg in args:
+            if isinstance(arg, Tensor):
+                device, dtype = arg.device, arg.dtype
+            elif isinstance(arg, DType) or is_dtype(arg):
+                dtype = arg
+            elif not isinstance(arg, bool):  # PyTorch's non_blocking
+                device = arg if arg is not None else device
+        if dtype is not None and not to_dtype(dtype).is_float:
+            problem = f"parameters need a float dtype, got {to_dtype(dtype).name}"
+            raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
+        for _, value in _once((n, x) for n, x, _ in _named_tensors(self, "")):
+            rebind(value, device, dtype if value.dtype.is_float else None)
+        return self
+
+    def half(self: Self) -> Self:
+        """Convert floats to float16."""
+        return self.to(dtype=float16)
+
+    def bfloat16(self: Self) -> Self:
+        """Convert floats to bfloat16."""
+        return self.to(dtype=bfloat16)
+
+    def float(self: Self) -> Self:
+        """Convert floats to float32."""
+        return self.to(dtype=float32)
+
+    def double(self: Self) -> Self:
+        """Convert floats to float64."""
+        return self.to(dtype=float64)
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Convert floats to a dtype."""
+        return self.to(dtype=dst_type)
+
+    def cpu(self: Self) -> Self:
+        """Move to the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self: Self, device: Any = 0) -> Self:
+        """Move to an NVIDIA GPU."""
+        return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
+
+    # text
 
     def extra_repr(self) -> str:
         """Describe the settings of this module, as shown between the brackets of its repr."""
@@ -153,14 +357,46 @@ class Module:
 
     def __repr__(self) -> str:
         lines = [
-            f"  ({name}): " + repr(child).replace("\n", "\n  ")
-            for name, child in self.named_children()
+            f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in named_lines(self)
         ]
         extra = self.extra_repr()
+        name = self.__class__.__name__
         if not lines:
-            return f"{type(self).__name__}({extra})"
+            return f"{name}({extra})"
         body = ([f"  {extra}"] if extra else []) + lines
-        return f"{type(self).__name__}(\n" + "\n".join(body) + "\n)"
+        return f"{name}(\n" + "\n".join(body) + "\n)"
+
+
+def check_name(module: Module, op: str, name: Any) -> None:
+    """Raise unless a name may be given to something new inside a module."""
+    if not isinstance(name, str):
+        raise DTypeError(op, f"the name is a {type(name).__name__}", "pass a string")
+    if not name or "." in name:
+        raise MemberError(op, f"the name {name!r} is empty or has a dot", "use a plain name")
+    if name in module.__dict__ or name in dir(type(module)):
+        problem = f"{type(module).__name__} has an attribute {name!r} already"
+        raise MemberError(op, problem, "use another name, or delete it first")
+
+
+def named_lines(module: Module) -> list[tuple[str, Any]]:
+    """List what the repr of a module shows, a shared module under each of its names."""
+    return [(name, item) for name, item in _members(module) if isinstance(item, Module)]
+
+
+def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> Any:
+    if target not in named:
+        problem = f"{type(module).__name__} has no {target!r}"
+        raise MemberError(op, problem, "use a path such as 'layers.0.weight'")
+    return named[target]
+
+
+def _once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Pass (name, object) on, every object once."""
+    seen: set[int] = set()
+    for name, value in pairs:
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
 
 
 def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -182,20 +418,27 @@ def _members(module: Module) -> Iterator[tuple[str, Any]]:
 
 def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
     yield prefix, module
-    for name, child in module.named_children():
+    for name, child in named_lines(module):
         yield from _walk(child, f"{prefix}.{name}" if prefix else name)
 
 
-def _named_tensors(root: Module, persistent_only: bool = False) -> Iterator[tuple[str, Tensor]]:
-    """Yield (path, tensor) of parameters and buffers; a shared tensor appears under each path."""
-    for path, module in _walk(root, ""):
-        for name, value in _members(module):
-            if isinstance(value, Module):
-                continue
+def _named_tensors(
+    root: Module, prefix: str, recurse: bool = True
+) -> Iterator[tuple[str, Tensor, bool]]:
+    """Yield (path, tensor, is it state?): of each module its parameters, then its buffers.
+
+    A shared tensor appears under each path.
+    """
+    for path, module in _walk(root, "") if recurse else [("", root)]:
+        inside = [(n, x) for n, x in _members(module) if isinstance(x, Tensor)]
+        lead = f"{prefix}{path}." if path else prefix
+        for name, value in inside:
+            if isinstance(value, Parameter):
+                yield lead + name, value, True
+        for name, value in inside:
             persistent = module._buffers.get(name)
-            is_buffer = persistent is not None and (persistent or not persistent_only)
-            if isinstance(value, Parameter) or is_buffer:
-                yield (f"{path}.{name}" if path else name), value
+            if persistent is not None and not isinstance(value, Parameter):
+                yield lead + name, value, persistent
 
 
 def _check_names(result: LoadResult) -> None:

@@ -32,13 +32,16 @@ class BatchNorm(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         init.check_sizes(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         shape = (num_features,)
         self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if affine else None
-        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if affine else None
+        has_bias = affine and bias
+        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if has_bias else None
         if track_running_stats:
             self.register_buffer("running_mean", init.constant(shape, 0.0, device, dtype))
             self.register_buffer("running_var", init.constant(shape, 1.0, device, dtype))
@@ -88,29 +91,50 @@ class BatchNorm(Module):
     def extra_repr(self) -> str:
         """Describe the settings."""
         text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
-        return f"{text}, affine={self.affine}, track_running_stats={self.track_running_stats}"
+        text = f"{text}, affine={self.affine}, bias={self.bias is not None}"
+        return f"{text}, track_running_stats={self.track_running_stats}"
 
 
 class BatchNorm1d(BatchNorm):
-    """This class normalises features of (B, C), or channels of (B, C, L)."""
+    """This class normalises features of (B, C), or channels of (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.BatchNorm1d(1)(Tensor([[-1.0], [1.0]])).round().tolist()
+    [[-1.0], [1.0]]
+    """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(BatchNorm):
-    """This class normalises the channels of images (B, C, H, W)."""
+    """This class normalises the channels of images (B, C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.BatchNorm2d(1)(Tensor([[[[-1.0, 1.0]]]])).round().tolist()
+    [[[[-1.0, 1.0]]]]
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(BatchNorm):
-    """This class normalises the channels of volumes (B, C, D, H, W)."""
+    """This class normalises the channels of volumes (B, C, D, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.BatchNorm3d(1)(Tensor([[[[[-1.0, 1.0]]]]])).round().tolist()
+    [[[[[-1.0, 1.0]]]]]
+    """
 
     ranks = (5,)
 
 
 class LayerNorm(Module):
-    """This class normalises over the last axes, whose sizes are `normalized_shape`."""
+    """This class normalises over the last axes, whose sizes are `normalized_shape`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LayerNorm(2)(Tensor([[-1.0, 1.0]])).round().tolist()
+    [[-1.0, 1.0]]
+    """
 
     def __init__(
         self,
@@ -139,4 +163,4 @@ class LayerNorm(Module):
     def extra_repr(self) -> str:
         """Describe the settings."""
         affine = f"elementwise_affine={self.elementwise_affine}"
-        return f"{self.normalized_shape}, eps={self.eps}, {affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine}, bias={self.bias is not None}"

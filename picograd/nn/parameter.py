@@ -8,7 +8,13 @@ from picograd.tensor.tensor import Tensor
 
 
 class Parameter(Tensor):
-    """This class is a tensor with requires_grad set, found by `Module.parameters()`."""
+    """This class is a tensor with requires_grad set, found by `Module.parameters()`.
+
+    >>> from picograd import Tensor, nn
+    >>> weight = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> weight.requires_grad
+    True
+    """
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         value = data if isinstance(data, Tensor) else Tensor(data)
@@ -43,6 +49,13 @@ def overwrite(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         target.assign(value.detach().to(target.device).cast(target.dtype))
     if pairs:
         realize([target for target, _ in pairs])
+
+
+def replace(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Give tensors the values, devices and dtypes of others; they stay the same Python objects."""
+    for target, value in pairs:
+        target.node = value.detach().node
+        target.grad = None
 
 
 def rebind(tensor: Tensor, device: Any, dtype: Any) -> None:

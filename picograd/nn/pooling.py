@@ -1,61 +1,28 @@
-"""Pooling over windows of sequences, images and volumes.
+"""Pooling over windows of sequences, images and volumes, as modules.
 
-Inputs are (B, C, *S), or (C, *S) without a batch. `return_indices` is refused.
+Inputs are (B, C, *S), or (C, *S) without a batch. With `return_indices` max pooling also gives the
+place of each maximum in the flattened spatial axes, which MaxUnpool takes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
-from picograd.helpers import product
+from picograd.errors import ValueRangeError
+from picograd.nn import functional_pool as functional
 from picograd.nn import init
+from picograd.nn.conv import per_axis
 from picograd.nn.module import Module
 from picograd.nn.parameter import check_tensor
-from picograd.tensor import convolution
-from picograd.tensor.tensor import Tensor, apply
+from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]
-
-
-def max_pool(axes: int, x: Tensor, options: dict[str, Any]) -> Tensor:
-    """Take the maximum of windows over the last axes; the first of equals gets the gradient."""
-    return apply(convolution.max_pool, axes, x, options)
-
-
-def average_pool(axes: int, x: Tensor, options: dict[str, Any]) -> Tensor:
-    """Average windows over the last axes."""
-    return apply(convolution.average_pool, axes, x, options)
-
-
-def adaptive_average_pool(axes: int, x: Tensor, output_size: Any) -> Tensor:
-    """Average so that the last axes get the given sizes."""
-    return apply(convolution.adaptive_average_pool, axes, x, output_size)
-
-
-def adaptive_max_pool(axes: int, x: Tensor, output_size: Any) -> Tensor:
-    """Take maxima so that the last axes get the given sizes; None keeps a size."""
-    single = isinstance(output_size, int) or output_size is None
-    sizes = (output_size,) * axes if single else tuple(output_size)
-    first = len(x.shape) - axes
-    for axis, size in enumerate(sizes, start=first):
-        if size is not None and size != x.shape[axis]:
-            x = _largest(x, axis, size)
-    return x
-
-
-def _largest(x: Tensor, axis: int, size: int) -> Tensor:
-    full = x.shape[axis]
-    if size < 1 or not full:
-        problem = f"cannot pool {full} elements to {size}"
-        raise ShapeError("adaptive_max_pool", problem, "use sizes of 1 or more")
-    edges = [(n * full // size, -(-(n + 1) * full // size)) for n in range(size)]
-    cells = [x.narrow(axis, low, high - low).amax(axis, True) for low, high in edges]
-    return Tensor.cat(cells, axis)
 
 
 class Pool(Module):
     """This class holds the sizes of windows."""
 
     axes = 1
+    pool: Callable[..., Any]
     kernel_size: Sizes
     stride: Sizes
     padding: Sizes
@@ -68,11 +35,6 @@ class Pool(Module):
         self.kernel_size, self.padding, self.ceil_mode = kernel_size, padding, ceil
         self.stride = kernel_size if stride is None else stride
 
-    def options(self, **more: Any) -> dict[str, Any]:
-        """Collect the arguments of the pooling functions."""
-        sizes = dict(kernel_size=self.kernel_size, stride=self.stride, padding=self.padding)
-        return sizes | dict(ceil_mode=self.ceil_mode) | more
-
     def extra_repr(self) -> str:
         """Describe the settings."""
         sizes = f"kernel_size={self.kernel_size}, stride={self.stride}"
@@ -80,7 +42,7 @@ class Pool(Module):
 
 
 class MaxPool(Pool):
-    """This class takes the maximum of each window."""
+    """This class takes the maximum of each window; padded places never win."""
 
     def __init__(
         self,
@@ -91,17 +53,15 @@ class MaxPool(Pool):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
-        name = type(self).__name__
-        if return_indices:
-            raise ValueRangeError(name, "return_indices is not supported", "leave it out")
-        init.check_sizes(name, 1, dilation=dilation)
+        init.check_sizes(type(self).__name__, 1, dilation=dilation)
         self.keep(kernel_size, stride, padding, ceil_mode)
         self.dilation, self.return_indices = dilation, return_indices
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool; padded places never win."""
-        check_tensor(type(self).__name__, x)
-        return max_pool(self.axes, x, self.options(dilation=self.dilation))
+    def forward(self, input: Tensor) -> Any:
+        """Pool; with `return_indices` (maxima, places)."""
+        check_tensor(type(self).__name__, input)
+        sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
+        return self.pool(input, *sizes, self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -110,23 +70,101 @@ class MaxPool(Pool):
 
 
 class MaxPool1d(MaxPool):
-    """This class takes the maximum of each window of (B, C, L)."""
+    """This class takes the maximum of each window of (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.MaxPool1d(2)(Tensor([[[1.0, 2.0, 3.0, 4.0]]])).tolist()
+    [[[2.0, 4.0]]]
+    """
+
+    pool = staticmethod(functional.max_pool1d)
 
 
 class MaxPool2d(MaxPool):
-    """This class takes the maximum of each window: (B, C, H, W) -> (B, C, H', W')."""
+    """This class takes the maximum of each window: (B, C, H, W) -> (B, C, H', W').
 
-    axes = 2
+    >>> from picograd import Tensor, nn
+    >>> nn.MaxPool2d(2)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist()
+    [[[[4.0]]]]
+    """
+
+    axes, pool = 2, staticmethod(functional.max_pool2d)
 
 
 class MaxPool3d(MaxPool):
-    """This class takes the maximum of each window of (B, C, D, H, W)."""
+    """This class takes the maximum of each window of (B, C, D, H, W).
 
-    axes = 3
+    >>> from picograd import Tensor, nn
+    >>> nn.MaxPool3d((1, 2, 2))(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
+    [[[[[4.0]]]]]
+    """
+
+    axes, pool = 3, staticmethod(functional.max_pool3d)
+
+
+class MaxUnpool(Pool):
+    """This class puts maxima back to their places in zeros (Zeiler et al., 2011)."""
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
+    ) -> None:
+        name, axes = type(self).__name__, self.axes
+        step = kernel_size if stride is None else stride
+        self.kernel_size = per_axis(name, kernel_size, axes, "kernel_size")
+        self.stride = per_axis(name, step, axes, "stride")
+        self.padding = per_axis(name, padding, axes, "padding", 0)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Unpool; `output_size` chooses among the sizes that pool to the input's."""
+        check_tensor(type(self).__name__, input, indices)
+        sizes = (self.kernel_size, self.stride, self.padding)
+        unpooled: Tensor = self.pool(input, indices, *sizes, output_size)
+        return unpooled
+
+
+class MaxUnpool1d(MaxUnpool):
+    """This class undoes MaxPool1d: (B, C, L) -> (B, C, L').
+
+    >>> from picograd import Tensor, nn
+    >>> values, places = nn.MaxPool1d(2, return_indices=True)(Tensor([[[1.0, 3.0, 2.0, 4.0]]]))
+    >>> nn.MaxUnpool1d(2)(values, places).tolist()
+    [[[0.0, 3.0, 0.0, 4.0]]]
+    """
+
+    pool = staticmethod(functional.max_unpool1d)
+
+
+class MaxUnpool2d(MaxUnpool):
+    """This class undoes MaxPool2d: (B, C, H, W) -> (B, C, H', W').
+
+    >>> from picograd import Tensor, nn
+    >>> values, places = nn.MaxPool2d(2, return_indices=True)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))
+    >>> nn.MaxUnpool2d(2)(values, places).tolist()
+    [[[[0.0, 0.0], [0.0, 4.0]]]]
+    """
+
+    axes, pool = 2, staticmethod(functional.max_unpool2d)
+
+
+class MaxUnpool3d(MaxUnpool):
+    """This class undoes MaxPool3d: (B, C, D, H, W) -> (B, C, D', H', W').
+
+    >>> from picograd import Tensor, nn
+    >>> values, places = nn.MaxPool3d((1, 1, 2), return_indices=True)(Tensor([[[[[1.0, 2.0]]]]]))
+    >>> nn.MaxUnpool3d((1, 1, 2))(values, places).tolist()
+    [[[[[0.0, 2.0]]]]]
+    """
+
+    axes, pool = 3, staticmethod(functional.max_unpool3d)
 
 
 class AvgPool1d(Pool):
-    """This class averages each window of (B, C, L)."""
+    """This class averages each window of (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AvgPool1d(2)(Tensor([[[1.0, 2.0, 3.0, 4.0]]])).tolist()
+    [[[1.5, 3.5]]]
+    """
 
     def __init__(
         self,
@@ -136,23 +174,30 @@ class AvgPool1d(Pool):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        self.keep(kernel_size, stride, padding, ceil_mode)
+        name, step = "AvgPool1d", kernel_size if stride is None else stride
+        kernel = per_axis(name, kernel_size, 1, "kernel_size")
+        margin = per_axis(name, padding, 1, "padding", 0)
+        self.keep(kernel, per_axis(name, step, 1, "stride"), margin, ceil_mode)
         self.count_include_pad = count_include_pad
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor(type(self).__name__, x)
-        options = self.options(count_include_pad=self.count_include_pad)
-        return average_pool(1, x, options)
+        check_tensor("AvgPool1d", input)
+        sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
+        return functional.avg_pool1d(input, *sizes, self.count_include_pad)
 
 
 class AvgPool2d(Pool):
     """This class averages each window; padded places count as zeros, as in PyTorch.
 
     `divisor_override` divides the sums by another number than the window's size.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AvgPool2d(2)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist()
+    [[[[2.5]]]]
     """
 
-    axes = 2
+    axes, pool = 2, staticmethod(functional.avg_pool2d)
 
     def __init__(
         self,
@@ -170,25 +215,30 @@ class AvgPool2d(Pool):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor(type(self).__name__, x)
-        divisor = self.divisor_override
-        if divisor is None:
-            options = self.options(count_include_pad=self.count_include_pad)
-            return average_pool(self.axes, x, options)
-        name = f"avg_pool{self.axes}d"
-        return apply(convolution.window_sums, name, self.axes, x, self.options()) / divisor
+        check_tensor(type(self).__name__, input)
+        sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
+        pooled: Tensor = self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
+        return pooled
 
 
 class AvgPool3d(AvgPool2d):
-    """This class averages each window of (B, C, D, H, W)."""
+    """This class averages each window of (B, C, D, H, W).
 
-    axes = 3
+    >>> from picograd import Tensor, nn
+    >>> nn.AvgPool3d((1, 2, 2))(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
+    [[[[[2.5]]]]]
+    """
+
+    axes, pool = 3, staticmethod(functional.avg_pool3d)
 
 
-class LPPool(Pool):
+class LPPool(Module):
     """This class takes (sum of x ** p) ** (1 / p) of each window."""
+
+    axes = 1
+    pool: Callable[..., Any]
 
     def __init__(
         self,
@@ -197,95 +247,149 @@ class LPPool(Pool):
         stride: Sizes | None = None,
         ceil_mode: bool = False,
     ) -> None:
-        self.keep(kernel_size, stride, 0, ceil_mode)
-        self.norm_type = norm_type
+        init.check_sizes(type(self).__name__, 1, kernel_size=kernel_size)
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        mean = average_pool(self.axes, x**self.norm_type, self.options(count_include_pad=True))
-        size = self.kernel_size
-        count = size**self.axes if isinstance(size, int) else product(size)
-        return (mean.sign() * mean.abs().relu() * count) ** (1.0 / self.norm_type)
+        check_tensor(type(self).__name__, input)
+        sizes = (self.norm_type, self.kernel_size, self.stride)
+        pooled: Tensor = self.pool(input, *sizes, self.ceil_mode)
+        return pooled
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        sizes = f"norm_type={self.norm_type}, kernel_size={self.kernel_size}"
+        return f"{sizes}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(LPPool):
-    """This class takes the p-norm of each window of (B, C, L)."""
+    """This class takes the p-norm of each window of (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LPPool1d(2, 2)(Tensor([[[3.0, 4.0]]])).tolist()
+    [[[5.0]]]
+    """
+
+    pool = staticmethod(functional.lp_pool1d)
 
 
 class LPPool2d(LPPool):
-    """This class takes the p-norm of each window of (B, C, H, W)."""
+    """This class takes the p-norm of each window of (B, C, H, W).
 
-    axes = 2
+    >>> from picograd import Tensor, nn
+    >>> nn.LPPool2d(2, (1, 2))(Tensor([[[[3.0, 4.0]]]])).tolist()
+    [[[[5.0]]]]
+    """
+
+    axes, pool = 2, staticmethod(functional.lp_pool2d)
 
 
-class AdaptivePool(Module):
-    """This class pools so that the spatial axes get given sizes; None keeps a size."""
+class LPPool3d(LPPool):
+    """This class takes the p-norm of each window of (B, C, D, H, W).
 
-    axes = 1
+    >>> from picograd import Tensor, nn
+    >>> nn.LPPool3d(2, (1, 1, 2))(Tensor([[[[[3.0, 4.0]]]]])).tolist()
+    [[[[[5.0]]]]]
+    """
+
+    axes, pool = 3, staticmethod(functional.lp_pool3d)
+
+
+class AdaptiveAvgPool(Module):
+    """This class averages so that the spatial axes get given sizes; None keeps a size."""
+
+    pool: Callable[..., Any]
 
     def __init__(self, output_size: Any) -> None:
         self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pool."""
+        check_tensor(type(self).__name__, input)
+        pooled: Tensor = self.pool(input, self.output_size)
+        return pooled
 
     def extra_repr(self) -> str:
         """Describe the settings."""
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(AdaptivePool):
-    """This class averages so that the last axis gets the given size."""
+class AdaptiveMaxPool(AdaptiveAvgPool):
+    """This class takes maxima so that the spatial axes get given sizes; None keeps a size."""
 
-    axes = 1
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_average_pool(1, x, self.output_size)
-
-
-class AdaptiveMaxPool1d(AdaptivePool):
-    """This class takes maxima so that the last axis gets the given size."""
-
-    axes = 1
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_max_pool(1, x, self.output_size)
+    def forward(self, input: Tensor) -> Any:
+        """Pool; with `return_indices` (maxima, places)."""
+        check_tensor(type(self).__name__, input)
+        return self.pool(input, self.output_size, self.return_indices)
 
 
-class AdaptiveAvgPool2d(AdaptivePool):
-    """This class averages so that the last two axes get the given sizes."""
+class AdaptiveAvgPool1d(AdaptiveAvgPool):
+    """This class averages so that the last axis gets the given size.
 
-    axes = 2
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveAvgPool1d(2)(Tensor([[[1.0, 2.0, 3.0, 4.0]]])).tolist()
+    [[[1.5, 3.5]]]
+    """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_average_pool(2, x, self.output_size)
-
-
-class AdaptiveMaxPool2d(AdaptivePool):
-    """This class takes maxima so that the last two axes get the given sizes."""
-
-    axes = 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_max_pool(2, x, self.output_size)
+    pool = staticmethod(functional.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool3d(AdaptivePool):
-    """This class averages so that the last three axes get the given sizes."""
+class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    """This class takes maxima so that the last axis gets the given size.
 
-    axes = 3
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveMaxPool1d(2)(Tensor([[[1.0, 2.0, 3.0, 4.0]]])).tolist()
+    [[[2.0, 4.0]]]
+    """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_average_pool(3, x, self.output_size)
+    pool = staticmethod(functional.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool3d(AdaptivePool):
-    """This class takes maxima so that the last three axes get the given sizes."""
+class AdaptiveAvgPool2d(AdaptiveAvgPool):
+    """This class averages so that the last two axes get the given sizes.
 
-    axes = 3
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveAvgPool2d(1)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist()
+    [[[[2.5]]]]
+    """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Pool."""
-        return adaptive_max_pool(3, x, self.output_size)
+    pool = staticmethod(functional.adaptive_avg_pool2d)
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    """This class takes maxima so that the last two axes get the given sizes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveMaxPool2d(1)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist()
+    [[[[4.0]]]]
+    """
+
+    pool = staticmethod(functional.adaptive_max_pool2d)
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool):
+    """This class averages so that the last three axes get the given sizes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveAvgPool3d(1)(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
+    [[[[[2.5]]]]]
+    """
+
+    pool = staticmethod(functional.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool3d(AdaptiveMaxPool):
+    """This class takes maxima so that the last three axes get the given sizes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.AdaptiveMaxPool3d(1)(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
+    [[[[[4.0]]]]]
+    """
+
+    pool = staticmethod(functional.adaptive_max_pool3d)

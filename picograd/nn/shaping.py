@@ -3,17 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.nn import functional_pool
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
+from picograd.tensor.sampling import interpolate
 from picograd.tensor.tensor import Tensor
 
 Margins = int | Sequence[int]
 
 
 class Identity(Module):
-    """This class returns its input; any arguments of the constructor are ignored."""
+    """This class returns its input; any arguments of the constructor are ignored.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    >>> from picograd import Tensor, nn
+    >>> nn.Identity()(Tensor([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
     def forward(self, x: Tensor) -> Tensor:
@@ -22,7 +29,12 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """This class merges axes `start_dim` to `end_dim`: (B, C, H, W) -> (B, C*H*W)."""
+    """This class merges axes `start_dim` to `end_dim`: (B, C, H, W) -> (B, C*H*W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Flatten()(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).tolist()
+    [[1.0, 2.0, 3.0, 4.0]]
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -37,7 +49,12 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """This class splits one axis into several: Unflatten(1, (2, 3)) on (B, 6) -> (B, 2, 3)."""
+    """This class splits one axis into several: Unflatten(1, (2, 3)) on (B, 6) -> (B, 2, 3).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Unflatten(1, (2, 2))(Tensor([[1.0, 2.0, 3.0, 4.0]])).tolist()
+    [[[1.0, 2.0], [3.0, 4.0]]]
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
@@ -55,6 +72,10 @@ class PixelShuffle(Module):
     """This class moves channels into space: (..., C r r, H, W) -> (..., C, H r, W r).
 
     Shi et al. (2016). Raises ShapeError when r * r does not divide the channels.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.PixelShuffle(2)(Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])).tolist()
+    [[[[1.0, 2.0], [3.0, 4.0]]]]
     """
 
     def __init__(self, upscale_factor: int) -> None:
@@ -70,7 +91,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """This class moves space into channels: (..., C, H r, W r) -> (..., C r r, H, W)."""
+    """This class moves space into channels: (..., C, H r, W r) -> (..., C r r, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.PixelUnshuffle(2)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist()
+    [[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
@@ -85,7 +111,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """This class interleaves groups of channels (Zhang et al., 2018): (B, C, ...) keeps shape."""
+    """This class interleaves groups of channels (Zhang et al., 2018): (B, C, ...) keeps shape.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ChannelShuffle(2)(Tensor([[[1.0], [2.0], [3.0], [4.0]]])).tolist()
+    [[[1.0], [3.0], [2.0], [4.0]]]
+    """
 
     def __init__(self, groups: int) -> None:
         self.groups = groups
@@ -103,6 +134,10 @@ class Upsample(Module):
     """This class enlarges the spatial axes of (B, C, *S) by mode "nearest", "bilinear", ...
 
     Give `size` or `scale_factor`; see `functional.interpolate`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Upsample(scale_factor=2)(Tensor([[[1.0, 2.0]]])).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
     """
 
     def __init__(
@@ -113,14 +148,16 @@ class Upsample(Module):
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.mode = size, mode
+        is_single = isinstance(scale_factor, (int, float))
+        self.scale_factor = float(scale_factor) if is_single else scale_factor
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, x: Tensor) -> Tensor:
         """Enlarge."""
-        scale, corners = self.scale_factor, self.align_corners
-        return functional.interpolate(x, self.size, scale, self.mode, corners)
+        options = (self.mode, self.align_corners, self.recompute_scale_factor)
+        return interpolate(x, self.size, self.scale_factor, *options)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -129,14 +166,24 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """This class enlarges (B, C, H, W) by repeating pixels."""
+    """This class enlarges (B, C, H, W) by repeating pixels.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.UpsamplingNearest2d((1, 4))(Tensor([[[[1.0, 2.0]]]])).tolist()
+    [[[[1.0, 1.0, 2.0, 2.0]]]]
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """This class enlarges (B, C, H, W) bilinearly with aligned corners."""
+    """This class enlarges (B, C, H, W) bilinearly with aligned corners.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.UpsamplingBilinear2d((1, 3))(Tensor([[[[1.0, 2.0]]]])).tolist()
+    [[[[1.0, 1.5, 2.0]]]]
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
@@ -163,72 +210,223 @@ class Pad(Module):
 
 
 class ConstantPad1d(Pad):
-    """This class pads the last axis with a value."""
+    """This class pads the last axis with a value.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ConstantPad1d(1, 9.0)(Tensor([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[9.0, 1.0, 2.0, 3.0, 9.0]]]
+    """
 
     def __init__(self, padding: Margins, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"padding={self.padding}, value={self.value}"
+
 
 class ConstantPad2d(ConstantPad1d):
-    """This class pads the last two axes with a value."""
+    """This class pads the last two axes with a value.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ConstantPad2d((1, 1, 0, 0), 9.0)(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[9.0, 1.0, 2.0, 3.0, 9.0]]]]
+    """
 
     axes = 2
 
 
 class ConstantPad3d(ConstantPad1d):
-    """This class pads the last three axes with a value."""
+    """This class pads the last three axes with a value.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ConstantPad3d((1, 1, 0, 0, 0, 0), 9.0)(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
+    [[[[[9.0, 1.0, 2.0, 3.0, 9.0]]]]]
+    """
 
     axes = 3
 
 
 class ZeroPad1d(Pad):
-    """This class pads the last axis with zeros."""
+    """This class pads the last axis with zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ZeroPad1d(1)(Tensor([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[0.0, 1.0, 2.0, 3.0, 0.0]]]
+    """
 
 
 class ZeroPad2d(Pad):
-    """This class pads the last two axes with zeros."""
+    """This class pads the last two axes with zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ZeroPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[0.0, 1.0, 2.0, 3.0, 0.0]]]]
+    """
 
     axes = 2
 
 
 class ZeroPad3d(Pad):
-    """This class pads the last three axes with zeros."""
+    """This class pads the last three axes with zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ZeroPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
+    [[[[[0.0, 1.0, 2.0, 3.0, 0.0]]]]]
+    """
 
     axes = 3
 
 
 class ReflectionPad1d(Pad):
-    """This class pads the last axis with its mirror image, the border not repeated."""
+    """This class pads the last axis with its mirror image, the border not repeated.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReflectionPad1d(1)(Tensor([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[2.0, 1.0, 2.0, 3.0, 2.0]]]
+    """
 
     mode = "reflect"
 
 
 class ReflectionPad2d(Pad):
-    """This class pads the last two axes with their mirror image, the border not repeated."""
+    """This class pads the last two axes with their mirror image, the border not repeated.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReflectionPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]
+    """
 
     axes, mode = 2, "reflect"
 
 
 class ReplicationPad1d(Pad):
-    """This class pads the last axis with its border."""
+    """This class pads the last axis with its border.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReplicationPad1d(1)(Tensor([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[1.0, 1.0, 2.0, 3.0, 3.0]]]
+    """
 
     mode = "replicate"
 
 
 class ReplicationPad2d(Pad):
-    """This class pads the last two axes with their border."""
+    """This class pads the last two axes with their border.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReplicationPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]
+    """
 
     axes, mode = 2, "replicate"
 
 
+class ReflectionPad3d(Pad):
+    """This class pads the last three axes with their mirror image, the border not repeated.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReflectionPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
+    [[[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]]
+    """
+
+    axes, mode = 3, "reflect"
+
+
+class ReplicationPad3d(Pad):
+    """This class pads the last three axes with their border.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReplicationPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
+    [[[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]]
+    """
+
+    axes, mode = 3, "replicate"
+
+
 class CircularPad1d(Pad):
-    """This class pads the last axis with its other end."""
+    """This class pads the last axis with its other end.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CircularPad1d(1)(Tensor([[[1.0, 2.0, 3.0]]])).tolist()
+    [[[3.0, 1.0, 2.0, 3.0, 1.0]]]
+    """
 
     mode = "circular"
 
 
 class CircularPad2d(Pad):
-    """This class pads the last two axes with their other ends."""
+    """This class pads the last two axes with their other ends.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CircularPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]
+    """
 
     axes, mode = 2, "circular"
+
+
+class CircularPad3d(Pad):
+    """This class pads the last three axes with their other ends.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CircularPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
+    [[[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]]
+    """
+
+    axes, mode = 3, "circular"
+
+
+class Unfold(Module):
+    """This class lays windows out as columns: (B, C, H, W) -> (B, C * KH * KW, windows).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Unfold((1, 2))(Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[1.0, 2.0], [2.0, 3.0]]]
+    """
+
+    def __init__(
+        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        self.kernel_size, self.dilation = kernel_size, dilation
+        self.padding, self.stride = padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Cut the windows out."""
+        sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
+        return functional_pool.unfold(input, *sizes)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        text = f"kernel_size={self.kernel_size}, dilation={self.dilation}"
+        return f"{text}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Unfold):
+    """This class adds columns up to images: (B, C * KH * KW, windows) -> (B, C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Fold((1, 3), (1, 2))(Tensor([[[1.0, 2.0], [2.0, 3.0]]])).tolist()
+    [[[[1.0, 4.0, 3.0]]]]
+    """
+
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: Any,
+        dilation: Any = 1,
+        padding: Any = 0,
+        stride: Any = 1,
+    ) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Add the columns."""
+        sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
+        return functional_pool.fold(input, self.output_size, *sizes)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"output_size={self.output_size}, {super().extra_repr()}"

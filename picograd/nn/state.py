@@ -1,8 +1,8 @@
-"""Save and load state dicts as safetensors files.
+"""Save and load state dicts as safetensors files; `load` reads those of torch.save too.
 
-The format keeps raw little-endian bytes with dtype names, so bfloat16 survives and nothing in a
-file can run code. A file is written beside its target and moved into place: a crash leaves the old
-one whole.
+The format keeps raw little-endian bytes with dtype names, so bfloat16 and the 8-bit floats survive
+and nothing in a file can run code. A file is written beside its target and moved into place: a
+crash leaves the old one whole.
 """
 
 import json
@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 import safetensors
 
-from picograd.dtype import DType, bfloat16, dtype_named
+from picograd.dtype import DType, dtype_named
 from picograd.errors import DataError, DTypeError, StateError
 from picograd.helpers import product
+from picograd.nn.nested import flatten, is_nested, unflatten
+from picograd.nn.torch_file import is_torch_file, read_torch
+from picograd.nn.torch_pickle import from_storage
 from picograd.tensor.tensor import Tensor
 
 # Names in the file (the safetensors format) and ours.
@@ -31,6 +34,8 @@ FILE_NAMES = {
     "I16": "int16",
     "I32": "int32",
     "I64": "int64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
     "F16": "float16",
     "BF16": "bfloat16",
     "F32": "float32",
@@ -38,14 +43,27 @@ FILE_NAMES = {
 }
 
 
-def save(state: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
-    """Write a state dict to a file; a file of that name is replaced at once or not at all."""
+def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a state dict to a file; a file of that name is replaced at once or not at all.
+
+    States may be nested, as an optimizer's is: {"model": {...}, "optimizer": {...}, "epoch": 3}.
+
+    >>> from picograd import Tensor, nn
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> nn.save({"weight": Tensor([1.0, 2.0])}, path)
+    >>> nn.load(path)["weight"].tolist()
+    [1.0, 2.0]
+    """
     if not isinstance(state, Mapping):
         problem = f"the state is a {type(state).__name__}"
         raise DTypeError("save", problem, "pass model.state_dict()")
+    metadata = {"format": "picograd"}
+    if is_nested(state):
+        state, metadata["nested"] = flatten(state)
     arrays = {name: _bytes_of(name, value) for name, value in state.items()}  # kept alive here
     entries = {name: _entry(state[name], array) for name, array in arrays.items()}
-    content = safetensors.serialize(entries, {"format": "picograd"})
+    content = safetensors.serialize(entries, metadata)
     target = _path("save", path)
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
@@ -56,10 +74,16 @@ def save(state: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
         raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
 
 
-def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
-    """Read a state dict from a file.
+def load(path: str | os.PathLike[str], device: Any = None) -> Any:
+    """Read a state dict from a file: safetensors, or what torch.save wrote (see `load_torch`).
 
     Raises DataError for a missing file and StateError for a truncated or damaged one.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/weights.safetensors"
+    >>> save({"a": Tensor([1.0, 2.0])}, path)
+    >>> load(path)["a"].tolist()
+    [1.0, 2.0]
     """
     source = _path("load", path)
     try:
@@ -67,12 +91,21 @@ def load(path: str | os.PathLike[str], device: Any = None) -> dict[str, Tensor]:
     except OSError as error:
         problem = f"cannot read {source}: {error.strerror}"
         raise DataError("load", problem, "check the path") from error
+    if is_torch_file(content):
+        return read_torch(content, str(source), device)
     try:
         entries = safetensors.deserialize(content)
-        return {name: _tensor(entry, device) for name, entry in entries}
+        state = {name: _tensor(entry, device) for name, entry in entries}
+        return unflatten(state, text) if (text := _nested_text(content)) else state
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         problem = f"{source} is damaged or no safetensors file: {damage(content)}"
         raise StateError("load", problem, "save it again, or restore it from a copy") from error
+
+
+def _nested_text(content: bytes) -> str:
+    """Find the description of a nested state in the header; none for plain names."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return str(header.get("__metadata__", {}).get("nested", ""))
 
 
 def damage(content: bytes) -> str:
@@ -111,10 +144,9 @@ def _bytes_of(name: str, value: Any) -> "np.ndarray[Any, Any]":
     if not isinstance(value, Tensor):
         problem = f"{name} is a {type(value).__name__}"
         raise DTypeError("save", problem, "a state dict holds tensors only")
-    array = np.ascontiguousarray(value.detach().numpy())
-    if value.dtype is bfloat16:  # numpy() widened it to float32: the upper half is the bfloat16
-        array = (array.view(np.uint32) >> 16).astype(np.uint16)
-    return array
+    raw, storage = value.detach(), value.dtype.storage
+    is_missing = value.dtype.numpy != np.dtype(storage)  # a float that NumPy lacks
+    return np.ascontiguousarray((raw.bitcast(storage) if is_missing else raw).numpy())
 
 
 def _entry(value: Tensor, array: "np.ndarray[Any, Any]") -> safetensors.TensorSpec:
@@ -128,7 +160,4 @@ def _tensor(entry: Mapping[str, Any], device: Any) -> Tensor:
     array = np.frombuffer(bytearray(entry["data"]), dtype=dtype.storage)
     if array.size != product(shape):
         raise ValueError(f"{array.size} values for shape {shape}")
-    if dtype is bfloat16:
-        wide = (array.astype(np.uint32) << 16).view(np.float32).reshape(shape)
-        return Tensor(wide, device=device).cast(bfloat16)
-    return Tensor(array.reshape(shape), device=device)
+    return from_storage(array.reshape(shape), dtype, device)

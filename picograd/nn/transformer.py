@@ -94,7 +94,13 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """This class is self-attention, attention to the encoder's output, then a network."""
+    """This class is self-attention, attention to the encoder's output, then a network.
+
+    >>> from picograd import Tensor, nn
+    >>> layer = nn.TransformerDecoderLayer(4, 2, 8, dropout=0.0)
+    >>> layer(Tensor.ones(3, 1, 4), Tensor.ones(3, 1, 4)).shape
+    (3, 1, 4)
+    """
 
     def __init__(
         self,
@@ -157,7 +163,13 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """This class stacks copies of an encoder layer; `norm` follows the last one."""
+    """This class stacks copies of an encoder layer; `norm` follows the last one.
+
+    >>> from picograd import Tensor, nn
+    >>> layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+    >>> nn.TransformerEncoder(layer, 2)(Tensor.ones(3, 1, 4)).shape
+    (3, 1, 4)
+    """
 
     def __init__(
         self,
@@ -186,7 +198,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """This class stacks copies of a decoder layer; `norm` follows the last one."""
+    """This class stacks copies of a decoder layer; `norm` follows the last one.
+
+    >>> from picograd import Tensor, nn
+    >>> layer = nn.TransformerDecoderLayer(4, 2, 8, dropout=0.0)
+    >>> nn.TransformerDecoder(layer, 2)(Tensor.ones(3, 1, 4), Tensor.ones(3, 1, 4)).shape
+    (3, 1, 4)
+    """
 
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
@@ -214,7 +232,13 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """This class is an encoder and a decoder, each with a final norm; matrices start by Glorot."""
+    """This class is an encoder and a decoder, each with a final norm; matrices start by Glorot.
+
+    >>> from picograd import Tensor, nn
+    >>> model = nn.Transformer(4, 2, 1, 1, 8, dropout=0.0)
+    >>> model(Tensor.ones(3, 1, 4), Tensor.ones(2, 1, 4)).shape
+    (2, 1, 4)
+    """
 
     def __init__(
         self,

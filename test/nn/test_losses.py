@@ -41,6 +41,26 @@ def test_cross_entropy(shape, options, reduction, device):
     )
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("weight", [None, CLASSES])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_labels_of_minus_100_do_not_count(name, weight, is_seen, device):
+    """The default of PyTorch; `is_seen`: the labels are computed before the loss is recorded."""
+    both(
+        lambda x, y: getattr(functional, name)(
+            x.log_softmax(1),
+            y if is_seen else y + Tensor([0], device=device),
+            None if weight is None else Tensor(weight, device=device),
+        ),
+        lambda x, y: getattr(torch.nn.functional, name)(
+            x.log_softmax(1), y, None if weight is None else torch.tensor(weight)
+        ),
+        np.random.randn(5, 4).astype(np.float32),
+        np.array([0, -100, 3, 1, -100]),
+        device,
+    )
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_cross_entropy_with_probabilities(smoothing, device):
     target = np.random.dirichlet(np.ones(4), 5).astype(np.float32)

@@ -1,8 +1,12 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor, nn
-from picograd.errors import StateError
+from picograd.errors import DTypeError, MemberError, StateError
 
 
 class Block(nn.Module):
@@ -128,3 +132,143 @@ def test_repr_is_like_pytorch():
 def test_forward_must_be_defined():
     with pytest.raises(NotImplementedError, match="Module does not define forward"):
         nn.Module()(1)
+
+
+def tie(model, room):
+    """Share a weight between two modules, and use one module twice."""
+    model.first, model.second = room.Linear(3, 3), room.Linear(3, 3)
+    model.second.weight = model.first.weight
+    model.norm = room.BatchNorm1d(3)
+    model.again = model.norm
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        tie(self, nn)
+
+
+def named(pairs):
+    return [name for name, _ in pairs]
+
+
+def test_walks_equal_pytorch():
+    torch = pytest.importorskip("torch")
+    ours, reference = Tied(), type("Tied", (torch.nn.Module,), {})()
+    tie(reference, torch.nn)
+    for options in (
+        {},
+        {"prefix": "m"},
+        {"recurse": False},
+        {"remove_duplicate": False, "prefix": "m"},
+    ):
+        for walk in ("named_parameters", "named_buffers"):
+            found = named(getattr(ours, walk)(**options))
+            assert found == named(getattr(reference, walk)(**options)), (walk, options)
+        options.pop("recurse", None)
+        assert named(ours.named_modules(**options)) == named(reference.named_modules(**options))
+    assert named(ours.named_children()) == named(reference.named_children())
+    assert list(ours.state_dict(prefix="m.")) == list(reference.state_dict(prefix="m."))
+    assert repr(ours) == repr(reference)
+    assert repr(ours.load_state_dict(ours.state_dict())) == "<All keys matched successfully>"
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_keep_what_is_shared_and_nothing_else(copier):
+    model = Tied().eval()
+    made = copier(model)
+    assert made.second.weight is made.first.weight and made.again is made.norm
+    assert made.first.weight is not model.first.weight and not made.norm.training
+    assert made.first.weight.requires_grad
+    x = Tensor.ones(2, 3)
+    np.testing.assert_array_equal(made.first(x).numpy(), model.first(x).numpy())
+    with picograd.no_grad():
+        made.first.weight.zero_()
+    assert model.first.weight.numpy().any()
+
+
+def test_registering():
+    model = nn.Module()
+    model.register_parameter("weight", nn.Parameter(Tensor([1.0])))
+    model.register_parameter("bias", None)
+    model.register_buffer("later", None)
+    model.add_module("inner", nn.Linear(1, 1))
+    assert list(model.state_dict()) == ["weight", "inner.weight", "inner.bias"]
+    model.later = Tensor([2.0])
+    assert "later" in model.state_dict()
+    del model.later
+    assert "later" not in model.state_dict()
+    assert model.get_submodule("") is model and model.get_submodule("inner") is model.inner
+    assert model.get_parameter("inner.bias") is model.inner.bias
+    model.register_buffer("later", Tensor([3.0]))
+    assert model.get_buffer("later").tolist() == [3.0]
+    for find in (model.get_parameter, model.get_submodule, model.get_buffer):
+        with pytest.raises(AttributeError, match="Module has no 'inner.other'"):
+            find("inner.other")
+    for register in (model.register_parameter, model.register_buffer, model.add_module):
+        for name in ("weight", "a.b", "", "forward"):
+            with pytest.raises(MemberError):
+                register(name, None)
+        with pytest.raises(DTypeError):
+            register("fresh", 3)
+
+
+def test_parameters_are_not_hidden_by_accident():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(DTypeError, match="weight is a Parameter and cannot become a Tensor"):
+        layer.weight = Tensor.ones(2, 2)
+    with pytest.raises(DTypeError, match="0 is a Module and cannot become a int"):
+        setattr(nn.Sequential(layer), "0", 3)
+    norm = nn.BatchNorm1d(2)
+    with pytest.raises(DTypeError, match="running_mean is a Tensor and cannot become a list"):
+        norm.running_mean = [1.0]
+    layer.bias = None
+    assert list(layer.state_dict()) == ["weight"]
+    del layer.weight
+    layer.weight = Tensor.ones(2, 2)
+    assert not list(layer.parameters())
+
+
+def test_apply_goes_through_children_in_order():
+    seen = []
+    model = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Tanh()))
+    assert model.apply(lambda module: seen.append(type(module).__name__)) is model
+    assert seen == ["Linear", "ReLU", "Tanh", "Sequential", "Sequential"]
+
+
+def test_dtypes_and_devices(device):
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    for method in ("half", "bfloat16", "double", "float"):
+        getattr(model, method)()
+        wanted = {"half": "float16", "double": "float64", "float": "float32"}
+        assert model[0].weight.dtype.name == wanted.get(method, method)
+        assert model[1].num_batches_tracked.dtype.name == "int64"
+    assert model.to(device, picograd.float64)[0].weight.device.startswith(device)
+    assert model.to(Tensor([1.0]))[0].weight.dtype.name == "float32"
+    assert model.to("cpu").type("float16")[0].bias.dtype.name == "float16"
+    with pytest.raises(DTypeError, match="parameters need a float dtype, got int32"):
+        model.to("int32")
+
+
+def test_tied_parameters_move_once():
+    model = Tied()
+    assert model.double().first.weight is model.second.weight
+    assert model.second.weight.dtype.name == "float64"
+
+
+def test_zero_grad_with_zeros():
+    layer = nn.Linear(2, 1)
+    layer(Tensor([[1.0, 2.0]])).sum().backward()
+    layer.zero_grad(set_to_none=False)
+    assert layer.weight.grad.tolist() == [[0.0, 0.0]]
+    with pytest.raises(ValueError, match="mode=1 is no bool"):
+        layer.train(1)
+
+
+def test_assign_takes_the_dtype_over():
+    layer = nn.Linear(2, 1)
+    kept = layer.weight
+    state = {"weight": Tensor([[1.0, 2.0]], dtype="float64"), "bias": Tensor([3.0])}
+    layer.load_state_dict(state, assign=True)
+    assert layer.weight is kept and kept.dtype.name == "float64" and kept.requires_grad
+    assert isinstance(kept, nn.Parameter) and kept.tolist() == [[1.0, 2.0]]

@@ -52,6 +52,26 @@ CASES = {
     "adaptive_avg2d": ("AdaptiveAvgPool2d", ((2, None),), {}, (2, 3, 5, 4)),
     "adaptive_avg3d": ("AdaptiveAvgPool3d", (1,), {}, (2, 3, 3, 4, 3)),
     "adaptive_max2d": ("AdaptiveMaxPool2d", ((2, 3),), {}, (2, 3, 5, 6)),
+    "conv1d_same": ("Conv1d", (2, 3, 4), {"padding": "same", "dilation": 3}, (2, 2, 12)),
+    "conv2d_same_circular": (
+        "Conv2d",
+        (2, 3, (3, 2)),
+        {"padding": "same", "padding_mode": "circular"},
+        (1, 2, 4, 5),
+    ),
+    "conv1d_valid": ("Conv1d", (2, 3, 3), {"padding": "valid", "stride": 2}, (2, 2, 9)),
+    "max_pool1d_places": ("MaxPool1d", (2,), {"return_indices": True}, (2, 3, 9)),
+    "adaptive_max1d_places": ("AdaptiveMaxPool1d", (2,), {"return_indices": True}, (2, 3, 5)),
+    "lp_pool3d": ("LPPool3d", (2, 2), {}, (1, 2, 2, 4, 2)),
+    "reflection_pad3d": ("ReflectionPad3d", (1,), {}, (1, 1, 2, 3, 2)),
+    "replication_pad3d": ("ReplicationPad3d", ((1, 0, 0, 2, 1, 1),), {}, (1, 1, 2, 3, 2)),
+    "circular_pad3d": ("CircularPad3d", (1,), {}, (1, 1, 2, 3, 2)),
+    "unfold": ("Unfold", (2,), {"stride": 2, "padding": 1}, (2, 3, 4, 4)),
+    "fold": ("Fold", ((4, 5), 2), {}, (2, 12, 12)),
+    "batch_norm_no_bias": ("BatchNorm1d", (4,), {"bias": False}, (6, 4)),
+    "softmax_none": ("Softmax", (), {}, (2, 3, 4)),
+    "log_softmax_none": ("LogSoftmax", (), {}, (3, 4)),
+    "softmin_none": ("Softmin", (), {}, (3,)),
     "pixel_shuffle": ("PixelShuffle", (2,), {}, (2, 8, 3, 4)),
     "pixel_unshuffle": ("PixelUnshuffle", (2,), {}, (2, 3, 4, 6)),
     "channel_shuffle": ("ChannelShuffle", (3,), {}, (2, 6, 3, 4)),
@@ -111,6 +131,13 @@ def test_output_size_of_an_adjoint_convolution(device):
         ours(Tensor.ones(1, 2, 4, 4, device=device), output_size=(20, 9))
 
 
+def test_unpooling(device):
+    pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
+    pools = (torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2))
+    ours = lambda x: unpool(*pool(x), output_size=(5, 4))  # noqa: E731
+    compare(ours, lambda x: pools[1](*pools[0](x), output_size=(5, 4)), [array(1, 2, 5, 4)], device)
+
+
 def test_embedding_padding_gets_no_gradient(device):
     ours, reference = nn.Embedding(7, 4, 2).to(device), torch.nn.Embedding(7, 4, 2)
     assert not ours.weight.numpy()[2].any()
@@ -150,8 +177,6 @@ def test_alpha_dropout_keeps_mean_and_variance(device):
 
 
 def test_unsupported_options_are_named():
-    with pytest.raises(ValueRangeError, match="MaxPool2d: return_indices is not supported"):
-        nn.MaxPool2d(2, return_indices=True)
     with pytest.raises(ValueRangeError, match=r"Embedding: max_norm=1.0 is not supported"):
         nn.Embedding(3, 2, max_norm=1.0)
     with pytest.raises(ShapeError, match="pixel_shuffle: 3 channels do not divide by 2 \\* 2"):

@@ -8,6 +8,7 @@ from picograd import Tensor, nn
 from picograd.errors import DTypeError, ShapeError
 
 SIGNS = np.array([1, -1, 1, -1, 1])
+LISTED = np.array([[3, 0, -1, 1], [-1, 2, 3, 0], [0, 1, 2, 3]])
 CASES = {
     "bce": ("BCELoss", {}, lambda: [unit(5, 4), half(5, 4)]),
     "smooth_l1": ("SmoothL1Loss", {"beta": 0.5}, lambda: [array(5, 4), array(5, 4)]),
@@ -25,6 +26,13 @@ CASES = {
     "multi_margin": ("MultiMarginLoss", {"p": 2}, lambda: [array(5, 4), np.arange(5) % 4]),
     "cosine": ("CosineEmbeddingLoss", {"margin": 0.1}, lambda: [array(5, 4), array(5, 4), SIGNS]),
     "triplet": ("TripletMarginLoss", {}, lambda: [array(5, 4), array(5, 4), array(5, 4)]),
+    "multilabel_margin": ("MultiLabelMarginLoss", {}, lambda: [array(3, 4), LISTED]),
+    "multilabel_margin_one": ("MultiLabelMarginLoss", {}, lambda: [array(4), LISTED[1]]),
+    "triplet_distance": (
+        "TripletMarginWithDistanceLoss",
+        {"swap": True, "margin": 0.5},
+        lambda: [array(5, 4) for _ in range(3)],
+    ),
     "triplet_swap": ("TripletMarginLoss", {"swap": True}, lambda: [array(5, 4) for _ in range(3)]),
 }
 

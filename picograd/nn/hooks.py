@@ -1,0 +1,203 @@
+"""Hooks of modules: functions called before and after `forward`, and when gradients pass.
+
+A hook that returns something other than None replaces what it was shown. Backward hooks sit on
+identities around `forward`: one on its tensors, one on its results. Gradients are graphs here, so
+they run while `backward` records, and see lazy tensors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.errors import DTypeError
+from picograd.tensor.custom import Function
+from picograd.tensor.recording import HookHandle
+from picograd.tensor.tensor import Tensor
+
+Hook = Callable[..., Any]
+React = Callable[[list[Tensor]], Sequence[Tensor | None]]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """This class is a hook with the options of its registration."""
+
+    function: Hook
+    with_kwargs: bool = False
+    always_call: bool = False
+
+
+@dataclass
+class Hooks:
+    """This class holds the hooks of one module, each kind in calling order."""
+
+    before: dict[int, Registered] = field(default_factory=dict)
+    after: dict[int, Registered] = field(default_factory=dict)
+    gradient_before: dict[int, Registered] = field(default_factory=dict)
+    gradient: dict[int, Registered] = field(default_factory=dict)
+
+
+def register(
+    kind: dict[int, Registered], hook: Registered, prepend: bool
+) -> HookHandle:
+    """Add a hook behind, or before, those of its kind."""
+    if not callable(hook.function):
+        problem = f"the hook is a {type(hook.function).__name__}"
+        raise DTypeError("register_hook", problem, "pass a function")
+    number = max(kind, default=-1) + 1
+    others = dict(kind)
+    kind[number] = hook
+    if prepend:
+        for other in others:
+            kind[other] = kind.pop(other)
+    return HookHandle(kind, number)
+
+
+def call(
+    module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Call a module's forward and its hooks."""
+    result = None
+    called: set[int] = set()
+    try:
+        inputs, options = _before(module, hooks, inputs, options)
+        watch = Watch(module, hooks, len(inputs))
+        is_watched = bool(hooks.gradient or hooks.gradient_before)
+        if is_watched:
+            inputs = watch.enter(inputs)
+        result = module.forward(*inputs, **options)
+        for number, hook in list(hooks.after.items()):
+            called.add(number)
+            result = _after(module, hook, inputs, options, result)
+        return watch.leave(result) if is_watched else result
+    except Exception:
+        for number, hook in list(hooks.after.items()):
+            if hook.always_call and number not in called:
+                _after(module, hook, inputs, options, result)
+        raise
+
+
+def _before(
+    module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    for hook in list(hooks.before.values()):
+        if hook.with_kwargs:
+            answer = hook.function(module, inputs, options)
+            if answer is not None:
+                inputs, options = answer
+            continue
+        answer = hook.function(module, inputs)
+        if answer is not None:
+            inputs = answer if isinstance(answer, tuple) else (answer,)
+    return inputs, options
+
+
+def _after(
+    module: Any,
+    hook: Registered,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    result: Any,
+) -> Any:
+    shown = (inputs, options) if hook.with_kwargs else (inputs,)
+    answer = hook.function(module, *shown, result)
+    return result if answer is None else answer
+
+
+class Watch:
+    """This class brings the gradients of a call's results and of its inputs together."""
+
+    def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
+        self.module, self.hooks, self.count = module, hooks, count
+        self.has_inputs = False
+        self.gradients: tuple[Any, ...] = ()  # of the results
+
+    def enter(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Put the identity on the inputs that track gradients."""
+        places = _tracking(inputs)
+        self.has_inputs = bool(places)
+
+        def react(found: list[Tensor]) -> Sequence[Tensor | None]:
+            replaced = self._run(_spread(found, places, len(inputs)))
+            return [replaced[place] for place in places]
+
+        return _watched(inputs, places, react)
+
+    def leave(self, result: Any) -> Any:
+        """Put the identity on the results that track gradients."""
+        results = result if isinstance(result, tuple) else (result,)
+        places = _tracking(results)
+
+        def react(found: list[Tensor]) -> Sequence[Tensor | None]:
+            gradients = _spread(found, places, len(results))
+            for hook in list(self.hooks.gradient_before.values()):
+                gradients = _replaced(hook.function(self.module, gradients), gradients)
+            self.gradients = gradients
+            if not self.has_inputs:
+                self._run((None,) * self.count)
+            return [gradients[place] for place in places]
+
+        results = _watched(results, places, react)
+        return results if isinstance(result, tuple) else results[0]
+
+    def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in list(self.hooks.gradient.values()):
+            inputs = _replaced(
+                hook.function(self.module, inputs, self.gradients), inputs
+            )
+        return inputs
+
+
+def _tracking(values: tuple[Any, ...]) -> list[int]:
+    return [
+        at for at, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad
+    ]
+
+
+def _spread(found: list[Tensor], places: list[int], count: int) -> tuple[Any, ...]:
+    at = dict(zip(places, found))
+    return tuple(at.get(place) for place in range(count))
+
+
+def _replaced(answer: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    if answer is None:
+        return old
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _watched(
+    values: tuple[Any, ...], places: list[int], react: React
+) -> tuple[Any, ...]:
+    """Replace the values at some places by what the identity gives."""
+    if not places:
+        return values
+    tensors = [values[place] for place in places]
+    joined = Identity.apply(react, *tensors)
+    if len(tensors) == 1:
+        return tuple(joined if at == places[0] else x for at, x in enumerate(values))
+    pieces = dict(zip(places, _pieces(joined, tensors)))
+    return tuple(pieces.get(at, x) for at, x in enumerate(values))
+
+
+def _pieces(joined: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    parts = joined.split([x.numel() for x in like])
+    return [part.reshape(x.shape).cast(x.dtype) for part, x in zip(parts, like)]
+
+
+class Identity(Function):
+    """This class passes tensors on, several as one vector, so that their gradients come at once."""
+
+    @staticmethod
+    def forward(ctx: Any, react: React, *tensors: Tensor) -> Tensor:
+        """Give the tensor itself, or the elements of all: (sum of sizes,)."""
+        ctx.react, ctx.tensors = react, tensors
+        if len(tensors) == 1:
+            return tensors[0]
+        return Tensor.cat([x.reshape(-1) for x in tensors])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """Show the gradients to `react`, which may replace them."""
+        single = len(ctx.tensors) == 1
+        found = [gradient] if single else _pieces(gradient, ctx.tensors)
+        return (None, *ctx.react(found))

@@ -1,0 +1,159 @@
+"""ParameterList and ParameterDict: parameters in a row or under names, found by the module."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from picograd.errors import AxisError, MemberError
+from picograd.nn.module import Module, check_name
+from picograd.nn.parameter import Parameter
+from picograd.tensor.tensor import Tensor
+
+
+def as_parameter(value: Any) -> Any:
+    """Make a tensor a parameter; other values stay themselves."""
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _line(name: Any, value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"  ({name}): Object of type: {type(value).__name__}"
+    sizes = "x".join(map(str, value.shape))
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"  ({name}): {kind} containing: [{value.dtype!r} of size {sizes}]"
+
+
+class ParameterList(Module):
+    """This class is a list of parameters: state names 0, 1, ...; tensors become parameters.
+
+    >>> from picograd import Tensor, nn
+    >>> weights = nn.ParameterList([Tensor.ones(2), Tensor.zeros(3)])
+    >>> [name for name, _ in weights.named_parameters()]
+    ['0', '1']
+    """
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        self._count = 0
+        self.extend(values or ())
+
+    def append(self, value: Any) -> "ParameterList":
+        """Add a value at the end."""
+        setattr(self, str(self._count), as_parameter(value))
+        self._count += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> "ParameterList":
+        """Add several values at the end."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[number] for number in range(len(self))])
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return ParameterList(list(self)[index])
+        return getattr(self, self._name(index))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self._name(index), as_parameter(value))
+
+    def __iadd__(self, values: Iterable[Any]) -> "ParameterList":
+        return self.extend(values)
+
+    def _name(self, index: int) -> str:
+        if not -self._count <= index < self._count:
+            problem = f"index {index} is out of range for {self._count} values"
+            raise AxisError("ParameterList", problem, "use a smaller index")
+        return str(index % self._count)
+
+    def __repr__(self) -> str:
+        lines = [_line(number, value) for number, value in enumerate(self)]
+        return "\n".join(["ParameterList(", *lines, ")"]) if lines else "ParameterList()"
+
+
+class ParameterDict(Module):
+    """This class is a dict of parameters, in order of insertion; tensors become parameters.
+
+    >>> from picograd import Tensor, nn
+    >>> parts = nn.ParameterDict({"a": nn.Parameter(Tensor([1.0, 2.0]))})
+    >>> list(parts)
+    ['a']
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        self._names: list[str] = []
+        self.update(parameters or {})
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key not in self._names:
+            check_name(self, "ParameterDict", key)
+            self._names.append(key)
+        setattr(self, key, as_parameter(value))
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._names:
+            problem = f"there is no parameter {key!r}"
+            raise MemberError("ParameterDict", problem, f"use one of {', '.join(self._names)}")
+        return getattr(self, key)
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def update(self, parameters: Any) -> None:
+        """Add values of a mapping or of (name, value) pairs; known names are overwritten."""
+        is_mapping = isinstance(parameters, (Mapping, ParameterDict))
+        for name, value in parameters.items() if is_mapping else parameters:
+            self[name] = value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Look a value up, or give the default."""
+        return self[key] if key in self._names else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Look a value up; store the default where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Take a value out, and return it."""
+        value = self[key]
+        delattr(self, key)
+        self._names.remove(key)
+        return value
+
+    def clear(self) -> None:
+        """Take all values out."""
+        for name in self.keys():
+            self.pop(name)
+
+    def keys(self) -> list[str]:
+        """List the names."""
+        return list(self._names)
+
+    def values(self) -> list[Any]:
+        """List the values."""
+        return [self[name] for name in self._names]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """List (name, value)."""
+        return [(name, self[name]) for name in self._names]
+
+    def __repr__(self) -> str:
+        lines = [_line(name, value) for name, value in self.items()]
+        return "\n".join(["ParameterDict(", *lines, ")"]) if lines else "ParameterDict()"

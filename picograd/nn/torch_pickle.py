@@ -1,0 +1,361 @@
+"""Read the pickles that torch.save writes, without running what they say.
+
+A pickle is a program for a stack machine whose instructions can import and call anything. The
+machine here knows the instructions that torch.save uses, and can call only what `CALLABLE` names;
+any other global is refused by its name. Source: the opcodes of Python's `pickletools`.
+"""
+
+import pickletools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import ALL, DType, dtype_named
+from picograd.errors import StateError
+from picograd.helpers import product
+from picograd.tensor.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+ATOMS = (str, bytes, int, float, bool, type(None))
+# Elements that a tensor with zero strides may have beyond those in its file.
+MOST_REPEATED = 1 << 26
+STORAGES = {
+    "Bool": "bool",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Float": "float32",
+    "Double": "float64",
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """This class is an allowed global: REDUCE may call it if it has a meaning as a function."""
+
+    text: str
+    call: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """This class is a run of bytes in a file; `dtype` is None for untyped ones."""
+
+    key: str
+    dtype: DType | None
+    count: int
+
+
+class PickleProblem(Exception):
+    """What is wrong with a pickle; becomes a StateError that names the file."""
+
+
+def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
+    """Make a tensor of an array of `dtype.storage`: floats that NumPy lacks come as their bits."""
+    tensor = Tensor(array, device=device)
+    return tensor if dtype.numpy == array.dtype else tensor.bitcast(dtype)
+
+
+class Machine:
+    """This class runs the pickles of one file.
+
+    `read` gives the bytes of a storage by its key. Tensors of the same elements are one Tensor.
+    """
+
+    def __init__(self, read: Callable[[Storage], Array], device: Any) -> None:
+        self.read, self.device = read, device
+        self.storages: dict[str, Storage] = {}
+        self.tensors: dict[Any, Tensor] = {}
+
+    def run(self, content: bytes) -> Any:
+        """Interpret one pickle. Raises PickleProblem for what torch.save never writes."""
+        stack: list[Any] = []
+        marks: list[int] = []
+        memo: dict[int, Any] = {}
+        for opcode, arg, _ in pickletools.genops(content):
+            name = opcode.name
+            if name == "STOP":
+                return stack.pop()
+            if name in PUSHES:
+                stack.append(CONSTANTS.get(name, arg))
+            elif name in ("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"):
+                stack.append({"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": set}[name]())
+            elif name == "MARK":
+                marks.append(len(stack))
+            elif name in PUTS:
+                memo[len(memo) if arg is None else int(arg)] = stack[-1]
+            elif name in GETS:
+                stack.append(memo[int(arg or 0)])
+            elif name in GATHERS:
+                first = marks.pop()
+                items, stack[first:] = stack[first:], []
+                GATHERS[name](stack, items)
+            elif name in STEPS:
+                STEPS[name](self, stack, arg)
+            elif name not in ("PROTO", "FRAME"):
+                raise PickleProblem(f"opcode {name} is refused")
+        raise PickleProblem("it ends without STOP")
+
+    def find(self, text: str) -> Any:
+        """Look up a global, written "module name". Refuses what is not allowed."""
+        module, _, name = text.partition(" ")
+        if text in CALLABLE:
+            return Name(text, CALLABLE[text])
+        if module == "torch" and name in DTYPE_NAMES:
+            return dtype_named(name)
+        is_storage = name.endswith("Storage") and module in ("torch", "torch.storage")
+        if is_storage:
+            return Name(text)
+        raise PickleProblem(f"the global {module}.{name} is refused: it may run code")
+
+    def storage(self, given: Any) -> Storage:
+        """Read a persistent id: ("storage", class, key, location, count, ...)."""
+        if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage":
+            raise PickleProblem("a persistent id is no storage")
+        kind, key, count = given[1], given[2], given[4]
+        if not isinstance(kind, Name) or not isinstance(key, str) or not isinstance(count, int):
+            raise PickleProblem("a storage has no class, key or size")
+        name = kind.text.partition(" ")[2].removesuffix("Storage")
+        if name not in STORAGES and name != "Untyped":
+            raise PickleProblem(f"picograd has no dtype for {name}Storage")
+        dtype = None if name == "Untyped" else dtype_named(STORAGES[name])
+        found = self.storages.setdefault(key, Storage(key, dtype, count))
+        if (found.dtype, found.count) != (dtype, count):
+            raise PickleProblem(f"storage {key} has two sizes or dtypes")
+        return found
+
+    def call(self, function: Any, args: Any) -> Any:
+        """Run REDUCE: only functions of `CALLABLE`."""
+        if not isinstance(function, Name) or function.call is None or not isinstance(args, tuple):
+            raise PickleProblem(f"a call of {getattr(function, 'text', function)!s} is refused")
+        return function.call(self, *args)
+
+    def tensor(self, storage: Any, place: tuple[Any, ...], dtype: Any, wants: Any) -> Tensor:
+        """Make the tensor that looks at a storage through (offset, sizes, strides)."""
+        if not isinstance(storage, Storage) or not isinstance(dtype, DType):
+            raise PickleProblem("a tensor has no storage or no dtype")
+        key = (storage.key, *place, dtype)
+        check_place(storage, place, dtype)
+        if key not in self.tensors:
+            offset, sizes, strides = place
+            flat: Array = self.read(storage).view(dtype.storage)
+            steps = tuple(stride * flat.itemsize for stride in strides)
+            view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, steps)
+            whole = np.array(view, order="C")
+            self.tensors[key] = from_storage(whole, dtype, self.device)
+        made = self.tensors[key]
+        if wants is True and dtype.is_float:
+            made.requires_grad = True
+        return made
+
+
+def check_place(storage: Storage, place: tuple[Any, ...], dtype: DType) -> None:
+    """Raise unless (offset, sizes, strides) stay inside the storage."""
+    offset, sizes, strides = place
+    is_listed = isinstance(sizes, tuple) and isinstance(strides, tuple)
+    if not is_listed or len(sizes) != len(strides):
+        raise PickleProblem("a tensor's sizes and strides do not fit each other")
+    if any(not isinstance(n, int) or n < 0 for n in (offset, *sizes, *strides)):
+        raise PickleProblem("a tensor has a negative size, stride or offset")
+    width = 1 if storage.dtype is None else storage.dtype.itemsize
+    held = storage.count * width // dtype.itemsize
+    last = offset + sum((size - 1) * step for size, step in zip(sizes, strides))
+    if 0 not in sizes and last >= held:
+        raise PickleProblem(f"a tensor ends at element {last} of a storage of {held}")
+    if offset > held or product(sizes) > max(held, MOST_REPEATED):
+        raise PickleProblem(f"a tensor of shape {sizes} does not fit a storage of {held}")
+
+
+# what may be called
+
+
+def _tensor_v2(
+    machine: Machine, storage: Any, offset: Any, sizes: Any, strides: Any, wants: Any, *_: Any
+) -> Tensor:
+    dtype = storage.dtype if isinstance(storage, Storage) else None
+    return machine.tensor(storage, (offset, sizes, strides), dtype, wants)
+
+
+def _tensor_v3(
+    machine: Machine,
+    storage: Any,
+    offset: Any,
+    sizes: Any,
+    strides: Any,
+    wants: Any,
+    _hooks: Any,
+    dtype: Any,
+    *_: Any,
+) -> Tensor:
+    return machine.tensor(storage, (offset, sizes, strides), dtype, wants)
+
+
+def _parameter(_machine: Machine, value: Any, wants: Any, *_: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise PickleProblem("a parameter holds no tensor")
+    if wants is True and value.dtype.is_float:
+        value.requires_grad = True
+    return value
+
+
+def _ordered_dict(_machine: Machine, pairs: Any = ()) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key, value in pairs:
+        _store(result, key, value)
+    return result
+
+
+def _size(_machine: Machine, sizes: Any = ()) -> tuple[Any, ...]:
+    return tuple(sizes)
+
+
+def _device(_machine: Machine, kind: Any, index: Any = None) -> str:
+    return str(kind) if index is None else f"{kind}:{index}"
+
+
+def _set(_machine: Machine, items: Iterable[Any] = ()) -> set[Any]:
+    return set(map(_atom, items))
+
+
+def _encode(_machine: Machine, text: Any, coding: Any = "latin1") -> bytes:
+    if not isinstance(text, str) or coding != "latin1":
+        raise PickleProblem("bytes in an unknown coding")
+    return text.encode("latin1")
+
+
+CALLABLE: Mapping[str, Callable[..., Any]] = {
+    "torch._utils _rebuild_tensor_v2": _tensor_v2,
+    "torch._utils _rebuild_tensor_v3": _tensor_v3,
+    "torch._utils _rebuild_parameter": _parameter,
+    "collections OrderedDict": _ordered_dict,
+    "torch Size": _size,
+    "torch device": _device,
+    "__builtin__ set": _set,
+    "builtins set": _set,
+    "_codecs encode": _encode,
+}
+DTYPE_NAMES = {dtype.name for dtype in ALL}
+
+# the instructions
+
+
+def _atom(key: Any) -> Any:
+    """Check a key: hashing nested tuples that share parts could take for ever."""
+    if not isinstance(key, ATOMS):
+        raise PickleProblem(f"a {type(key).__name__} as the key of a dict")
+    return key
+
+
+def _store(target: Any, key: Any, value: Any) -> None:
+    if not isinstance(target, dict):
+        raise PickleProblem("items are stored in something that is no dict")
+    target[_atom(key)] = value
+
+
+def _set_items(stack: list[Any], items: list[Any]) -> None:
+    for key, value in zip(items[::2], items[1::2]):
+        _store(stack[-1], key, value)
+
+
+def _set_item(_machine: Machine, stack: list[Any], _arg: Any) -> None:
+    value, key = stack.pop(), stack.pop()
+    _store(stack[-1], key, value)
+
+
+def _extend(stack: list[Any], items: list[Any]) -> None:
+    if not isinstance(stack[-1], list):
+        raise PickleProblem("items are appended to something that is no list")
+    stack[-1].extend(items)
+
+
+def _add(stack: list[Any], items: list[Any]) -> None:
+    if not isinstance(stack[-1], set):
+        raise PickleProblem("items are added to something that is no set")
+    stack[-1].update(map(_atom, items))
+
+
+def _dict(stack: list[Any], items: list[Any]) -> None:
+    stack.append({})
+    _set_items(stack, items)
+
+
+def _join(count: int) -> Callable[[Machine, list[Any], Any], None]:
+    def join(_machine: Machine, stack: list[Any], _arg: Any) -> None:
+        if len(stack) < count:
+            raise PickleProblem("a tuple of more than there is")
+        first = len(stack) - count
+        stack[first:] = [tuple(stack[first:])]
+
+    return join
+
+
+def _global(machine: Machine, stack: list[Any], arg: Any) -> None:
+    stack.append(machine.find(arg))
+
+
+def _stack_global(machine: Machine, stack: list[Any], _arg: Any) -> None:
+    name, module = stack.pop(), stack.pop()
+    stack.append(machine.find(f"{module} {name}"))
+
+
+def _reduce(machine: Machine, stack: list[Any], _arg: Any) -> None:
+    args, function = stack.pop(), stack.pop()
+    stack.append(machine.call(function, args))
+
+
+def _build(_machine: Machine, stack: list[Any], _arg: Any) -> None:
+    """Drop the attributes of a dict: state dicts carry version numbers there."""
+    stack.pop()
+    if not isinstance(stack[-1], dict):
+        raise PickleProblem("attributes are set on something that is no dict")
+
+
+PUTS = {"BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"}
+GETS = {"BINGET", "LONG_BINGET", "GET"}
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+PUSHES = {
+    *CONSTANTS,
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+    *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+}
+GATHERS: Mapping[str, Callable[[list[Any], list[Any]], None]] = {
+    "TUPLE": lambda stack, items: stack.append(tuple(items)),
+    "LIST": lambda stack, items: stack.append(items),
+    "DICT": _dict,
+    "APPENDS": _extend,
+    "SETITEMS": _set_items,
+    "ADDITEMS": _add,
+    "POP_MARK": lambda stack, items: None,
+}
+STEPS: Mapping[str, Callable[[Machine, list[Any], Any], None]] = {
+    "POP": lambda machine, stack, arg: stack.__delitem__(-1),
+    "TUPLE1": _join(1),
+    "TUPLE2": _join(2),
+    "TUPLE3": _join(3),
+    "APPEND": lambda machine, stack, arg: _extend(stack, [stack.pop()]),
+    "SETITEM": _set_item,
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": _reduce,
+    "BUILD": _build,
+    "BINPERSID": lambda machine, stack, arg: stack.append(machine.storage(stack.pop())),
+}
+
+
+def load_pickle(content: bytes, machine: Machine, source: str) -> Any:
+    """Run a pickle of a file. Raises StateError that says what was refused or is damaged."""
+    try:
+        return machine.run(content)
+    except PickleProblem as problem:
+        fix = "save a state dict: torch.save(model.state_dict(), path)"
+        raise StateError("load", f"{source}: {problem}", fix) from None
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+        problem_text = f"{source}: the pickle in it is damaged"
+        raise StateError("load", problem_text, "save it again") from error

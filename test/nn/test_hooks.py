@@ -1,0 +1,127 @@
+"""Hooks of modules beside PyTorch's: the same calls in the same order, the same replacements."""
+
+import numpy as np
+import pytest
+from nn_support import array, copy_state, torch
+
+from picograd import Tensor, nn
+from picograd.errors import DTypeError
+
+
+def pair(device):
+    ours, reference = nn.Linear(3, 2).to(device), torch.nn.Linear(3, 2)
+    copy_state(ours, reference)
+    return ours, reference
+
+
+def test_forward_hooks_replace_inputs_and_outputs(device):
+    ours, reference = pair(device)
+    data = array(4, 3)
+    for model in (ours, reference):
+        model.register_forward_pre_hook(lambda module, inputs: inputs[0] * 2)
+        model.register_forward_hook(lambda module, inputs, output: output + inputs[0][:, :2])
+        model.register_forward_hook(lambda module, inputs, output: None)
+    found, wanted = ours(Tensor(data, device=device)), reference(torch.tensor(data))
+    np.testing.assert_allclose(found.numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_order_prepend_and_removal():
+    calls = {}
+    for room in (nn, torch.nn):
+        seen = calls[room] = []
+        model = room.ReLU()
+        add, before = model.register_forward_hook, model.register_forward_pre_hook
+        before(lambda module, inputs, seen=seen: seen.append("before"))
+        add(lambda module, inputs, output, seen=seen: seen.append("a"))
+        middle = add(lambda module, inputs, output, seen=seen: seen.append("b"))
+        add(lambda module, inputs, output, seen=seen: seen.append("first"), prepend=True)
+        x = Tensor([1.0]) if room is nn else torch.ones(1)
+        model(x)
+        middle.remove()
+        middle.remove()
+        model(x)
+    assert calls[nn] == calls[torch.nn]
+    assert calls[nn] == ["before", "first", "a", "b", "before", "first", "a"]
+
+
+class Sum(nn.Module):
+    def forward(self, a, b, scale=1.0):
+        if scale == 0.0:
+            raise ZeroDivisionError
+        return a + b * scale, a * b
+
+
+def test_hooks_see_options():
+    model, x = Sum(), Tensor([3.0])
+    seen = []
+    pre = dict(with_kwargs=True)
+    model.register_forward_pre_hook(lambda m, args, options: (args, {"scale": 2.0}), **pre)
+    model.register_forward_hook(lambda m, args, options, y: seen.append(options), **pre)
+    assert model(x, x)[0].tolist() == [9.0] and seen == [{"scale": 2.0}]
+
+
+def test_always_call_survives_an_error():
+    model, seen = Sum(), []
+    model.register_forward_hook(lambda m, args, y: seen.append(y), always_call=True)
+    model.register_forward_hook(lambda m, args, y: seen.append("never"))
+    with pytest.raises(ZeroDivisionError):
+        model(1.0, 2.0, scale=0.0)
+    assert seen == [None]
+
+
+def test_backward_hooks_see_and_replace_gradients(device):
+    ours, reference = pair(device)
+    data, direction = array(4, 3), array(4, 2)
+    seen = []
+    for model, x, flowing in (
+        (ours, Tensor(data, device=device), Tensor(direction, device=device)),
+        (reference, torch.tensor(data), torch.tensor(direction)),
+    ):
+        x.requires_grad = True
+        model.register_full_backward_pre_hook(lambda module, outputs: (outputs[0] * 3,))
+
+        def hook(module, inputs, outputs):
+            seen.append([inputs[0].numpy(), outputs[0].numpy()])
+            return (inputs[0] * 2,)
+
+        model.register_full_backward_hook(hook)
+        model(x).backward(flowing)
+        seen[-1] += [x.grad.numpy(), model.weight.grad.numpy()]
+    for mine, theirs in zip(*seen):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_backward_hook_without_gradient_of_the_input():
+    ours, reference = pair("cpu")
+    seen = []
+    for model, x in ((ours, Tensor(array(2, 3))), (reference, torch.ones(2, 3))):
+        model.register_full_backward_hook(lambda m, inputs, outputs: seen.append(inputs))
+        model(x).sum().backward()
+    assert seen == [(None,), (None,)]
+
+
+def test_backward_hook_with_several_inputs_and_outputs():
+    class Reference(torch.nn.Module):
+        forward = Sum.forward
+
+    a, b, seen = array(3), array(2, 3), []
+    for model, wrap in ((Sum(), Tensor), (Reference(), torch.tensor)):
+        x, y = wrap(a), wrap(b)
+        x.requires_grad = y.requires_grad = True
+
+        def hook(module, inputs, outputs):
+            seen.append([each.numpy() for each in (*inputs, *outputs)])
+            return inputs[0] * 0, inputs[1] * 2
+
+        model.register_full_backward_hook(hook)
+        first, second = model(x, y)
+        (first * 2 + second * second).sum().backward()
+        seen[-1] += [x.grad.numpy(), y.grad.numpy()]
+    assert len(seen) == 2
+    for mine, theirs in zip(*seen):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_hook_is_a_function():
+    with pytest.raises(DTypeError, match="register_hook: the hook is a int"):
+        nn.ReLU().register_forward_hook(3)
