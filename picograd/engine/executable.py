@@ -1,24 +1,28 @@
 """CompiledPlan: a plan with loaded kernels, run as often as wanted on other buffers.
 
 A run allocates the outputs and one arena for the temporaries, fills the table of addresses (one
-entry a plan slot) and hands every stretch of launches on one device to it as one tape.
+entry a plan slot) and hands every stretch of launches on one device to it as one tape. The body of
+a loop is a tape of its own, which the device runs for all steps, moving addresses in between.
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Union
 
-from picograd.buffer import Buffer, RuntimeScalar
+from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
+from picograd.dtype import DType
 from picograd.engine.backends import get_device
 from picograd.engine.compile import executables
 from picograd.engine.debug import TOTALS, log_copy, log_launches, log_plan_run, start_copy
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.profile import PROFILES
-from picograd.runtime.device import Device, Tape, TapeLaunch
-from picograd.schedule.plan import CopyStep, KernelLaunch, Plan
+from picograd.errors import TraceError, internal
+from picograd.graph.node import Node
+from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
+from picograd.schedule.plan import CopyStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
 ABSURD = 1 << 40  # bytes; index arithmetic and launch limits are made for less
 
@@ -31,12 +35,64 @@ class TapeRun:
     tape: Tape
 
 
+@dataclass(frozen=True, slots=True)
+class LoopRun:
+    """A loop: the actions of its body, run for every step on other addresses."""
+
+    device: Device
+    step: LoopStep
+    actions: tuple["Action", ...]
+
+    def run(self, outer: Sequence[int], is_timed: bool) -> None:
+        """Run all steps on the addresses of the outer plan's slots."""
+        step, slots = self.step, self.step.body.slots
+        for copy in step.before:
+            self.copy(copy, outer)
+        space = outer[step.space] if step.space >= 0 else 0
+        addresses = [space + max(slot.offset, 0) for slot in slots]
+        rules: list[Rule] = []
+        for number, binding in step.bindings:
+            size = slots[number].nbytes
+            base = outer[binding.slot] + binding.first * size
+            rules.append((number, base, binding.step * size, binding.mask, binding.shift))
+        first = self.actions[0] if len(self.actions) == 1 else None
+        if isinstance(first, TapeRun) and is_timed:
+            time_loop(first, addresses, rules, step.length)
+        elif isinstance(first, TapeRun):
+            self.device.run_loop(first.tape, addresses, rules, step.length)
+        else:
+            for t in range(step.length if self.actions else 0):
+                run_actions(self.actions, at_step(addresses, rules, t), (), is_timed)
+        for copy in step.after:
+            self.copy(copy, outer)
+
+    def copy(self, copy: RowCopy, outer: Sequence[int]) -> None:
+        """Copy a row of one slot to another, after all work given before."""
+        dtype = self.row_dtype(copy)
+        size = copy.size * dtype.itemsize
+        pair = (
+            Buffer(self.device.name, dtype, copy.size, outer[slot] + row * size)
+            for slot, row in ((copy.target, copy.target_row), (copy.source, copy.source_row))
+        )
+        copy_buffer(*pair)
+
+    def row_dtype(self, copy: RowCopy) -> DType:
+        """Find the dtype of a carry by the slot its rows are in."""
+        for number, binding in self.step.bindings:
+            if binding.slot in (copy.source, copy.target):
+                return self.step.body.slots[number].dtype
+        return internal("a loop copies what its body does not touch", copy)
+
+
+Action = Union[TapeRun, CopyStep, LoopRun]
+
+
 @dataclass(slots=True)
 class CompiledPlan:
     """See the module docstring."""
 
     plan: Plan
-    actions: tuple[Union[TapeRun, CopyStep], ...]
+    actions: tuple[Action, ...]
     devices: dict[str, Device]
     input_numbers: tuple[int, ...]  # which buffer of the graph key each input slot is
     scalar_numbers: tuple[int, ...]
@@ -64,10 +120,8 @@ class CompiledPlan:
         for action in self.actions:
             if isinstance(action, CopyStep):
                 self.copy(action, found, addresses)
-            elif watch is None:
-                action.device.run_tape(action.tape, addresses, scalars)
             else:
-                time_tape(action, addresses, scalars)
+                run_actions((action,), addresses, scalars, watch is not None)
         if watch is not None:
             end_watch(watch, plan)
         return [found[number] for number in plan.outputs]
@@ -104,17 +158,42 @@ def end_watch(watch: tuple[int, float, float], plan: Plan) -> None:
         profile.add_span("host", f"plan of {len(plan.kernels)} kernels", start, wall, {})
 
 
-def time_tape(
-    action: TapeRun, addresses: Sequence[int], scalars: Sequence[int | float]
+def run_actions(
+    actions: Sequence[Action], addresses: Sequence[int], scalars: Sequence[int | float],
+    is_timed: bool,
+) -> None:  # fmt: skip
+    """Run stretches of launches and loops on a table of addresses."""
+    for action in actions:
+        if isinstance(action, LoopRun):
+            action.run(addresses, is_timed)
+        elif isinstance(action, CopyStep):
+            internal("a loop's body copies a whole array", action)
+        elif is_timed:
+            start = time.perf_counter()
+            seconds = action.device.time_tape(action.tape, addresses, scalars)
+            tell(action, start, seconds, 1)
+        else:
+            action.device.run_tape(action.tape, addresses, scalars)
+
+
+def time_loop(
+    action: TapeRun, addresses: Sequence[int], rules: Sequence[Rule], length: int
 ) -> None:
-    """Run one stretch kernel by kernel, timed by the device's clock, and tell who watches."""
-    device, tape = action.device, action.tape
+    """Run a loop kernel by kernel, timed; what all steps of a kernel took is told as one."""
     start = time.perf_counter()
-    seconds = device.time_tape(tape, addresses, scalars)
+    totals = [0.0] * len(action.tape.launches)
+    for t in range(length):
+        found = action.device.time_tape(action.tape, at_step(addresses, rules, t))
+        totals = [a + b for a, b in zip(totals, found, strict=True)]
+    tell(action, start, totals, length)
+
+
+def tell(action: TapeRun, start: float, seconds: Sequence[float], times: int) -> None:
+    """Tell who watches how long the launches of a tape took, run so many times."""
     for profile in PROFILES:
-        profile.add_launches(device, tape, start, seconds)
+        profile.add_launches(action.device, action.tape, start, seconds)
     if config.debug:
-        log_launches(tape, seconds, device)
+        log_launches(action.tape, seconds, action.device, times)
 
 
 def copy_buffer(target: Buffer, source: Buffer) -> None:
@@ -133,6 +212,9 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
 
     The plan numbers its inputs by its own walk; `found` is the walk that finds them at each run.
     """
+    if any(node.op == "placeholder" and node.realized is None for node in plan.inputs):
+        problem = "a value of one step was used outside picograd.scan"
+        raise TraceError("scan", problem, "return it from the function, in the carry or in y")
     buffer_numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
     scalar_numbers = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     input_order = tuple(buffer_numbers[id(leaf_buffer(node))] for node in plan.inputs)
@@ -140,27 +222,57 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
     names = {slot.device for slot in plan.slots} | set(plan.arenas)
     devices = {name: get_device(name) for name in names}
     check_room(plan, devices)
-    actions: list[Union[TapeRun, CopyStep]] = []
+    loaded: dict[int, Executable] = {}
+    for name in devices:  # all kernels of a device in one batch
+        kernels = [each.kernel for each in all_launches(plan) if each.device == name]
+        loaded |= zip(map(id, kernels), executables(kernels, devices[name]), strict=True)
+    actions = compile_steps(plan, devices, loaded)
+    return CompiledPlan(without_memory(plan), actions, devices, input_order, scalar_order)
+
+
+def without_memory(plan: Plan) -> Plan:
+    """Replace the leaves of a plan by ones without a buffer: a kept plan keeps no memory alive."""
+    empty = (
+        Node("buffer", (), Storage(None), node.shape, node.dtype, node.device)
+        for node in plan.inputs
+    )
+    return replace(plan, inputs=tuple(empty))
+
+
+def all_launches(plan: Plan) -> Iterator[KernelLaunch]:
+    """List the launches of a plan and of the bodies of its loops."""
+    for step in plan.steps:
+        if isinstance(step, KernelLaunch):
+            yield step
+        elif isinstance(step, LoopStep):
+            yield from all_launches(step.body)
+
+
+def compile_steps(
+    plan: Plan, devices: dict[str, Device], loaded: Mapping[int, Executable]
+) -> tuple[Action, ...]:
+    """Lay the launches of a plan out as tapes, between its copies and loops."""
+    actions: list[Action] = []
     scalar_dtypes = [node.dtype for node in plan.scalars]
 
-    def place(step: Union[KernelLaunch, CopyStep]) -> str:
+    def place(step: Step) -> str:
         return step.device if isinstance(step, KernelLaunch) else ""
 
     for name, group in groupby(plan.steps, place):
-        steps = list(group)
-        launches = [step for step in steps if isinstance(step, KernelLaunch)]
-        if not launches:
-            actions += [step for step in steps if isinstance(step, CopyStep)]
-            continue
-        device = devices[name]
-        loaded = executables([launch.kernel for launch in launches], device)
-        records = [
-            TapeLaunch(executable, launch.slots, launch.scalars)
-            for executable, launch in zip(loaded, launches, strict=True)
-        ]
-        tape = device.make_tape(records, len(plan.slots), scalar_dtypes)
-        actions.append(TapeRun(device, tape))
-    return CompiledPlan(plan, tuple(actions), devices, input_order, scalar_order)
+        launches: list[TapeLaunch] = []
+        for step in group:
+            if isinstance(step, KernelLaunch):
+                launches.append(TapeLaunch(loaded[id(step.kernel)], step.slots, step.scalars))
+            elif isinstance(step, CopyStep):
+                actions.append(step)
+            else:
+                body = compile_steps(step.body, devices, loaded)
+                actions.append(LoopRun(devices[step.device], step, body))
+        if launches:
+            device = devices[name]
+            tape = device.make_tape(launches, len(plan.slots), scalar_dtypes)
+            actions.append(TapeRun(device, tape))
+    return tuple(actions)
 
 
 def check_room(plan: Plan, devices: dict[str, Device]) -> None:

@@ -1,198 +1,181 @@
 """RNN, LSTM and GRU over whole sequences: several layers, both directions, dropout between.
 
-The input's part of all gates is one product over all time steps. The loop over time is unrolled
-into the graph: T steps record about 20 T nodes and, as equal steps share one compiled kernel, take
-T launches; scheduling time grows with T. Keep T to a few hundred, or train on pieces.
+The input's part of all gates is one product over all time steps; what remains of a step is a loop
+of the graph (`picograd.scan`), recorded once for any number of steps.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from picograd.dtype import DType, float32
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.functional_basic import dropout
 from picograd.nn.module import Module
-from picograd.nn.parameter import (
-    Parameter,
-    check_tensor,
+from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.recurrent_cells import GATES, STEPS, State, mode_of
+from picograd.nn.utils.rnn import (
+    PackedSequence,
+    host_values,
+    known_tensor,
+    places_of,
+    spread,
 )
-from picograd.nn.recurrent_cells import (
-    GATES,
-    STEPS,
-    State,
-    mode_of,
-)
+from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
+from picograd.tensor.looping import scan
 from picograd.tensor.tensor import Tensor
 
 
-class PackedSequence(NamedTuple):
-    """This class is a batch of sequences of different lengths: padded data, and the lengths.
-
-    Unlike PyTorch's it stays padded (T, B, ...): steps past a sequence's end change nothing.
-    """
-
-    data: Tensor
-    lengths: Tensor
-
-
-def pack_padded_sequence(
-    input: Tensor,
-    lengths: Any,
-    batch_first: bool = False,
-    enforce_sorted: bool = True,
-) -> PackedSequence:
-    """Mark (T, B, ...), or (B, T, ...) with batch_first, with the lengths (B,) of its sequences.
-
-    Any order of lengths is taken; `enforce_sorted` is ignored.
-    """
-    data = input.transpose(0, 1) if batch_first else input
-    counts = lengths if isinstance(lengths, Tensor) else Tensor(list(lengths))
-    if tuple(counts.shape) != (data.shape[1],):
-        problem = f"lengths of shape {tuple(counts.shape)} for {data.shape[1]} sequences"
-        raise ShapeError(
-            "pack_padded_sequence",
-            problem,
-            "give one length per sequence",
-        )
-    return PackedSequence(data, counts.to(data.device).cast("int64"))
-
-
-def pad_packed_sequence(
-    sequence: PackedSequence,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-) -> tuple[Tensor, Tensor]:
-    """Return (padded data, lengths); places past the end hold `padding_value`.
-
-    The time axis keeps its padded length (PyTorch cuts it to the longest sequence).
-    """
-    data, lengths = sequence
-    shape = (
-        *data.shape[:2],
-        *(1,) * (len(data.shape) - 2),
-    )
-    inside = (_times(data) < lengths).reshape(*shape)
-    result = inside.where(data, padding_value)
-    return (result.transpose(0, 1) if batch_first else result), lengths
-
-
-def _times(data: Tensor) -> Tensor:
-    return Tensor.arange(data.shape[0], device=data.device).unsqueeze(-1)  # T 1
-
-
 class Recurrent(Module):
-    """This class holds the weights `weight_ih_l0`, `weight_hh_l0_reverse`, ... and the loops."""
+    """This class holds the weights `weight_ih_l0`, `weight_hh_l0_reverse`, ... and the loops.
+
+    `num_layers` are stacked; `bidirectional` adds a second loop from the end, whose outputs are
+    joined to the first's; `dropout` is the chance to zero an output between layers in training.
+    """
+
+    mode = "RNN_TANH"
 
     def __init__(
         self,
-        mode: str,
-        sizes: tuple[int, int],
-        options: dict[str, Any],
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        name = type(self).__name__
-        (
-            self.mode,
-            (self.input_size, self.hidden_size),
-        ) = (
-            mode,
-            sizes,
-        )
-        self.num_layers, self.bias = (
-            options["num_layers"],
-            options["bias"],
-        )
-        self.batch_first, self.dropout = (
-            options["batch_first"],
-            float(options["dropout"]),
-        )
-        self.bidirectional = options["bidirectional"]
-        self.proj_size = options.get("proj_size", 0)
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.dropout, self.bidirectional = float(dropout), bidirectional
+        self.proj_size = proj_size
         counts = dict(
-            input_size=sizes[0],
-            hidden_size=sizes[1],
-            num_layers=self.num_layers,
+            input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
         )
-        init.check_sizes(name, 1, **counts)
-        self._check_options(name)
-        self._make_weights(options["device"], options["dtype"])
+        init.check_sizes(type(self).__name__, 1, **counts)
+        self._check_options()
+        for name, shape in self._shapes().items():
+            setattr(
+                self, name, Parameter(init.uniform(shape, self._bound(), device, dtype))
+            )
 
-    def _check_options(self, name: str) -> None:
+    def _check_options(self) -> None:
+        name = type(self).__name__
         if not 0.0 <= self.dropout <= 1.0:
             problem = f"dropout={self.dropout} is not a probability"
             raise ValueRangeError(name, problem, "use 0 <= dropout <= 1")
+        if self.proj_size and self.mode != "LSTM":
+            raise ValueRangeError(
+                name, f"proj_size={self.proj_size}", "use it with LSTM only"
+            )
         if not 0 <= self.proj_size < self.hidden_size:
             problem = f"proj_size={self.proj_size} is not below hidden_size={self.hidden_size}"
-            raise ValueRangeError(
-                name,
-                problem,
-                "use a smaller one, 0 for none",
-            )
+            raise ValueRangeError(name, problem, "use a smaller one, 0 for none")
 
-    def _make_weights(self, device: Any, dtype: Any) -> None:
-        hidden, rows = (
-            self.hidden_size,
-            GATES[self.mode] * self.hidden_size,
-        )
+    def _bound(self) -> float:
+        return 1.0 / math.sqrt(self.hidden_size)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name the weights in PyTorch's order, with their shapes."""
+        hidden, rows = self.hidden_size, GATES[self.mode] * self.hidden_size
         out = self.proj_size or hidden
-        bound = 1.0 / math.sqrt(hidden)
+        shapes: dict[str, tuple[int, ...]] = {}
         for layer in range(self.num_layers):
             width = self.input_size if layer == 0 else out * (1 + self.bidirectional)
             for suffix in self._suffixes(layer):
-                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width)}
-                shapes["weight_hh"] = (rows, out)
+                shapes["weight_ih" + suffix] = (rows, width)
+                shapes["weight_hh" + suffix] = (rows, out)
                 if self.bias:
-                    shapes |= {
-                        "bias_ih": (rows,),
-                        "bias_hh": (rows,),
-                    }
+                    shapes |= {"bias_ih" + suffix: (rows,), "bias_hh" + suffix: (rows,)}
                 if self.proj_size:
-                    shapes["weight_hr"] = (out, hidden)
-                for name, shape in shapes.items():
-                    value = init.uniform(shape, bound, device, dtype)
-                    setattr(
-                        self,
-                        name + suffix,
-                        Parameter(value),
-                    )
+                    shapes["weight_hr" + suffix] = (out, hidden)
+        return shapes
 
     def _suffixes(self, layer: int) -> list[str]:
         return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
 
+    @property
+    def all_weights(self) -> list[list[Any]]:
+        """The weights of each layer and direction."""
+        suffixes = [
+            each for layer in range(self.num_layers) for each in self._suffixes(layer)
+        ]
+        names = list(self._shapes())
+        return [
+            [
+                getattr(self, name)
+                for name in names
+                if name.split("_l", 1)[1] == suffix[2:]
+            ]
+            for suffix in suffixes
+        ]
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, from +-1 / sqrt(hidden_size)."""
+        for name in self._shapes():
+            init.uniform_(getattr(self, name), -self._bound(), self._bound())
+
+    def flatten_parameters(self) -> None:
+        """Accept PyTorch's call: weights need no particular place in memory here."""
+
     def run(self, given: Any, state: State | None) -> tuple[Any, State]:
         """Run all layers over (T, B, I); returns (T, B, D H) and the last states (L D, B, H)."""
+        if isinstance(given, PackedSequence):
+            return self._run_packed(given, state)
         name = type(self).__name__
-        is_packed = isinstance(given, PackedSequence)
-        x, lengths = given if is_packed else (given, None)
-        check_tensor(name, x)
-        is_single = len(x.shape) == 2
-        if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
-            problem = f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
-            raise ShapeError(
-                name,
-                problem,
-                "give (T, B, I), or (T, I) without a batch",
+        check_tensor(name, given)
+        if given.ndim not in (2, 3) or given.shape[-1] != self.input_size:
+            problem = f"input of shape {tuple(given.shape)}, {self.input_size} features wanted"
+            raise ShapeError(name, problem, "give (T, B, I), or (T, I) without a batch")
+        if given.ndim == 2:
+            state = (
+                None if state is None else tuple(part.unsqueeze(1) for part in state)
             )
-        if is_single:
-            x = x.unsqueeze(1)
-            state = None if state is None else tuple(part.unsqueeze(1) for part in state)
-        elif self.batch_first and not is_packed:
-            x = x.transpose(0, 1)  # T B I
-        inside = None if lengths is None else (_times(x) < lengths).unsqueeze(-1)  # T B 1
-        y, last = self._layers(x, self._first(x, state), inside)
-        if lengths is not None:
-            return PackedSequence(y, lengths), last
-        if is_single:
+            y, last = self._layers(given.unsqueeze(1), state, None)
             return y.squeeze(1), tuple(part.squeeze(1) for part in last)
-        return (y.transpose(0, 1) if self.batch_first else y), last
+        if not self.batch_first:
+            return self._layers(given, state, None)
+        y, last = self._layers(given.transpose(0, 1), state, None)
+        return y.transpose(0, 1), last
+
+    def _run_packed(
+        self, packed: PackedSequence, state: State | None
+    ) -> tuple[Any, State]:
+        """Run over sequences of different lengths: past its end the state of one stays."""
+        name = type(self).__name__
+        sizes = host_values(name, packed.batch_sizes)
+        if packed.data.ndim != 2 or packed.data.shape[-1] != self.input_size:
+            problem = f"packed data of shape {tuple(packed.data.shape)}"
+            raise ShapeError(
+                name, problem, f"pack sequences of {self.input_size} features"
+            )
+        places = places_of(sizes, int(sizes[0]))
+        device = packed.data.device
+        inside = Tensor(places >= 0, device=device).unsqueeze(-1)  # T B 1
+        if state is not None and packed.sorted_indices is not None:
+            order = packed.sorted_indices
+            state = tuple(part.index_select(1, order) for part in state)
+        is_ragged = bool((places < 0).any())
+        x = spread(packed.data, places, 0.0)
+        y, last = self._layers(x, state, inside if is_ragged else None)
+        if packed.unsorted_indices is not None:
+            back = packed.unsorted_indices
+            last = tuple(part.index_select(1, back) for part in last)
+        held = known_tensor(np.flatnonzero(places >= 0), device)
+        data = y.reshape(-1, y.shape[-1]).index_select(0, held)
+        return PackedSequence(data, *packed[1:]), last
 
     def _first(self, x: Tensor, state: State | None) -> State:
         """Check the given states, or make zeros."""
         count = self.num_layers * (1 + self.bidirectional)
-        sizes = [
-            self.proj_size or self.hidden_size,
-            self.hidden_size,
-        ][: 1 + (self.mode == "LSTM")]
+        sizes = [self.proj_size or self.hidden_size, self.hidden_size]
+        sizes = sizes[: 1 + (self.mode == "LSTM")]
         wanted = [(count, x.shape[1], size) for size in sizes]
         if state is None:
             place = dict(device=x.device, dtype=x.dtype)
@@ -201,18 +184,28 @@ class Recurrent(Module):
         if found != wanted:
             problem = f"states of shapes {found}, {wanted} wanted"
             raise ShapeError(
-                type(self).__name__,
-                problem,
-                "give (layers * directions, B, H)",
+                type(self).__name__, problem, "give (layers * directions, B, H)"
             )
         return state
 
+    def _dtype_inside(self, x: Tensor) -> DType:
+        """Find the dtype autocast asks for; like PyTorch's, it leaves a GRU on the CPU alone."""
+        kind = x.device.partition(":")[0]
+        is_listed = kind == "cuda" or (kind == "cpu" and self.mode != "GRU")
+        if is_listed and x.dtype is float32 and is_autocast_enabled(kind):
+            return get_autocast_dtype(kind)
+        return x.dtype
+
     def _layers(
-        self,
-        x: Tensor,
-        first: State,
-        inside: Tensor | None,
+        self, x: Tensor, state: State | None, inside: Tensor | None
     ) -> tuple[Tensor, State]:
+        """Run all layers over (T, B, I); `inside` (T, B, 1) is false past a sequence's end."""
+        if x.shape[0] == 0:
+            problem = "a sequence of 0 steps"
+            raise ShapeError(type(self).__name__, problem, "give at least one step")
+        first, dtype = self._first(x, state), self._dtype_inside(x)
+        if dtype is not x.dtype:
+            x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
         lasts: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
@@ -227,56 +220,44 @@ class Recurrent(Module):
         return x, tuple(Tensor.stack(list(parts), 0) for parts in zip(*lasts))
 
     def _direction(
-        self,
-        x: Tensor,
-        state: State,
-        suffix: str,
-        inside: Tensor | None,
+        self, x: Tensor, state: State, suffix: str, inside: Tensor | None
     ) -> tuple[Tensor, State]:
         """Run one layer in one direction: (T, B, I) -> (T, B, H)."""
-        weight, bias_hh = (
-            getattr(self, "weight_hh" + suffix),
-            None,
-        )
-        bias_ih = None
-        if self.bias:
-            bias_ih, bias_hh = (
-                getattr(self, "bias_ih" + suffix),
-                getattr(self, "bias_hh" + suffix),
-            )
-        given = x.linear(getattr(self, "weight_ih" + suffix), bias_ih)  # T B G*H
-        step, outputs = STEPS[self.mode], []
-        order = list(range(x.shape[0]))
-        order = order[::-1] if suffix.endswith("_reverse") else order
-        for time in order:
-            moved = step(
-                given[time],
-                state[0].linear(weight, bias_hh),
-                state,
-            )
-            if self.proj_size:
-                moved = (
-                    moved[0].linear(getattr(self, "weight_hr" + suffix)),
-                    *moved[1:],
-                )
-            if inside is not None:  # past the end of a sequence its state stays
-                moved = tuple(inside[time].where(a, b) for a, b in zip(moved, state))
-            state = moved
-            outputs.append(state[0])
-        ordered = outputs if order[:1] == [0] else outputs[::-1]
-        y = Tensor.stack(ordered, 0)
-        return (y if inside is None else inside.where(y, 0.0)), state
+        bias = getattr(self, "bias_ih" + suffix) if self.bias else None
+        if (
+            self.bias and self.mode != "GRU"
+        ):  # a GRU's second bias is inside its reset gate
+            bias = bias + getattr(self, "bias_hh" + suffix)
+        given = x.linear(getattr(self, "weight_ih" + suffix), bias)  # T B G*H
+        is_reverse = suffix.endswith("_reverse")
+        last, y = scan(self._step(suffix), state, (given, inside), reverse=is_reverse)
+        return (y if inside is None else inside.where(y, 0.0)), last
+
+    def _step(self, suffix: str) -> Callable[[State, Any], tuple[State, Tensor]]:
+        """Make the function of one step for `scan`."""
+        weight, move = getattr(self, "weight_hh" + suffix), STEPS[self.mode]
+        has_bias = self.bias and self.mode == "GRU"
+        bias = getattr(self, "bias_hh" + suffix) if has_bias else None
+        projection = getattr(self, "weight_hr" + suffix) if self.proj_size else None
+
+        def step(state: State, x: Any) -> tuple[State, Tensor]:
+            given, inside = x
+            moved = move(given, state[0].linear(weight, bias), state)
+            if projection is not None:
+                moved = (moved[0].linear(projection), *moved[1:])
+            # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
+            moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
+            if inside is not None:
+                moved = tuple(inside.where(a, b) for a, b in zip(moved, state))
+            return moved, moved[0]
+
+        return step
 
     def extra_repr(self) -> str:
         """Describe the settings."""
         text = f"{self.input_size}, {self.hidden_size}"
-        changed = dict(
-            num_layers=1,
-            bias=True,
-            batch_first=False,
-            dropout=0.0,
-        )
-        for name, default in dict(**changed, bidirectional=False, proj_size=0).items():
+        changed = dict(proj_size=0, num_layers=1, bias=True, batch_first=False)
+        for name, default in dict(**changed, dropout=0.0, bidirectional=False).items():
             if getattr(self, name) != default:
                 text += f", {name}={getattr(self, name)}"
         return text
@@ -285,7 +266,13 @@ class Recurrent(Module):
 class RNN(Recurrent):
     """This class is an Elman network h' = tanh(W x + b + U h + c) (Elman, 1990).
 
-    (T, B, I), with batch_first (B, T, I) -> output (T, B, D H), last states (L D, B, H).
+    (T, B, I), with batch_first (B, T, I), (T, I) or a PackedSequence -> output (T, B, D H) in the
+    same form, last states (L D, B, H). `nonlinearity` is "tanh" or "relu".
+
+    >>> from picograd import Tensor, nn
+    >>> output, h = nn.RNN(3, 4, bidirectional=True)(Tensor.ones(5, 2, 3))
+    >>> output.shape, h.shape
+    ((5, 2, 8), (2, 2, 4))
     """
 
     def __init__(
@@ -301,23 +288,9 @@ class RNN(Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        options: dict[str, Any] = dict(
-            num_layers=num_layers,
-            bias=bias,
-            batch_first=batch_first,
-        )
-        options |= dict(
-            dropout=dropout,
-            bidirectional=bidirectional,
-            device=device,
-            dtype=dtype,
-        )
-        self.nonlinearity = nonlinearity
-        super().__init__(
-            mode_of("RNN", nonlinearity),
-            (input_size, hidden_size),
-            options,
-        )
+        self.nonlinearity, self.mode = nonlinearity, mode_of("RNN", nonlinearity)
+        options = (num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(input_size, hidden_size, *options, device=device, dtype=dtype)
 
     def forward(self, x: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""
@@ -328,8 +301,8 @@ class RNN(Recurrent):
 class LSTM(Recurrent):
     """This class is a long short-term memory (Hochreiter and Schmidhuber, 1997).
 
-    (T, B, I), with batch_first (B, T, I) -> output (T, B, D H), (h, c) of (L D, B, H).
-    `proj_size` maps h to fewer features (Sak et al., 2014).
+    (T, B, I), with batch_first (B, T, I), (T, I) or a PackedSequence -> output (T, B, D H) in the
+    same form, (h, c) of (L D, B, H). `proj_size` maps h to fewer features (Sak et al., 2014).
 
     >>> from picograd import Tensor, nn
     >>> output, (h, c) = nn.LSTM(3, 4, num_layers=2)(Tensor.ones(5, 2, 3))
@@ -337,32 +310,7 @@ class LSTM(Recurrent):
     ((5, 2, 4), (2, 2, 4))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options: dict[str, Any] = dict(
-            num_layers=num_layers,
-            bias=bias,
-            batch_first=batch_first,
-        )
-        options |= dict(
-            dropout=dropout,
-            bidirectional=bidirectional,
-            device=device,
-            dtype=dtype,
-        )
-        options["proj_size"] = proj_size
-        super().__init__("LSTM", (input_size, hidden_size), options)
+    mode = "LSTM"
 
     def forward(self, x: Any, hx: Sequence[Tensor] | None = None) -> tuple[Any, State]:
         """Run over time; the first states are zero unless given."""
@@ -372,33 +320,15 @@ class LSTM(Recurrent):
 class GRU(Recurrent):
     """This class is a gated recurrent unit (Cho et al., 2014).
 
-    (T, B, I), with batch_first (B, T, I) -> output (T, B, D H), last states (L D, B, H).
+    (T, B, I), with batch_first (B, T, I), (T, I) or a PackedSequence -> output (T, B, D H) in the
+    same form, last states (L D, B, H).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GRU(3, 4, batch_first=True)(Tensor.ones(2, 5, 3))[0].shape
+    (2, 5, 4)
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        options: dict[str, Any] = dict(
-            num_layers=num_layers,
-            bias=bias,
-            batch_first=batch_first,
-        )
-        options |= dict(
-            dropout=dropout,
-            bidirectional=bidirectional,
-            device=device,
-            dtype=dtype,
-        )
-        super().__init__("GRU", (input_size, hidden_size), options)
+    mode = "GRU"
 
     def forward(self, x: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""

@@ -37,7 +37,10 @@ def lstm_step(given: Tensor, hidden: Tensor, state: State) -> State:
 
 def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
     """Compute h' of given and hidden (B, 3 H) and h (B, H) (Cho et al., 2014)."""
-    (reset, update, new), (reset_h, update_h, new_h) = given.chunk(3, -1), hidden.chunk(3, -1)
+    (reset, update, new), (reset_h, update_h, new_h) = (
+        given.chunk(3, -1),
+        hidden.chunk(3, -1),
+    )
     candidate = (new + (reset + reset_h).sigmoid() * new_h).tanh()
     share = (update + update_h).sigmoid()
     return (candidate + share * (state[0] - candidate),)
@@ -54,34 +57,56 @@ STEPS = {
 class Cell(Module):
     """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
 
+    mode = "RNN_TANH"
+
     def __init__(
-        self, mode: str, sizes: tuple[int, int], bias: bool, device: Any, dtype: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        self.input_size, self.hidden_size = sizes
-        names = dict(input_size=sizes[0], hidden_size=sizes[1])
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        names = dict(input_size=input_size, hidden_size=hidden_size)
         init.check_sizes(type(self).__name__, 1, **names)
-        self.bias = bias
-        bound, rows = 1.0 / math.sqrt(sizes[1]), GATES[mode] * sizes[1]
+        bound, rows = 1.0 / math.sqrt(hidden_size), GATES[self.mode] * hidden_size
         place = (device, dtype)
-        self.weight_ih = Parameter(init.uniform((rows, sizes[0]), bound, *place))
-        self.weight_hh = Parameter(init.uniform((rows, sizes[1]), bound, *place))
+        self.weight_ih = Parameter(init.uniform((rows, input_size), bound, *place))
+        self.weight_hh = Parameter(init.uniform((rows, hidden_size), bound, *place))
         self.bias_ih = self.bias_hh = None
         if bias:
             self.bias_ih = Parameter(init.uniform((rows,), bound, *place))
             self.bias_hh = Parameter(init.uniform((rows,), bound, *place))
 
-    def advance(self, mode: str, x: Tensor, state: State | None) -> State:
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, from +-1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def advance(self, x: Tensor, state: State | None) -> State:
         """Compute the next state of x (B, I), or (I,)."""
         name = type(self).__name__
         check_tensor(name, x)
-        if len(x.shape) not in (1, 2) or x.shape[-1] != self.input_size:
-            problem = f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            problem = (
+                f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
+            )
             raise ShapeError(name, problem, "give (B, I) or (I,)")
+        wanted = (*x.shape[:-1], self.hidden_size)
         if state is None:
-            zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, device=x.device, dtype=x.dtype)
+            zeros = Tensor.zeros(*wanted, device=x.device, dtype=x.dtype)
             state = (zeros, zeros)
+        for part in state:
+            check_tensor(name, part)
+            if tuple(part.shape) != wanted:
+                problem = f"a state of shape {tuple(part.shape)} for an input of {tuple(x.shape)}"
+                raise ShapeError(name, problem, f"give {wanted}")
         given = x.linear(self.weight_ih, self.bias_ih)
-        return STEPS[mode](given, state[0].linear(self.weight_hh, self.bias_hh), state)
+        return STEPS[self.mode](
+            given, state[0].linear(self.weight_hh, self.bias_hh), state
+        )
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -90,7 +115,12 @@ class Cell(Module):
 
 
 class RNNCell(Cell):
-    """This class is one step of an Elman network: (B, I), h (B, H) -> h' (B, H)."""
+    """This class is one step of an Elman network: (B, I), h (B, H) -> h' (B, H).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.RNNCell(2, 3)(Tensor.ones(5, 2)).shape
+    (5, 3)
+    """
 
     def __init__(
         self,
@@ -102,47 +132,42 @@ class RNNCell(Cell):
         dtype: Any = None,
     ) -> None:
         self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
-        super().__init__(self.mode, (input_size, hidden_size), bias, device, dtype)
+        super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Advance one step; the first state is zero unless given."""
-        return self.advance(self.mode, x, None if hx is None else (hx,))[0]
+        return self.advance(x, None if hx is None else (hx,))[0]
 
 
 class LSTMCell(Cell):
-    """This class is one step of an LSTM: (B, I), (h, c) -> (h', c')."""
+    """This class is one step of an LSTM: (B, I), (h, c) -> (h', c').
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__("LSTM", (input_size, hidden_size), bias, device, dtype)
+    >>> from picograd import Tensor, nn
+    >>> hidden, cell = nn.LSTMCell(2, 3)(Tensor.ones(5, 2))
+    >>> hidden.shape, cell.shape
+    ((5, 3), (5, 3))
+    """
+
+    mode = "LSTM"
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> State:
         """Advance one step; the first states are zero unless given."""
-        return self.advance("LSTM", x, hx)
+        return self.advance(x, hx)
 
 
 class GRUCell(Cell):
-    """This class is one step of a GRU: (B, I), h (B, H) -> h' (B, H)."""
+    """This class is one step of a GRU: (B, I), h (B, H) -> h' (B, H).
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__("GRU", (input_size, hidden_size), bias, device, dtype)
+    >>> from picograd import Tensor, nn
+    >>> nn.GRUCell(2, 3)(Tensor.ones(5, 2)).shape
+    (5, 3)
+    """
+
+    mode = "GRU"
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Advance one step; the first state is zero unless given."""
-        return self.advance("GRU", x, None if hx is None else (hx,))[0]
+        return self.advance(x, None if hx is None else (hx,))[0]
 
 
 def mode_of(op: str, nonlinearity: str) -> str:

@@ -21,6 +21,7 @@ from picograd.runtime.device import (
     Bytes,
     Device,
     Executable,
+    Rule,
     Tape,
     TapeLaunch,
     check_size,
@@ -227,6 +228,20 @@ class CpuDevice(Device):
             state.pack_addresses(state.addresses, 0, *addresses)
             state.pack_scalars(state.scalars, 0, *scalars)
             runner.enter(runner.state.address, *state.call, timed)
+
+    def run_loop(
+        self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
+    ) -> None:
+        """Run all steps of a loop in one native call."""
+        state, runner = tape.state, self.runner
+        words = [word for rule in rules for word in rule]
+        table = (ctypes.c_int64 * max(len(words), 1))(*words)
+        if state.is_parallel and runner.state is runner.serial:
+            runner.start()
+        with runner.lock:
+            state.pack_addresses(state.addresses, 0, *addresses)
+            moves = (ctypes.addressof(table), len(rules), length)
+            runner.loop(runner.state.address, *state.call, *moves)
 
     def synchronize(self) -> None:
         """Return at once: launches are finished when they return."""

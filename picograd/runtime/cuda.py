@@ -25,6 +25,7 @@ from picograd.runtime.device import (
     Bytes,
     Device,
     Executable,
+    Rule,
     Tape,
     TapeLaunch,
     check_size,
@@ -209,11 +210,31 @@ class CudaDevice(Device):
         with self.lock:
             self.activate()
             tape.state.fill(addresses, scalars)
-            launch, stream = self.driver.module.cuLaunchKernel, self.stream
-            for function, grid, block, shared, params in tape.state.calls:
-                (status,) = launch(function, grid, 1, 1, block, 1, 1, shared, stream, params, 0)
-                if status:
-                    raise self.driver.error("cuLaunchKernel", status)
+            self.launch_all(tape.state.calls)
+
+    def launch_all(self, calls: Sequence[Call]) -> None:
+        """Launch kernels on the parameters their tables hold now."""
+        launch, stream = self.driver.module.cuLaunchKernel, self.stream
+        for function, grid, block, shared, params in calls:
+            (status,) = launch(function, grid, 1, 1, block, 1, 1, shared, stream, params, 0)
+            if status:
+                raise self.driver.error("cuLaunchKernel", status)
+
+    def run_loop(
+        self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
+    ) -> None:
+        """Launch all steps of a loop; the driver has copied the addresses when they move on."""
+        state = tape.state
+        numbers, base, step, mask, shift = np.array(rules, np.int64).reshape(-1, 5).T
+        times = np.arange(length)[:, None]
+        rows = (base + step * ((times + shift) & mask)).astype(np.uint64)
+        with self.lock:
+            self.activate()
+            state.fill(addresses, ())
+            table = np.frombuffer(state.addresses, np.uint64)
+            for row in rows:
+                table[numbers] = row
+                self.launch_all(state.calls)
 
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()

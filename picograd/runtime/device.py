@@ -2,7 +2,7 @@
 
     memory   allocate, copy_in, copy_out, copy, memory_stats, empty_cache
     kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
-    runs     launch (one kernel), make_tape + run_tape (a whole plan in one call)
+    runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop
 
 A device runs its work in the order it was given. `run_tape` may return before the work is done;
 `synchronize` and `copy_out` wait for it. Every method may be called from any thread.
@@ -42,6 +42,19 @@ class TapeLaunch:
     executable: Executable
     slots: tuple[int, ...]
     scalars: tuple[int, ...] = ()
+
+
+# How an entry of the address table moves in a loop: (entry, base, step, mask, shift) makes it
+# base + step * ((t + shift) & mask) at step t.
+Rule = tuple[int, int, int, int, int]
+
+
+def at_step(addresses: Sequence[int], rules: Sequence[Rule], t: int) -> list[int]:
+    """Find the table of addresses at one step of a loop."""
+    found = list(addresses)
+    for number, base, step, mask, shift in rules:
+        found[number] = base + step * ((t + shift) & mask)
+    return found
 
 
 @dataclass(slots=True)
@@ -110,6 +123,13 @@ class Device(ABC):
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> None:
         """Run a tape. The lengths of the tables are `slot_count` and those of `scalar_dtypes`."""
+
+    def run_loop(
+        self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
+    ) -> None:
+        """Run a tape without scalars `length` times, moving addresses by `rules`."""
+        for t in range(length):
+            self.run_tape(tape, at_step(addresses, rules, t))
 
     @abstractmethod
     def time_tape(

@@ -9,6 +9,9 @@ Before a launch the runner fills `pointers[i] = addresses[slots[i]]` and `cells[
 scalar table[scalars[i]]`, so a tape runs on other buffers without being rebuilt. Then the threads
 take ranges of `chunk` tasks until none is left; the caller works too.
 
+A loop runs its records again and again; before step t it moves entries of the address table by
+rules of 5 words (entry, base, step, mask, shift): base + step * ((t + shift) & mask).
+
 All threads share a context (offsets in CONTEXT). Its `ticket` packs (generation << 32 | tasks
 left). Taking tasks is one compare-and-swap on it, and that makes reading the other fields safe:
 while tasks are left the caller cannot have finished the launch, hence has not changed a field, and
@@ -294,6 +297,57 @@ exit:
 }
 """
 
+LOOP = """
+define internal void @move(ptr %addresses, ptr %rules, i64 %count, i64 %t) {
+entry:
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %exit
+body:
+  %position = mul i64 %i, 5
+  %rule = getelementptr i64, ptr %rules, i64 %position
+  %slot = load i64, ptr %rule, align 8
+  %r1 = getelementptr i64, ptr %rule, i64 1
+  %base = load i64, ptr %r1, align 8
+  %r2 = getelementptr i64, ptr %rule, i64 2
+  %step = load i64, ptr %r2, align 8
+  %r3 = getelementptr i64, ptr %rule, i64 3
+  %mask = load i64, ptr %r3, align 8
+  %r4 = getelementptr i64, ptr %rule, i64 4
+  %shift = load i64, ptr %r4, align 8
+  %moved = add i64 %t, %shift
+  %row = and i64 %moved, %mask
+  %offset = mul i64 %row, %step
+  %address = add i64 %base, %offset
+  %to = getelementptr i64, ptr %addresses, i64 %slot
+  store i64 %address, ptr %to, align 8
+  %next = add i64 %i, 1
+  br label %test
+exit:
+  ret void
+}
+
+define void @picograd_loop(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
+                           ptr %rules, i64 %rule_count, i64 %length) {
+entry:
+  br label %test
+test:
+  %t = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp ult i64 %t, %length
+  br i1 %more, label %body, label %exit
+body:
+  call void @move(ptr %addresses, ptr %rules, i64 %rule_count, i64 %t)
+  call void @picograd_run(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
+                          i64 0)
+  %next = add i64 %t, 1
+  br label %test
+exit:
+  ret void
+}
+"""
+
 FUTEX_SLEEP = """
 declare i64 @syscall(i64, ...)
 define internal void @sleep(ptr %context, i64 %generation) {
@@ -346,7 +400,7 @@ def runner_source() -> str:
     number = FUTEX.get(machine) if sys.platform == "linux" else None
     sleep = FUTEX_SLEEP.replace("NUMBER", str(number)) if number else TIMED_SLEEP
     externals = "declare i32 @sched_yield()\ndeclare i32 @clock_gettime(i32, ptr)\n"
-    body = with_fields(WORK + WORKER + PARALLEL + RUN)
+    body = with_fields(WORK + WORKER + PARALLEL + RUN + LOOP)
     body = body.replace("PAUSE", pause).replace("WORDS", str(RECORD_WORDS))
     clock = str(getattr(time, "CLOCK_MONOTONIC", 1))
     return declaration + "\n" + externals + sleep + body.replace("CLOCK", clock)

@@ -17,11 +17,13 @@ from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
-SYMBOLS = ("picograd_run", "picograd_worker", "picograd_stop")
+SYMBOLS = ("picograd_run", "picograd_loop", "picograd_worker", "picograd_stop")
 RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
 Remember = Callable[[Code, Callable[[], bytes]], bytes]
 RUN_TYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2,
                             ctypes.c_int64)  # fmt: skip
+LOOP_TYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64,
+                             *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)  # fmt: skip
 WORKER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 STOP_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -78,7 +80,8 @@ class Runner:
     """Runs records on `threads` threads, the caller's included.
 
     `enter(state.address, records, count, address table, scalar table, is timed)` runs records in
-    order and returns when all are done; call it with `lock` held.
+    order and returns when all are done; call it with `lock` held. So does `loop(..., rules, rule
+    count, length)`, for all steps of a loop.
     """
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
@@ -89,6 +92,7 @@ class Runner:
         except RuntimeError:  # a damaged object from a cache
             self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
         self.enter = RUN_TYPE(self.library["picograd_run"])
+        self.loop = LOOP_TYPE(self.library["picograd_loop"])
         self.scratch: Any = None
         self.scratch_address = self.stride = 0
         self.lock = threading.Lock()

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from picograd.schedule.interpret import interpret
-from picograd.schedule.plan import CopyStep, Plan
+from picograd.schedule.plan import CopyStep, LoopStep, Plan, RowCopy, Step
 
 Array = Any
 
 
-def interpret_plan(plan: Plan, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> list[Array]:
+def interpret_plan(
+    plan: Plan, inputs: Sequence[Array], scalars: Sequence[Any] = ()
+) -> list[Array]:
     """Run a plan on arrays, one per input slot, and return one array per root.
 
     Assignments write into the arrays given, if those are contiguous and of the slot's dtype.
@@ -19,13 +21,51 @@ def interpret_plan(plan: Plan, inputs: Sequence[Array], scalars: Sequence[Any] =
     """
     memory = allocate(plan, inputs)
     for step in plan.steps:
-        if isinstance(step, CopyStep):
-            memory[step.target][:] = memory[step.source]
-        else:
-            values = [scalars[number] for number in step.scalars]
-            slots = [memory[number] for number in step.slots]
-            interpret(step.kernel, slots, values)
-    return [memory[number].reshape(plan.slots[number].shape) for number in plan.outputs]
+        run_step(step, memory, scalars)
+    return [
+        memory[number].reshape(plan.slots[number].shape)
+        for number in plan.outputs
+    ]
+
+
+def run_step(step: Step, memory: list[Array], scalars: Sequence[Any]) -> None:
+    """Run one step on the arrays of the plan's slots."""
+    if isinstance(step, CopyStep):
+        memory[step.target][:] = memory[step.source]
+    elif isinstance(step, LoopStep):
+        run_loop(step, memory)
+    else:
+        values = [scalars[number] for number in step.scalars]
+        interpret(
+            step.kernel, [memory[number] for number in step.slots], values
+        )
+
+
+def run_loop(step: LoopStep, memory: list[Array]) -> None:
+    """Run the body of a loop on one row after the other."""
+    for copy in step.before:
+        copy_row(copy, memory)
+    slots = step.body.slots
+    held = allocate(
+        step.body,
+        [np.zeros(slot.shape) for slot in slots[: len(step.body.inputs)]],
+    )
+    for t in range(step.length):
+        for number, binding in step.bindings:
+            size = slots[number].size
+            start = binding.row(t) * size
+            held[number] = memory[binding.slot][start : start + size]
+        for inner in step.body.steps:
+            run_step(inner, held, ())
+    for copy in step.after:
+        copy_row(copy, memory)
+
+
+def copy_row(copy: RowCopy, memory: list[Array]) -> None:
+    """Copy one row of a slot to another slot."""
+    start, stop = copy.source_row * copy.size, (copy.source_row + 1) * copy.size
+    at = copy.target_row * copy.size
+    memory[copy.target][at : at + copy.size] = memory[copy.source][start:stop]
 
 
 def allocate(plan: Plan, inputs: Sequence[Array]) -> list[Array]:
@@ -36,7 +76,9 @@ def allocate(plan: Plan, inputs: Sequence[Array]) -> list[Array]:
     memory: list[Array] = []
     for number, slot in enumerate(plan.slots):
         dtype = slot.dtype.numpy
-        is_packed = dtype.itemsize == slot.dtype.itemsize  # bfloat16 is held in float32
+        is_packed = (
+            dtype.itemsize == slot.dtype.itemsize
+        )  # others are held in float32
         if slot.kind == "input":
             array = np.ascontiguousarray(inputs[number], dtype)
             memory.append(array.reshape(-1))

@@ -2,7 +2,7 @@
 
     Plan       = slots, steps, inputs, scalars, outputs, arenas, reasons
     PlanSlot   = one array: an input (a leaf's buffer), an output (fresh memory) or a temporary
-    Step       = KernelLaunch | CopyStep
+    Step       = KernelLaunch | CopyStep | LoopStep
 
 Slots 0..len(inputs)-1 are the inputs: distinct leaf buffers in order of first appearance in a walk
 over the graph, inputs first. Runtime scalars are numbered the same way. Inputs and outputs are
@@ -55,7 +55,72 @@ class CopyStep:
     target: int
 
 
-Step = Union[KernelLaunch, CopyStep]
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Which row of a slot an array of a loop's body is at step t: see `row`."""
+
+    slot: int
+    first: int
+    step: int
+    mask: int = -1
+    shift: int = 0
+
+    def row(self, t: int) -> int:
+        """Find the row at step t; a row has as many elements as the body's array."""
+        return self.first + self.step * ((t + self.shift) & self.mask)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCopy:
+    """Copy `size` elements from one row to another; rows have that size."""
+
+    source: int
+    source_row: int
+    target: int
+    target_row: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStep:
+    """Run the plan of a body `length` times, on other rows of the outer plan's slots each time.
+
+    `bindings` are pairs (slot of the body's plan, Binding) for all its inputs and outputs; its
+    temporaries lie in the slot `space`. Rows are copied before the first step and after the last.
+    """
+
+    body: "Plan"
+    length: int
+    bindings: tuple[tuple[int, Binding], ...]
+    before: tuple[RowCopy, ...]
+    after: tuple[RowCopy, ...]
+    space: int
+    device: str
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The outer slots read, each once."""
+        count = len(self.body.inputs)
+        found = [copy.source for copy in self.before]
+        found += [binding.slot for number, binding in self.bindings if number < count]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """The outer slots written, each once."""
+        count = len(self.body.inputs)
+        found = [binding.slot for number, binding in self.bindings if number >= count]
+        found += [copy.target for copy in (*self.before, *self.after)]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The outer slots touched."""
+        space = (self.space,) if self.space >= 0 else ()
+        return tuple(dict.fromkeys((*self.reads, *self.writes, *space)))
+
+
+Step = Union[KernelLaunch, CopyStep, LoopStep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +137,8 @@ class Plan:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels in order of launch."""
-        return tuple(step.kernel for step in self.steps if isinstance(step, KernelLaunch))
+        """The kernels in order of launch; those of a loop's body once."""
+        return tuple(kernel for step in self.steps for kernel in kernels_of(step))
 
     @property
     def peak_bytes(self) -> int:
@@ -85,6 +150,45 @@ class Plan:
         return format_plan(self)
 
 
+def kernels_of(step: Step) -> tuple[Kernel, ...]:
+    """List the kernels of a step."""
+    if isinstance(step, LoopStep):
+        return step.body.kernels
+    return (step.kernel,) if isinstance(step, KernelLaunch) else ()
+
+
+def format_step(step: Step) -> list[str]:
+    """Print a step; a loop with its body, whose slots are b0, b1, ..."""
+    if isinstance(step, CopyStep):
+        return [f"  copy p{step.source} -> p{step.target}"]
+    if isinstance(step, KernelLaunch):
+        slots = " ".join(f"p{s}" for s in step.slots)
+        return [f"  {step.kernel.name} ({step.kernel.hero}) {slots}"]
+    lines = [f"  loop of {step.length} steps"]
+    lines += [f"    first {format_copy(copy)}" for copy in step.before]
+    for number, binding in step.bindings:
+        lines.append(f"    b{number}: p{binding.slot}[{format_row(binding)}]")
+    for inner in step.body.steps:
+        lines += [f"  {line.replace(' p', ' b')}" for line in format_step(inner)]
+    lines += [f"    last {format_copy(copy)}" for copy in step.after]
+    return lines
+
+
+def format_copy(copy: RowCopy) -> str:
+    """Print the copy of one row."""
+    return f"p{copy.source}[{copy.source_row}] -> p{copy.target}[{copy.target_row}]"
+
+
+def format_row(binding: Binding) -> str:
+    """Print which row a step uses, as a formula of t."""
+    if not binding.step:
+        return str(binding.first)
+    time = f"t + {binding.shift}" if binding.shift else "t"
+    if binding.mask >= 0:
+        return f"({time}) % {binding.mask + 1}"
+    return f"{binding.first} - ({time})" if binding.step < 0 else f"{time} + {binding.first}"
+
+
 def format_plan(plan: Plan) -> str:
     """Print a plan: its slots, its steps and the reasons of fusion."""
     lines = [f"plan: {len(plan.kernels)} kernels, {plan.peak_bytes} bytes"]
@@ -92,10 +196,6 @@ def format_plan(plan: Plan) -> str:
         where = f" at {slot.offset}" if slot.offset >= 0 else ""
         lines.append(f"  p{number}: {slot.kind} {slot.dtype.name}{list(slot.shape)}{where}")
     for step in plan.steps:
-        if isinstance(step, CopyStep):
-            lines.append(f"  copy p{step.source} -> p{step.target}")
-        else:
-            slots = " ".join(f"p{s}" for s in step.slots)
-            lines.append(f"  {step.kernel.name} ({step.kernel.hero}) {slots}")
+        lines += format_step(step)
     lines.append(f"  roots: {' '.join(f'p{s}' for s in plan.outputs)}")
     return "\n".join([*lines, *(f"  {reason}" for reason in plan.reasons)])

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from debug_tools import fresh_engine, small_network
 
+import picograd
 from picograd import Tensor
 from picograd.config import config
+from picograd.engine import debug
 from picograd.engine.backends import get_device
 from picograd.engine.executable import compile_plan, copy_buffer, scalar_values
 from picograd.engine.plan_key import graph_key, leaf_buffer
@@ -37,6 +39,43 @@ def test_results_do_not_share_memory():
     plan, found = compiled(small_network("cpu"))
     first, second = (plan.run(found.buffers, [])[0] for _ in range(2))
     assert first.address != second.address
+
+
+def looped(device, steps=5):
+    """Two kernels a step: a sum over the carry, and what needs it."""
+    x = Tensor(np.arange(1.0, 2 * steps + 1).reshape(steps, 2), device=device).float()
+    w = Tensor([[0.5, 0.25], [0.125, 0.5]], device=device)
+    step = lambda h, x: ((h @ w).relu() @ w + x, h)  # noqa: E731
+    return picograd.scan(step, Tensor.zeros(1, 2, device=device), x.reshape(steps, 1, 2))[1]
+
+
+def test_a_loop_runs_again_on_other_buffers():
+    y = looped("cpu")
+    plan, found = compiled(y)
+    wanted = y.numpy()
+    for _ in range(2):
+        (result,) = plan.run(found.buffers, [])
+        np.testing.assert_array_equal(buffer_to_numpy(result, (5, 1, 2)), wanted)
+
+
+def test_a_watched_loop_counts_every_step(capsys):
+    plain = looped("cpu").numpy()
+    with config.override(debug=1):
+        before = debug.TOTALS.launches
+        watched = looped("cpu").numpy()
+        assert debug.TOTALS.launches - before >= 10
+    np.testing.assert_array_equal(watched, plain)
+    assert "5 steps" in capsys.readouterr().err
+
+
+def test_the_null_device_counts_the_launches_of_a_loop():
+    device, counts = get_device("null"), []
+    for steps in (5, 15):
+        y = looped("null", steps)
+        before = device.launches
+        y.realize()
+        counts.append(device.launches - before)
+    assert counts[1] - counts[0] == 20
 
 
 @pytest.mark.parametrize("level", [0, 1])

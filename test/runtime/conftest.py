@@ -66,6 +66,12 @@ def scale_code(tasks):
     return Code("scale", "llvm", "scale", SCALE, tasks, scalars=(float32,))
 
 
+def increment_code(tasks):
+    source = SCALE.replace("@scale", "@increment").replace("%wide = load double, ptr %scalars", "")
+    source = source.replace("%a = fptrunc double %wide to float", "")
+    return Code("increment", "llvm", "increment", source.replace("%a", "1.0"), tasks)
+
+
 def count_code(tasks, scratch=4096):
     source = COUNT.replace("TASKS", str(tasks)).replace("SCRATCH", str(scratch))
     workspaces = (Workspace(8, is_zeroed=True),)
@@ -76,6 +82,11 @@ def count_code(tasks, scratch=4096):
 @pytest.fixture
 def scale():
     return scale_code
+
+
+@pytest.fixture
+def increment():
+    return increment_code
 
 
 @pytest.fixture

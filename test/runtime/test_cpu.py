@@ -58,6 +58,28 @@ def test_tape_gathers_slots_and_scalars(device, scale):
     assert len(seconds) == 2 and all(0 < s < 1 for s in seconds)
 
 
+@pytest.mark.parametrize("tasks", [3, 1000])
+def test_loop_moves_addresses_by_rules(device, increment, tasks):
+    """Row t + 1 of the first array is row t plus one; the second gets it two rows in turn."""
+    code = increment(tasks)
+    executable = device.load(code, device.compile(code))
+    history, pair = device.new_buffer(float32, 8 * tasks), device.new_buffer(float32, 2 * tasks)
+    device.copy_in(history, np.zeros(8 * tasks, np.float32))
+    launches = (TapeLaunch(executable, (0, 1)), TapeLaunch(executable, (1, 2)))
+    tape = device.make_tape(launches, 4)
+    size, base = 4 * tasks, history.address
+    rules = [(0, base, size, -1, 0), (1, base, size, -1, 1), (2, pair.address, size, 1, 0)]
+    device.run_loop(tape, [0, 0, 0, 0], rules, 7)
+    rows = device.copy_out(history).view(np.float32).reshape(8, tasks)
+    np.testing.assert_array_equal(rows, np.arange(8)[:, None] + np.zeros(tasks))
+    rows = device.copy_out(pair).view(np.float32).reshape(2, tasks)
+    np.testing.assert_array_equal(rows[:, 0], [8, 7])
+    back = [(0, base + 7 * size, -size, -1, 0), (1, base + 6 * size, -size, -1, 0), rules[2]]
+    device.run_loop(tape, [0, 0, 0, 0], back, 7)
+    rows = device.copy_out(history).view(np.float32).reshape(8, tasks)
+    np.testing.assert_array_equal(rows[:, -1], [14, 13, 12, 11, 10, 9, 8, 7])
+
+
 def test_empty_tape(device):
     tape = device.make_tape(())
     device.run_tape(tape, ())

@@ -66,6 +66,26 @@ def test_kernel_from_source_to_result(device, module):
     assert device.resources(executable) == {"registers": 14, "local": 13, "shared": 11}
 
 
+def test_loop_moves_addresses_by_rules(device, module):
+    """Every launch sees the addresses of its step."""
+    executable = device.load(CODE, device.compile(CODE))
+    rows = device.new_buffer(float32, 50)
+    device.copy_in(rows, np.ones(50, np.float32))
+    seen = []
+
+    def note(blocks, threads, params):
+        found = [ctypes.c_uint64.from_address(params[n]).value for n in range(2)]
+        seen.append([(address - rows.address) // 40 for address in found])
+
+    module.kernels["plain"] = note
+    code = Code("plain", "cuda", "plain", SCALE, 4)
+    executable = device.load(code, b"plain")
+    tape = device.make_tape((TapeLaunch(executable, (1, 0)),), 2)
+    base = rows.address
+    device.run_loop(tape, [0, 0], [(0, base + 160, -40, -1, 0), (1, base, 40, 1, 1)], 4)
+    assert seen == [[1, 4], [0, 3], [1, 2], [0, 1]]
+
+
 def test_tape_and_times(device):
     executable = device.load(CODE, device.compile(CODE))
     buffers = [device.new_buffer(float32, 10) for _ in range(3)]

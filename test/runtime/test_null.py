@@ -1,3 +1,5 @@
+"""Ancestors' list: M28."""
+
 import gc
 
 import numpy as np
@@ -23,8 +25,9 @@ def test_counts_and_runs_nothing():
     device.run_tape(tape, (a.address,))
     assert device.time_tape(tape, (a.address,)) == [0.0] * 3
     device.launch(executable, (a.address,))
+    device.run_loop(tape, (a.address,), [(0, a.address, 4, -1, 0)], 5)
     assert not device.copy_out(b).any()
-    assert (device.launches, device.compiled, device.copied_bytes) == (7, 1, 1200)
+    assert (device.launches, device.compiled, device.copied_bytes) == (22, 1, 1200)
     del a, b, executable, tape
     gc.collect()  # an executable and the tape it launches itself through are a cycle
     device.synchronize()

@@ -1,0 +1,280 @@
+"""Recurrences: schedule the body of a loop once, and say which memory each step uses.
+
+A body's plan runs `length` times. Its arrays are bound to rows of the outer plan's slots: step t
+reads or writes row `first + step * ((t + shift) & mask)`. So a slice of an x is a row of it, and a
+constant always the same row; a carry alternates between two rows, or walks along the rows of its
+history where somebody reads that. What no outcome depends on is left out of the body.
+"""
+
+from collections.abc import Callable, Sequence
+
+from picograd.dtype import DType, uint8
+from picograd.graph.node import Node, toposort
+from picograd.graph.recurrence import Body, Recurrence, placeholder
+from picograd.helpers import product, row_major
+from picograd.schedule.arrange import Launch
+from picograd.schedule.group import Facts
+from picograd.schedule.lower import Location
+from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
+from picograd.schedule.views import VIEWS
+
+SAME_BYTES = ("reshape", "detach")
+
+
+def is_embedded(base: Facts, kind: str) -> bool:
+    """Tell whether the body computes an input itself, so that it need not be in memory."""
+    if kind == "carry" or base.is_loaded:
+        return False
+    return base.node.op == "const" or (
+        base.node.op == "iota" and kind == "constant"
+    )
+
+
+def count_hops(facts: Facts, kind: str) -> int:
+    """Count the views between an input of a loop and what of it must lie in memory.
+
+    A body applies the views of a constant itself; rows cut out of an array are read there.
+    """
+    if kind == "constant":
+        return len(list(chain(facts, (*VIEWS, "detach"))))
+    hops = list(chain(facts, (*SAME_BYTES, "slice")))
+    rows = product(facts.node.shape[1:]) if kind == "x" else facts.node.size
+    base = below(facts, len(hops))
+    is_cut = all(
+        is_row_cut(each.node, rows) for each in hops if each.node.op == "slice"
+    )
+    if is_cut and base.is_loaded:
+        return len(hops)
+    if kind == "x" and base.node.op == "const":
+        return len(hops)
+    return len(list(chain(facts, SAME_BYTES)))
+
+
+def chain(facts: Facts, names: Sequence[str]) -> "list[Facts]":
+    """List the nodes of some ops down to the first that is in memory or of another op."""
+    found: list[Facts] = []
+    while facts.node.op in names and not facts.is_loaded:
+        found.append(facts)
+        facts = facts.inputs[0]
+    return found
+
+
+def below(facts: Facts, hops: int) -> Facts:
+    """Walk down a chain of views."""
+    for _ in range(hops):
+        facts = facts.inputs[0]
+    return facts
+
+
+def views_above(node: Node, hops: int) -> list[Node]:
+    """List the views above what lies in memory, the outermost first."""
+    found = []
+    for _ in range(hops):
+        found.append(node)
+        node = node.inputs[0]
+    return found
+
+
+def is_row_cut(node: Node, size: int) -> bool:
+    """Tell whether a slice takes rows in order, and starts at a multiple of `size` elements."""
+    source = node.inputs[0].shape
+    if not source or node.arg[0][2] != 1:
+        return False
+    is_whole = all(
+        each == (0, n, 1) for each, n in zip(node.arg[1:], source[1:])
+    )
+    return is_whole and node.arg[0][0] * product(source[1:]) % max(size, 1) == 0
+
+
+def first_element(views: Sequence[Node]) -> int:
+    """Find where the memory that views cut out begins, in elements."""
+    cuts = [view for view in views if view.op == "slice"]
+    return sum(
+        view.arg[0][0] * product(view.inputs[0].shape[1:]) for view in cuts
+    )
+
+
+def live_carries(body: Body, outcomes: Sequence[Node]) -> list[int]:
+    """List the carries that outcomes depend on, through any number of steps."""
+    numbers = {id(node): number for number, node in enumerate(body.carries)}
+    live = {node.arg[1] for node in outcomes if node.arg[0] != "stack"}
+    waiting = [
+        body.order[node.arg[1]] for node in outcomes if node.arg[0] == "stack"
+    ]
+    waiting += [body.order[body.nexts[number]] for number in live]
+    while waiting:
+        reached = toposort(waiting)
+        found = {
+            numbers[id(node)] for node in reached if id(node) in numbers
+        } - live
+        live |= found
+        waiting = [body.order[body.nexts[number]] for number in found]
+    return sorted(live)
+
+
+def distinct(roots: Sequence[Node]) -> list[Node]:
+    """Ask for each root on its own: numbered, equal ones are not taken for one."""
+    found = []
+    for number, root in enumerate(roots):
+        parts = (number, root.shape, root.dtype, root.device)
+        found.append(Node("contiguous", (root,), *parts))
+    return found
+
+
+def substituted(roots: Sequence[Node], values: dict[int, Node]) -> list[Node]:
+    """Put other nodes in the place of placeholders."""
+    done = dict(values)
+    for node in toposort(roots):
+        if id(node) in done:
+            continue
+        inputs = tuple([done[id(child)] for child in node.inputs])
+        is_same = all(a is b for a, b in zip(inputs, node.inputs))
+        parts = (node.op, inputs, node.arg, node.shape, node.dtype, node.device)
+        done[id(node)] = node if is_same else Node(*parts)
+    return [done[id(root)] for root in roots]
+
+
+class Binder:
+    """Binds the arrays of a body's plan to rows of the outer plan's slots."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        locations: dict[int, Location],
+        slots: list[PlanSlot],
+    ) -> None:
+        self.members = list(launch.parts[0][0].members)
+        self.loop = self.members[0].inputs[0]
+        self.spec: Recurrence = self.loop.node.arg
+        self.device, self.locations, self.slots = (
+            launch.device,
+            locations,
+            slots,
+        )
+        self.values: dict[
+            int, Node
+        ] = {}  # what stands for a placeholder in the body
+        self.bases: dict[int, Binding] = {}  # where a placeholder lies
+        self.copies: tuple[list[RowCopy], list[RowCopy]] = [], []
+        self.after: list[Binding] = []  # where the carries go
+
+    def lower(
+        self, schedule_body: Callable[[Sequence[Node]], Plan]
+    ) -> LoopStep:
+        """Schedule the body and bind its arrays."""
+        body = self.spec.body
+        nodes = [member.node for member in self.members]
+        live = live_carries(body, nodes)
+        for number, leaf in enumerate(body.leaves):
+            if leaf.arg != "carry":
+                self.bind(number, leaf)
+            elif number in live:
+                self.carry(number)
+        stacks = [
+            member for member in self.members if member.node.arg[0] == "stack"
+        ]
+        numbers = [body.nexts[number] for number in live]
+        numbers += [member.node.arg[1] for member in stacks]
+        roots = substituted(
+            [body.order[number] for number in numbers], self.values
+        )
+        plan = schedule_body(distinct(roots))
+        found = [self.bases[id(leaf)] for leaf in plan.inputs]
+        bindings = dict(enumerate(found))
+        outputs = [
+            *self.after,
+            *(self.walk(self.slot_of(member)) for member in stacks),
+        ]
+        bindings |= dict(zip(plan.outputs, outputs, strict=True))
+        listed = tuple(sorted(bindings.items()))
+        copies = tuple(self.copies[0]), tuple(self.copies[1])
+        return LoopStep(
+            plan,
+            self.spec.length,
+            listed,
+            *copies,
+            self.space(plan),
+            self.device,
+        )
+
+    def slot_of(self, facts: Facts) -> int:
+        """Find the slot of something in memory."""
+        return self.locations[facts.number].slot
+
+    def walk(self, slot: int, start: int = 0) -> Binding:
+        """Bind one row a step, in the order of steps."""
+        if self.spec.is_reverse:
+            return Binding(slot, start + self.spec.length - 1, -1)
+        return Binding(slot, start, 1)
+
+    def bind(self, number: int, leaf: Node) -> None:
+        """Bind an x or a constant; views of a constant go into the body."""
+        base = self.loop.inputs[number]
+        views = views_above(
+            self.loop.node.inputs[number], self.loop.hops[number]
+        )
+        if is_embedded(base, leaf.arg):
+            value = (
+                base.node
+                if leaf.arg == "constant"
+                else leaf.const_like(base.node.arg)
+            )
+        elif leaf.arg == "x":
+            start = first_element(views) // max(leaf.size, 1)
+            self.bases[id(leaf)] = self.walk(self.slot_of(base), start)
+            return
+        else:
+            value = placeholder(
+                "constant", base.node.shape, leaf.dtype, leaf.device
+            )
+            self.bases[id(value)] = Binding(self.slot_of(base), 0, 0)
+        for view in reversed(views if leaf.arg == "constant" else []):
+            parts = (view.arg, view.shape, view.dtype, view.device)
+            value = Node(view.op, (value,), *parts)
+        self.values[id(leaf)] = value
+
+    def carry(self, number: int) -> None:
+        """Bind a carry to the rows of its history, or to two rows in turn."""
+        leaf, length = self.spec.body.carries[number], self.spec.length
+        wanted = self.outcomes_of(number)
+        first, step, mask = 0, 1, 1
+        if "history" in wanted:
+            slot, mask = wanted["history"], -1
+            first, step = (length, -1) if self.spec.is_reverse else (0, 1)
+        else:
+            slot = self.temporary(leaf.dtype, (2, *leaf.shape))
+        self.bases[id(leaf)] = Binding(slot, first, step, mask, 0)
+        self.after.append(Binding(slot, first, step, mask, 1))
+        views = views_above(
+            self.loop.node.inputs[number], self.loop.hops[number]
+        )
+        source = self.slot_of(self.loop.inputs[number])
+        start = first_element(views) // max(leaf.size, 1)
+        self.copies[0].append(RowCopy(source, start, slot, first, leaf.size))
+        if "carry" in wanted:
+            last = first + step * (length & mask)
+            self.copies[1].append(
+                RowCopy(slot, last, wanted["carry"], 0, leaf.size)
+            )
+
+    def outcomes_of(self, number: int) -> dict[str, int]:
+        """Find the slots of what is wanted of a carry: its history, its last value."""
+        found: dict[str, int] = {}
+        for member in self.members:
+            kind, carry = member.node.arg
+            if kind != "stack" and carry == number:
+                found[kind] = self.slot_of(member)
+        return found
+
+    def temporary(self, dtype: DType, shape: tuple[int, ...]) -> int:
+        """Add a slot that lives while the loop runs."""
+        parts = (dtype, product(shape), self.device, shape, row_major(shape))
+        self.slots.append(PlanSlot("temporary", *parts))
+        return len(self.slots) - 1
+
+    def space(self, plan: Plan) -> int:
+        """Add a slot for the temporaries of the body; -1 if it has none."""
+        size = plan.arenas.get(self.device, 0)
+        if not size:
+            return -1
+        return self.temporary(uint8, (size,))
