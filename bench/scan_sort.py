@@ -2,8 +2,8 @@
 
 python bench/scan_sort.py [--device cpu] [--threads 2] [--rounds 7] [--largest 10000000]
 
-Prints nanoseconds an element: a scan stays flat from the size on that fills the machine (O(n)), a
-sort too on the CPU (radix), and grows with log2(n) where runs are merged (CUDA).
+Prints nanoseconds an element: scans and sorts stay flat from the size on that fills the machine
+(O(n)); bench/growth.py has more of their kind.
 """
 
 import argparse

@@ -6,20 +6,10 @@ import numpy as np
 
 from picograd.graph.node import Node
 from picograd.graph.row import ANY, Op, table
+from picograd.graph.scattering import UPDATES, axes_first, expand_scatter
 
 Array = Any
 Gradients = tuple[Node | None, ...]
-UPDATES: dict[str, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-}
-
-
-def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
-    """Move the indexed axes to the front."""
-    return np.moveaxis(x, axes, range(len(axes)))
 
 
 def gather(node: Node, x: Array, *indices: Array) -> Array:
@@ -71,13 +61,31 @@ def scatter_vjp(
     elif monoid is None:
         for_base = gradient.scatter(values.const_like(0), indices, axes, None)
     elif monoid == "prod":
-        for_base = gradient * output / base
-        for_values = (gradient * output).gather(indices, axes) / values
+        for_base, for_values = product_gradients(
+            gradient, base, values, indices, axes
+        )
     else:
         for_base, for_values = extremum_gradients(
             gradient, output, base, values, indices
         )
     return (for_base, for_values, *(None for _ in indices))
+
+
+def product_gradients(
+    gradient: Node,
+    base: Node,
+    values: Node,
+    indices: tuple[Node, ...],
+    axes: tuple[int, ...],
+) -> tuple[Node, Node]:
+    """Multiply the other factors: a zero's own gradient is their product, and two leave nothing."""
+    one, is_zero = base.const_like(1), values.binary("equal", 0)
+    for_base = gradient * one.scatter(values, indices, axes, "prod")
+    safe, own_zero = is_zero.where(1, values), is_zero.cast(base.dtype)
+    others = gradient * base.scatter(safe, indices, axes, "prod")
+    zeros = base.const_like(0).scatter(own_zero, indices, axes, "sum")
+    is_only = zeros.gather(indices, axes).binary("equal", own_zero)
+    return for_base, is_only.where(others.gather(indices, axes) / safe, 0)
 
 
 def extremum_gradients(
@@ -94,12 +102,13 @@ def extremum_gradients(
     one = base_wins.cast(gradient.dtype)
     count = one.scatter(value_wins.cast(gradient.dtype), indices, axes, "sum")
     share = gradient / count
-    return base_wins.where(share, 0), value_wins.where(
-        share.gather(indices, axes), 0
+    rest = share * 0  # NaN where the extremum is: it equals nothing
+    return base_wins.where(share, rest), value_wins.where(
+        share.gather(indices, axes), rest.gather(indices, axes)
     )
 
 
 INDEX_ROWS = table(
     Op("gather", "index", -1, ANY, gather, gather_vjp),
-    Op("scatter", "index", -1, ANY, scatter, scatter_vjp),
+    Op("scatter", "index", -1, ANY, scatter, scatter_vjp, expand_scatter),
 )

@@ -5,20 +5,28 @@ expands to `sort_keys` (arg = axis, run): the permutation of unsigned integers w
 axis. Elements become keys by their bits: -inf < numbers < inf < NaN (the greatest, as PyTorch), and
 -0 equals 0; a descending sort negates the bits, which keeps it stable.
 
-On CUDA a row longer than a block can hold is sorted in runs, which `merge_runs` (arg = axis, run;
-inputs: the keys in the present order, and that order) joins in pairs until one is left.
+On CUDA a row longer than a block can hold is sorted digit by digit, least significant first. A key
+of up to 32 bits and its position are one uint64, and each digit takes three steps, all O(n):
+
+    counts = radix_count(x)     how often each tile of the row has each digit (arg = tile, shift)
+    starts = exclusive scan(counts)                    over the digits, then over the tiles
+    x = radix_move(x, starts)   each element to the start of its digit and tile, plus its rank
 """
 
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, int64, to_dtype, uint8
+from picograd.dtype import DType, int32, int64, to_dtype, uint8, uint64
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, BITS, Op, table
+from picograd.graph.row import BITS, ORDERED, Op, table
+from picograd.graph.scanning import scan
+from picograd.helpers import ceil_div
 
 Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
+RADIX_TILE = 2048  # elements of a block: 8 for each of 256 threads
+LOW = (1 << 32) - 1
 
 
 def sort(node: Node, axis: int, is_descending: bool = False) -> Node:
@@ -68,41 +76,140 @@ def ordered_keys(x: Node, is_descending: bool) -> Node:
 
 
 def expand_sort(node: Node) -> Node:
-    """Sort keys in one step, or in runs that are merged."""
+    """Sort keys in one step, or digit by digit."""
     x, (axis, is_descending) = node.inputs[0], node.arg
     if node.size == 0 or x.shape[axis] == 1:
         return x.iota(axis)
-    keys, size = ordered_keys(x, is_descending), x.shape[axis]
-    is_long = node.device.startswith("cuda") and size > BLOCK_RUN
-    run = BLOCK_RUN if is_long else size
-    order = Node(
-        "sort_keys", (keys,), (axis, run), node.shape, int64, node.device
+    return ordered(ordered_keys(x, is_descending), axis, x.dtype.bits)
+
+
+def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
+    """Find the first `count` elements of the stable order of an axis, one reduction for each.
+
+    A key of up to 32 bits over its position is one number, and no two are equal: the next element
+    is the least number beyond the last one. Gives positions, int64.
+    """
+    keys = ordered_keys(node, is_largest).cast(uint64)
+    pairs = packed(keys, node.iota(axis, uint64))
+    found = [pairs.reduce("min", (axis,), True)]
+    while len(found) < count:
+        last = found[-1].expand(pairs.shape)
+        rest = last.binary("less", pairs).where(pairs, (1 << 64) - 1)
+        found.append(rest.reduce("min", (axis,), True))
+    total: Node | None = None
+    shape = tuple(
+        count if d == axis else n for d, n in enumerate(node.shape)
     )
-    while run < size:
-        order, run = merged(keys, order, axis, run), 2 * run
-    return order
+    for number, each in enumerate(found):
+        wide = each.expand(shape)
+        is_here = wide.iota(axis).binary("equal", number)
+        total = wide if total is None else is_here.where(wide, total)
+    return positions(total) if total is not None else node.iota(axis)
 
 
-def merged(keys: Node, order: Node, axis: int, run: int) -> Node:
-    """Merge neighbouring runs of a permutation in pairs, stably."""
-    held = along(keys, order, axis)
-    return Node(
-        "merge_runs",
-        (held, order),
-        (axis, run),
-        order.shape,
-        int64,
-        order.device,
+def ordered(keys: Node, axis: int, bits: int) -> Node:
+    """Sort unsigned keys below 2 ** bits along an axis: the permutation, as int64."""
+    size = keys.shape[axis]
+    if not keys.device.startswith("cuda") or size <= BLOCK_RUN:
+        return Node(
+            "sort_keys",
+            (keys,),
+            (axis, size),
+            keys.shape,
+            int64,
+            keys.device,
+        )
+    last = keys.rank - 1
+    swap = tuple(
+        {axis: last, last: axis}.get(d, d) for d in range(keys.rank)
+    )
+    return positions(radix_sorted(keys.permute(swap), bits)).permute(swap)
+
+
+def radix_sorted(keys: Node, bits: int) -> Node:
+    """Sort pairs (key, position in the last axis) by keys of up to 32 bits, or by their low half.
+
+    The high half of longer keys follows: it is sorted in the order that the low half gave.
+    """
+    low = keys.cast(uint64)
+    if bits > 32:
+        low = low.binary("bitwise_and", LOW)
+    pairs = sorted_pairs(
+        packed(low, keys.iota(keys.rank - 1, uint64)), min(bits, 32)
+    )
+    if bits <= 32:
+        return pairs
+    order = positions(pairs)
+    high = along(keys.binary("shift_right", 32), order, keys.rank - 1)
+    return sorted_pairs(
+        packed(high.cast(uint64), order.cast(uint64)), bits - 32
     )
 
 
-def merge_runs(node: Node, keys: Array, order: Array) -> Array:
-    """Sort the pairs of runs of `order` by `keys`."""
-    axis, run = node.arg
-    places = sort_keys(
-        Node("sort_keys", (), (axis, 2 * run), node.shape, int64, ""), keys
+def packed(key: Node, position: Node) -> Node:
+    """Put a key over a position."""
+    return key.binary("shift_left", 32).binary("bitwise_or", position)
+
+
+def positions(pairs: Node) -> Node:
+    """Take the positions of pairs."""
+    return pairs.binary("bitwise_and", LOW).cast(int64)
+
+
+def sorted_pairs(pairs: Node, bits: int) -> Node:
+    """Sort the last axis by the low `bits` bits of the keys, one digit at a time."""
+    tiles = ceil_div(pairs.shape[-1], RADIX_TILE)
+    cells = (*pairs.shape[:-1], 256 * tiles)
+    for shift in range(32, 32 + bits, 8):
+        arg = (RADIX_TILE, shift)
+        counts = Node(
+            "radix_count", (pairs,), arg, cells, int32, pairs.device
+        )
+        starts = scan(counts, "sum", counts.rank - 1) - counts
+        pairs = Node(
+            "radix_move",
+            (pairs, starts),
+            arg,
+            pairs.shape,
+            uint64,
+            pairs.device,
+        )
+    return pairs
+
+
+def digits_of(node: Node, pairs: Array) -> tuple[Array, Array]:
+    """Digit of each element, and the number of its tile."""
+    tile, shift = node.arg
+    digit = (pairs.astype(np.uint64) >> np.uint64(shift)).astype(
+        np.int64
+    ) % 256
+    return digit, np.broadcast_to(
+        np.arange(pairs.shape[-1]) // tile, pairs.shape
     )
-    return np.take_along_axis(order, places, axis)
+
+
+def radix_count(node: Node, pairs: Array) -> Array:
+    """Count the digits of every tile: digits outside, tiles inside."""
+    digit, tile = digits_of(node, pairs)
+    counts: Array = np.zeros(node.shape, np.int32)
+    *rows, _ = np.indices(pairs.shape, sparse=True)
+    np.add.at(counts, (*rows, digit * (node.shape[-1] // 256) + tile), 1)
+    return counts
+
+
+def radix_move(node: Node, pairs: Array, starts: Array) -> Array:
+    """Move every element to the start of its digit and tile, plus its rank there."""
+    digit, tile = digits_of(node, pairs)
+    tiles = starts.shape[-1] // 256
+    out = np.empty_like(pairs)
+    for row in np.ndindex(pairs.shape[:-1]):
+        place, moved = starts[row].astype(np.int64), out[row]
+        for pair, cell in zip(
+            pairs[row], digit[row] * tiles + tile[row], strict=True
+        ):
+            moved[place[cell]] = pair
+            place[cell] += 1
+    return out
 
 
 def sort_keys(node: Node, keys: Array) -> Array:
@@ -117,7 +224,8 @@ def sort_keys(node: Node, keys: Array) -> Array:
 
 
 SORT_ROWS = table(
-    Op("sort", "composite", 1, ANY, None, None, expand_sort),
+    Op("sort", "composite", 1, ORDERED, None, None, expand_sort),
     Op("sort_keys", "sort", 1, BITS, sort_keys),
-    Op("merge_runs", "sort", 2, BITS, merge_runs),
+    Op("radix_count", "sort", 1, BITS, radix_count),
+    Op("radix_move", "sort", 2, BITS, radix_move),
 )

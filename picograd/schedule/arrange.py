@@ -7,7 +7,7 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from picograd.schedule.group import GROUP_LIMIT, Facts, Group
+from picograd.schedule.group import GROUP_LIMIT, SCATTERS, Facts, Group
 
 PART_LIMIT = 64  # parts of one kernel
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
@@ -47,7 +47,7 @@ def reads_of(group: Group) -> Iterator[Facts]:
 
 def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:
     """Inputs of a member that its group reads: a scatter's base is read where it is copied."""
-    if member.node.op != "scatter":
+    if member.node.op not in SCATTERS:
         return member.inputs
     return member.inputs[1:] if member.group is group else member.inputs[:1]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
-from picograd.schedule.group import FREE, Facts, Group, Labels
+from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels
 from picograd.schedule.heroes import (
     contract_operands,
     conv_operands,
@@ -29,7 +29,7 @@ from picograd.schedule.lower import (
 )
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
-from picograd.schedule.rowwise import lower_merge, lower_scan, lower_sort
+from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
 
 Domain = dict[int, Index]
 UNNAMED = (
@@ -113,7 +113,7 @@ def lower_member(
 ) -> None:
     """Append the computes of one member and make its value available to later ones."""
     own = indices_for(member.labels or (), domain)
-    if member.node.op == "scatter":  # its base: the updates are a launch of their own
+    if member.node.op in SCATTERS:  # the base: the updates are a launch of their own
         lower_map(member, part, rows, own)
     elif member.level == "reduce":
         lower_reduce(member, part, domain, rows, inner, own)
@@ -131,7 +131,7 @@ def lower_map(
 ) -> None:
     """Append a value computed at every point of `axes`: of an assignment or scatter its source."""
     part.bound = axes
-    if member.node.op in ("assign", "scatter"):
+    if member.node.op in ("assign", *SCATTERS):
         body = part.value(member.inputs[0], own)
     else:
         body = part.build(member, own)
@@ -282,8 +282,9 @@ LONE_PARTS = {
     "scan_chunks": lower_scan,
     "sort_keys": lower_sort,
 }
-LONE_PARTS["merge_runs"] = lower_merge
-HERO_NAMES = {"scan_chunks": "scan", "sort_keys": "sort", "merge_runs": "merge"}
+LONE_PARTS |= {"radix_count": lower_radix, "radix_move": lower_radix, "scatter_runs": lower_runs}
+HERO_NAMES = {"scan_chunks": "scan", "sort_keys": "sort", "scatter_runs": "runs"}
+HERO_NAMES |= {"radix_count": "radix", "radix_move": "radix"}
 
 
 def hero_of(kind: str, part: Part) -> str:

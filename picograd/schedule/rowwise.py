@@ -1,14 +1,24 @@
-"""Lowering of the ops that work along one axis in order: scan, sort and merge."""
+"""Lowering of the ops that work along one axis in order: scan, sort, radix and runs."""
 
 from picograd.dtype import accumulate_dtype
 from picograd.errors import check
+from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axis_index,
+    unflatten,
+)
 from picograd.schedule.loop import (
+    DIGITS,
     Condition,
     Expr,
-    Merge,
     Part,
+    Radix,
+    Runs,
     Scan,
     Sort,
 )
@@ -74,15 +84,11 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
         return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(node.shape)]
     at = tuple(axis_index(axis) for axis in axes)
-    rows = tuple(
-        a for d, a in enumerate(axes) if d != position and a.size != 1
-    )
+    rows = tuple(a for d, a in enumerate(axes) if d != position and a.size != 1)
     part.bound = tuple(axes)
     body = part.value(member.inputs[0], at)
     slot = output_slot(member, part)
-    target = flat_index(
-        at, part.kernel.locations[member.number].strides
-    )
+    target = flat_index(at, part.kernel.locations[member.number].strides)
     return Part(
         (),
         (),
@@ -91,26 +97,74 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
     )
 
 
-def lower_merge(member: Facts, part: PartBuilder) -> Part | None:
-    """Lower a merge of sorted runs: the keys and what is moved with them are in memory."""
+def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower one step of a radix sort along the last axis: counting, or moving to start values."""
     node = member.node
-    position, run = node.arg
+    tile_size, shift = node.arg
+    shape = member.inputs[0].node.shape
     if node.size == 0:
         return None
-    axes = [Axis(f"r{d}", n) for d, n in enumerate(node.shape)]
-    at = tuple(axis_index(axis) for axis in axes)
-    rows = tuple(
-        a for d, a in enumerate(axes) if d != position and a.size != 1
+    axes = [Axis(f"r{d}", n) for d, n in enumerate(shape)]
+    digit, tile = (
+        Axis("digit", DIGITS),
+        Axis("tile", ceil_div(shape[-1], tile_size)),
     )
-    part.bound = tuple(axes)
-    key, body = (part.value(source, at) for source in member.inputs)
+    rows, axis = tuple(axes[:-1]), axes[-1]
+    at = tuple(axis_index(a) for a in axes)
+    cell = (*at[:-1], axis_index(digit) * tile.size + axis_index(tile))
+    part.bound = (*axes, digit, tile)
+    body = part.value(member.inputs[0], at)
+    start = (
+        part.value(member.inputs[1], cell) if len(member.inputs) > 1 else None
+    )
     slot = output_slot(member, part)
-    target = flat_index(
-        at, part.kernel.locations[member.number].strides
+    strides = part.kernel.locations[member.number].strides
+    target = flat_index(cell if start is None else at, strides)
+    rows = tuple(a for a in rows if a.size != 1)
+    step = Radix(
+        rows, axis, digit, tile, tile_size, shift, body, start, slot, target
     )
-    return Part(
-        (),
-        (),
-        None,
-        Merge(rows, axes[position], run, key, body, slot, target),
+    return Part((), (), None, step)
+
+
+def lower_runs(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower a reduction of runs of equal keys into the slices that the keys name."""
+    node, (_, values, keys, first, *levels) = member.node, member.inputs
+    _, monoid, fan = node.arg
+    if node.size == 0 or values.node.size == 0:
+        return None
+    axis, *inner = (Axis(f"u{d}", n) for d, n in enumerate(values.node.shape))
+    sums = [
+        Axis(f"level{n}", level.node.shape[0])
+        for n, level in enumerate(levels, 1)
+    ]
+    part.bound = (axis, *inner, *sums)
+    rest = tuple(axis_index(a) for a in inner)
+    along = axis_index(axis)
+    key, begin = part.value(keys, (along,)), part.value(first, (along,))
+    body = wide_value(member, part, 1, (along, *rest))
+    bodies = tuple(
+        (each, wide_value(member, part, 3 + number, (axis_index(each), *rest)))
+        for number, each in enumerate(sums, 1)
     )
+    slot = output_slot(member, part)
+    part.kernel.loaded.add(slot)
+    target = slice_target(member, part, key, rest)
+    rows = tuple(a for a in inner if a.size != 1)
+    step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target)
+    return Part((), (), None, step)
+
+
+def slice_target(
+    member: Facts, part: PartBuilder, key: Expr, rest: Indices
+) -> Index:
+    """Place of an element of the slice that a key names: the key numbers the indexed axes."""
+    node, axes = member.node, member.node.arg[0]
+    sizes = tuple(node.shape[axis] for axis in axes)
+    number = atom_index(Dynamic(key, 0, max(product(sizes) - 1, 0)))
+    named = dict(zip(axes, unflatten(number, sizes), strict=True))
+    spare = list(rest)
+    at = tuple(
+        named[d] if d in named else spare.pop(0) for d in range(node.rank)
+    )
+    return flat_index(at, part.kernel.locations[member.number].strides)

@@ -7,15 +7,22 @@ are gathered by the permutation, so gradients scatter back. A zero-dim tensor co
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.dtype import int64
+from picograd.dtype import float32, float64, int32, int64
+from picograd.engine import pending
+from picograd.engine.tracing import check_not_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
+from picograd.graph.scattering import last_of_runs
 from picograd.tensor import movement
-from picograd.tensor.operands import as_axis, need_float, need_integer
+from picograd.tensor.operands import as_axis, check_computed, need_float, need_integer
 from picograd.tensor.selecting import computed_values
 
+# topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
+# many elements in all on: before that recording a reduction for each costs more than sorting)
+SELECTED = {"cpu": (8, 1 << 16), "cuda": (16, 1 << 22)}
+SELECT_FROM = 256  # elements of a row
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -27,6 +34,7 @@ def axis_of(op: str, node: Node, axis: Any) -> int:
 def order(op: str, node: Node, axis: Any, is_descending: bool = False) -> Node:
     """Compute the stable permutation that sorts an axis."""
     position = axis_of(op, node, axis)
+    check_computed(op, node.dtype)
     if not node.rank:
         return node.const_like(0).cast(int64)
     if not node.size:
@@ -74,6 +82,10 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
         raise ValueRangeError(
             "topk", f"k={k} does not fit size {size}", f"use 0 to {size}"
         )
+    limit, least = SELECTED.get(node.device.partition(":")[0], (0, 0))
+    is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
+    if is_fit and 0 < k <= limit and node.size >= least:
+        return sorting.selected(node, position, k, bool(is_largest))
     return part(order("topk", node, position, is_largest), position, 0, k)
 
 
@@ -200,25 +212,24 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
         raise DTypeError(
             op, f"{ordered.dtype} and {values.dtype} differ", "cast one of them"
         )
-    place = values.const_like(0).cast(int64)
     size = ordered.shape[-1]
+    place = values.const_like(0).cast(int32 if size < 1 << 30 else int64)
     if not size or not values.size:
-        return place
-    step = 1 << (size.bit_length() - 1)
-    while step:
-        probe = place + step
-        inside = (probe - 1).binary("minimum", size - 1)
+        return place.cast(int64)
+    left = size  # how many elements may still come before the place, which is place..place+left
+    while left:
+        half = max(left // 2, 1)
+        probe = place + (half - 1)
         found = (
-            ordered.gather((inside,), (0,))
+            ordered.gather((probe,), (0,))
             if rank == 1
-            else along_last(ordered, inside)
+            else along_last(ordered, probe)
         )
         is_found = values.binary("less" if is_right else "less_equal", found)
         goes_on = is_found.unary("logical_not")  # a NaN goes to the end
-        is_inside = probe.binary("less_equal", size)
-        place = is_inside.binary("logical_and", goes_on).where(probe, place)
-        step //= 2
-    return place
+        place = goes_on.where(place + half, place)
+        left -= half
+    return place.cast(int64)
 
 
 def along_last(node: Node, index: Node) -> Node:
@@ -237,6 +248,7 @@ def unique(node: Node) -> tuple[Node, Node, Node]:
     row = flat(node)
     if not row.size:
         return row, node.cast(int64), row.cast(int64)
+    check_not_tracing("unique")
     size, found = row.size, order("unique", row, 0)
     values = picked(row, found, 0)
     before = part(values, 0, 0, size - 1).pad(((1, 0),))
@@ -245,16 +257,12 @@ def unique(node: Node) -> tuple[Node, Node, Node]:
         "logical_or", is_first.iota(0, int64).binary("equal", 0)
     )
     group = scan(is_first.cast(int64), "sum", 0) - 1
+    pending.compute([found, values, group])
     groups = int(computed_values(part(group, 0, size - 1, 1))[0]) + 1
-    number = Node("iota", (), 0, (groups,), int64, node.device)
-    starts = search(group, number, False)
-    ends = part(starts, 0, 1, groups - 1).pad(((0, 1),), size)
-    inverse = picked(group, sorting.sort(found, 0), 0)
-    return (
-        picked_rows(values, starts),
-        inverse.reshape(node.shape),
-        ends - starts,
-    )
+    last = last_of_runs(group.iota(0), group, groups)
+    before = part(last, 0, 0, groups - 1).pad(((1, 0),), -1)
+    inverse = last_of_runs(group, found, size)
+    return picked_rows(values, last), inverse.reshape(node.shape), last - before
 
 
 def picked_rows(row: Node, index: Node) -> Node:
@@ -274,15 +282,15 @@ def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
         raise ShapeError("bincount", text, "give one weight an element")
     index, count = node.cast(int64), minlength
     if node.size:
-        ends = [
-            computed_values(index.reduce(each, (0,))) for each in ("min", "max")
-        ]
+        ends = computed_values(movement.stack([index.reduce(m, (0,)) for m in ("min", "max")]))
         if int(ends[0]) < 0:
             raise ValueRangeError(
                 "bincount", "a number is negative", "use numbers >= 0"
             )
         count = max(int(ends[1]) + 1, minlength)
-    ones = index.const_like(1) if weights is None else weights
+    ones = index.const_like(1)
+    if weights is not None:
+        ones = weights.cast(float32 if weights.dtype is float32 else float64)
     zeros = constant(0, (count,), ones.dtype, node.device)
     return (
         zeros.scatter(ones, (index,), (0,), "sum")

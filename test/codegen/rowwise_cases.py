@@ -1,15 +1,26 @@
-"""Kernels that scan, sort and merge, built by the schedule from small graphs."""
+"""Kernels that scan, sort and reduce runs, built by the schedule from small graphs."""
 
 from typing import Any
 
 import numpy as np
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, float16, float32, float64, int32, int64, uint8, uint32
+from picograd.dtype import (
+    DType,
+    accumulate_dtype,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint8,
+    uint32,
+    uint64,
+)
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
-from picograd.schedule.interpret import interpret
-from picograd.schedule.loop import Kernel
+from picograd.schedule.interpret import FOLDS, interpret
+from picograd.schedule.loop import Kernel, Radix, Runs, walk
 from picograd.schedule.schedule import schedule
 from picograd.target import Target
 
@@ -35,11 +46,30 @@ def sort(device: str, shape: Any, axis: int, dtype: DType, down: bool, run: int 
     return Node("sort_keys", (keys,), arg, keys.shape, int64, device)
 
 
-def merge(device: str, shape: Any, axis: int, run: int) -> Node:
-    inputs = (leaf(shape, uint32, device), leaf(shape, int64, device))
-    return Node("merge_runs", inputs, (axis, run), shape, int64, device)
+def radix(device: str, shape: Any, tile: int, shift: int, is_move: bool) -> Node:
+    pairs = leaf(shape, uint64, device)
+    tiles = -(-shape[-1] // tile)
+    cells = (*shape[:-1], 256 * tiles)
+    if not is_move:
+        return Node("radix_count", (pairs,), (tile, shift), cells, int32, device)
+    starts = leaf(cells, int32, device)
+    return Node("radix_move", (pairs, starts), (tile, shift), shape, uint64, device)
 
 
+def runs(
+    device: str, shape: Any, axes: Any, count: int, monoid: str | None, dtype: DType, levels: int
+) -> Node:
+    rest = tuple(n for d, n in enumerate(shape) if d not in axes)
+    wide = accumulate_dtype(dtype)
+    inputs = [leaf(shape, dtype, device), leaf((count, *rest), dtype, device)]
+    inputs += [leaf((count,), uint32, device), leaf((count,), int32, device)]
+    for _ in range(levels):
+        count //= FAN
+        inputs.append(leaf((count, *rest), wide, device))
+    return Node("scatter_runs", tuple(inputs), (axes, monoid, FAN), shape, dtype, device)
+
+
+FAN = 4  # updates of a group, so that short runs have levels
 SCANS: dict[str, tuple[Any, ...]] = {
     "vector": ((5,), 0, "sum", float32),
     "rows": ((7, 1000), 1, "sum", float32),
@@ -64,13 +94,20 @@ SORTS: dict[str, tuple[Any, ...]] = {
     "sort_down": ((300, 5), 1, int32, True),
 }
 RUNS: dict[str, tuple[Any, ...]] = {"sort_runs": ((3000, 1), 1, float32, False, 1024)}
-MERGES: dict[str, tuple[Any, ...]] = {
-    "merge_row": ((100,), 0, 8),
-    "merge_rows": ((3, 37), 1, 8),
-    "merge_columns": ((37, 3), 0, 4),
-    "merge_even": ((64,), 0, 32),
-    "merge_one": ((17,), 0, 16),
-    "merge_long": ((2, 700), 1, 64),
+RADIX: dict[str, tuple[Any, ...]] = {
+    "count_row": ((3000,), 1024, 0, False),
+    "count_rows": ((2, 3, 1200), 512, 8, False),
+    "move_row": ((3000,), 1024, 0, True),
+    "move_rows": ((2, 3, 1200), 512, 8, True),
+    "move_tile": ((512,), 512, 0, True),
+}
+RUN_CASES: dict[str, tuple[Any, ...]] = {
+    "runs_flat": ((50,), (0,), 300, "sum", float32, 3),
+    "runs_rows": ((9, 3), (0,), 100, "sum", float16, 2),
+    "runs_columns": ((3, 9), (1,), 40, "max", int64, 1),
+    "runs_pairs": ((4, 5, 3), (2, 0), 70, "prod", float32, 2),
+    "runs_set": ((9, 3), (0,), 100, None, float32, 0),
+    "runs_few": ((9, 3), (0,), 7, "min", float32, 0),
 }
 
 
@@ -90,28 +127,60 @@ def arrays_of(kernel: Kernel) -> list[Any]:
         else:
             values = random.integers(0, 99, slot.size)
         arrays.append(values.astype(slot.dtype.numpy))
-    along: Any = kernel.parts[0].along
-    if kernel.hero == "merge":  # one key a position: every run of every row is in order
-        arrays[0][...] = np.arange(arrays[0].size) // 3 % 5
-        arrays[0] = in_order(arrays[0], along)
+    step: Any = kernel.parts[0].along
+    if isinstance(step, Radix) and step.start is not None:
+        arrays[1][...] = starts_of(step, arrays[0]).ravel()
+    if isinstance(step, Runs):
+        fill_runs(step, kernel, arrays)
     return arrays
 
 
-def in_order(keys: Any, merge: Any) -> Any:
-    """Sort the runs of the rows a merge reads."""
-    size, rows = merge.axis.size, [axis.size for axis in merge.rows]
-    stride = next(c for atom, c in merge.target.terms if atom is merge.axis)
-    grid = keys.reshape(*rows, size) if stride == 1 else keys.reshape(size, *rows).T
-    grid = grid.copy()
-    for first in range(0, size, merge.run):
-        grid[..., first : first + merge.run].sort(axis=-1)
-    return np.ascontiguousarray(grid if stride == 1 else grid.T).ravel()
+def starts_of(step: Any, values: Any) -> Any:
+    """Count the digits before each digit and tile of every row."""
+    rows = values.reshape(-1, step.axis.size)
+    digit = (rows >> np.uint64(step.shift)).astype(int) % 256
+    counts = np.zeros((len(rows), 256, step.tile.size), int)
+    for row, place in np.ndindex(rows.shape):
+        counts[row, digit[row, place], place // step.run] += 1
+    flat = counts.reshape(len(rows), -1)
+    return np.cumsum(flat, axis=1) - flat
+
+
+def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:
+    """Make ascending keys with one long run, where runs begin, and the levels of the values."""
+    slots = slots_of(kernel)
+    base, rows, keys, first, *levels = (arrays[number] for number in slots)
+    count = keys.size
+    slices = base.size // (rows.size // count)
+    some = np.random.default_rng(1).integers(0, slices, count)
+    keys[...] = np.sort(np.where(np.arange(count) < count * 2 // 3, slices // 2, some))
+    is_first = np.append(True, keys[1:] != keys[:-1])
+    first[...] = np.maximum.accumulate(np.where(is_first, np.arange(count), 0))
+    below = rows.reshape(count, -1)
+    for level in levels:
+        groups = len(below) // FAN
+        cut = below[: groups * FAN].reshape(groups, FAN, -1).astype(level.dtype)
+        below = FOLDS[step.monoid].reduce(cut, axis=1)
+        level[...] = below.ravel()
+
+
+def slots_of(kernel: Kernel) -> list[int]:
+    """Slots of the base, the values, the keys, the first positions and the levels."""
+    step: Any = kernel.parts[0].along
+    exprs = (step.body, step.key, step.first, *(expr for _, expr in step.levels))
+    loads = [next(e.arg[0] for e in walk(expr) if e.op == "load") for expr in exprs]
+    return [step.slot, *loads]
 
 
 def wanted(kernel: Kernel, arrays: list[Any]) -> list[Any]:
     result = [array.copy() for array in arrays]
     interpret(kernel, result)
     return result
+
+
+def written(kernel: Kernel) -> int:
+    """Number of the slot that is written."""
+    return next(n for n, slot in enumerate(kernel.slots) if slot.role != "in")
 
 
 def compare(kernel: Kernel, found: Any, expected: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scans, sorts and merges on every level: Tile IR, the CPU, and CUDA through the shim and NVRTC."""
+"""Scans, sorts and runs on every level: Tile IR, the CPU, and CUDA through the shim and NVRTC."""
 
 from functools import cache
 from typing import Any
@@ -7,17 +7,20 @@ import pytest
 from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
 from harness import TARGET, run
 from rowwise_cases import (
-    MERGES,
+    RADIX,
+    RUN_CASES,
     RUNS,
     SCANS,
     SORTS,
     arrays_of,
     compare,
     kernel_of,
-    merge,
+    radix,
+    runs,
     scan,
     sort,
     wanted,
+    written,
 )
 
 from picograd.codegen.interpret_program import interpret as interpret_program
@@ -28,15 +31,19 @@ from picograd.codegen.tile import format_tiles, verify
 from picograd.schedule.loop import Kernel
 from picograd.target import Target, cuda_target
 
-CUDA = [*SCANS, *SORTS, *RUNS, *MERGES]
+BARRIERS = ["rows_tiles", "rows_aligned", "sort_columns", "move_row", "count_row", "runs_flat"]
+SPILLING = ["rows", "rows_log", "column_chunks", "sort_runs", "move_rows", "runs_flat", "runs_rows"]
+CUDA = [*SCANS, *SORTS, *RUNS, *RADIX, *RUN_CASES]
 
 
 def make(name: str, target: Target) -> Kernel:
     device = "cpu" if target.language == "llvm" else "cuda:0"
     if name in SCANS:
         return kernel_of(name, scan(device, *SCANS[name]), target)
-    if name in MERGES:
-        return kernel_of(name, merge(device, *MERGES[name]), target)
+    if name in RADIX:
+        return kernel_of(name, radix(device, *RADIX[name]), target)
+    if name in RUN_CASES:
+        return kernel_of(name, runs(device, *RUN_CASES[name]), target)
     return kernel_of(name, sort(device, *(SORTS | RUNS)[name]), target)
 
 
@@ -65,25 +72,27 @@ def test_cuda(name: str) -> None:
     kernel, arrays = kernels[name], arrays_of(kernels[name])
     expected, found = wanted(kernel, arrays), [array.copy() for array in arrays]
     interpret(tiles[name], found)
-    compare(kernel, found[-1], expected[-1])
+    place = written(kernel)
+    compare(kernel, found[place], expected[place])
     given = {n: a for n, a in enumerate(arrays) if kernel.slots[n].role != "out"}
     for is_reversed in (False, True):
         (made,) = run_host(compiled, tiles[name], given, (), is_reversed).values()
-        compare(kernel, made, expected[-1])
+        compare(kernel, made, expected[place])
 
 
-@pytest.mark.parametrize("name", ["rows_tiles", "rows_aligned", "sort_columns", "merge_rows"])
+@pytest.mark.parametrize("name", BARRIERS)
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     """The Program interpreter refuses a read of what another thread wrote since the barrier."""
     kernels, tiles, _ = library()
     arrays = arrays_of(kernels[name])
     expected = wanted(kernels[name], arrays)
     interpret_program(linearize(tiles[name], H200), arrays)
-    compare(kernels[name], arrays[-1], expected[-1])
+    place = written(kernels[name])
+    compare(kernels[name], arrays[place], expected[place])
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", ["rows", "rows_log", "column_chunks", "sort_runs", "merge_long"])
+@pytest.mark.parametrize("name", SPILLING)
 def test_compiles_without_spills(name: str, arch: str) -> None:
     _, tiles, _ = library()
     cubin, log = compile_cuda(source_of(tiles[name], cuda_target(arch))[0], arch)
@@ -91,5 +100,5 @@ def test_compiles_without_spills(name: str, arch: str) -> None:
 
 
 def test_the_step_count_does_not_depend_on_the_size() -> None:
-    for name in ("rows", "sort_runs", "merge_long"):
+    for name in ("rows", "sort_runs", "move_rows", "runs_flat"):
         assert len(format_tiles(tile(make(name, H200), H200)).splitlines()) <= 6

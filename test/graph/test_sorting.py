@@ -5,11 +5,14 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import bfloat16, float32
+from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64
 from picograd.graph import sorting
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
 from picograd.graph.sorting import along, ordered_keys, sort
+from picograd.schedule.interpret_plan import interpret_plan
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
 
 SPECIAL = np.array([np.nan, 1, -0.0, 0.0, np.inf, -np.inf, -1, 1e-40, -np.nan, 2, -1, 0])
 DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64"]
@@ -47,17 +50,28 @@ def test_keys_order_like_the_elements() -> None:
 
 @pytest.mark.parametrize("is_descending", [False, True])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((100,), 0), ((3, 37), 1), ((37, 3), 0), ((64,), 0), ((17,), 0)]
+    ("shape", "axis", "dtype"),
+    [((100,), 0, float32), ((3, 37), 1, float16), ((37, 3), 0, int64), ((70,), 0, bool_)],
 )
-def test_long_rows_on_cuda_are_merged_from_runs(
-    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int, is_descending: bool
+def test_long_rows_on_cuda_are_sorted_by_digits(
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...],
+    axis: int,
+    dtype: DType,
+    is_descending: bool,
 ) -> None:
     monkeypatch.setattr(sorting, "BLOCK_RUN", 8)
-    x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
-    held = Buffer("cuda:0", float32, x.size, 0)
-    node = Node("buffer", (), Storage(held), shape, float32, "cuda:0")
-    found = interpret([sort(node, axis, is_descending)], values={node: x})[0]
-    np.testing.assert_array_equal(found, reference(x, axis, is_descending))
+    monkeypatch.setattr(sorting, "RADIX_TILE", 16)
+    x = np.random.default_rng(0).integers(-9, 9, shape)
+    x = x * (1 << 40) + x if dtype is int64 else x > 0 if dtype is bool_ else x
+    x = x.astype(dtype.numpy)
+    held = Buffer("cuda:0", dtype, x.size, 0)
+    node = Node("buffer", (), Storage(held), shape, dtype, "cuda:0")
+    found = sort(node, axis, is_descending)
+    wanted = reference(x, axis, is_descending)
+    np.testing.assert_array_equal(interpret([found], values={node: x})[0], wanted)
+    plan = schedule([found], cuda_target("sm_90a"))
+    np.testing.assert_array_equal(interpret_plan(plan, [x])[0], wanted)
 
 
 def test_values_are_gathered() -> None:

@@ -1,4 +1,4 @@
-"""Scan, sort and merge in Loop IR: lowering, meaning, printing, verifying."""
+"""Scan, sort, radix and runs in Loop IR: lowering, meaning, printing, verifying."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, float32, int64, uint32
+from picograd.dtype import DType, float32, int32, int64, uint32, uint64
 from picograd.errors import InternalError
 from picograd.graph.interpret import interpret as interpret_graph
 from picograd.graph.node import Node
@@ -14,7 +14,7 @@ from picograd.graph.scanning import scan
 from picograd.graph.sorting import sort
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.interpret import interpret
-from picograd.schedule.loop import Expr, Kernel
+from picograd.schedule.loop import Expr, Kernel, Runs
 from picograd.schedule.schedule import schedule
 from picograd.schedule.verify import verify
 from picograd.target import Target
@@ -66,11 +66,45 @@ def test_views_and_cheap_operands_are_computed_in_the_kernel() -> None:
     check(chunked(twice, None, 0, 6), [x])
 
 
-def test_sort_and_merge() -> None:
-    keys, order = leaf((3, 10), uint32), leaf((3, 10), int64)
+def test_sort() -> None:
+    keys = leaf((3, 10), uint32)
     check(Node("sort_keys", (keys,), (1, 10), (3, 10), int64, "cpu"), [keys])
     check(Node("sort_keys", (keys,), (0, 2), (3, 10), int64, "cpu"), [keys])
-    check(Node("merge_runs", (keys, order), (1, 4), (3, 10), int64, "cpu"), [keys, order])
+
+
+def test_radix_steps_count_and_move() -> None:
+    pairs = leaf((2, 70), uint64)
+    counts = Node("radix_count", (pairs,), (32, 3), (2, 256 * 3), int32, "cpu")
+    check(counts, [pairs])
+    (kernel,) = kernels_of(counts)
+    assert kernel.hero == "radix" and "radix [r0:2] along r1:70 by 32 shift 3" in repr(kernel)
+    values = np.random.default_rng(0).integers(0, 9000, (2, 70)).astype(np.uint64)
+    (found,) = interpret_graph([counts], values={pairs: values})
+    starts = leaf((2, 256 * 3), int32)
+    moved = Node("radix_move", (pairs, starts), (32, 3), (2, 70), uint64, "cpu")
+    given = {pairs: values, starts: np.cumsum(found, axis=1) - found}
+    order = np.argsort(values >> 3 & 255, axis=1, kind="stable")
+    np.testing.assert_array_equal(
+        interpret_graph([moved], values=given)[0], np.take_along_axis(values, order, 1)
+    )
+
+
+def test_broken_runs_are_refused() -> None:
+    node = leaf((9,)).scatter(leaf((8,)), [leaf((8,), int64)], (0,), "sum")
+    base, values, index = node.inputs
+    inputs = (base, values, index.cast(uint32), index, leaf((2,)))
+    runs = Node("scatter_runs", inputs, ((0,), "sum", 4), (9,), float32, "cpu")
+    kernel = kernels_of(runs)[-1]
+    step = kernel.parts[0].along
+    assert kernel.hero == "runs" and isinstance(step, Runs) and "runs [] along u0:8" in repr(kernel)
+    for broken, text in (
+        (replace(step, monoid="mean"), "unknown monoid"),
+        (replace(step, fan=5), "a level of another size"),
+        (replace(step, first=step.body), "begins at a position"),
+        (replace(step, key=step.first), "unsigned"),
+    ):
+        with pytest.raises(InternalError, match=text):
+            verify(replace(kernel, parts=(replace(kernel.parts[0], along=broken),)))
 
 
 def test_heroes_and_text() -> None:

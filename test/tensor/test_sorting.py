@@ -10,6 +10,7 @@ import torch
 import picograd
 from picograd import Tensor
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.tensor import sorting
 
 RANDOM = np.random.default_rng(0)
 FLOATS = [RANDOM.normal(size=shape) for shape in ((7,), (3, 5), (4, 3, 6), (40, 70))]
@@ -169,3 +170,34 @@ def test_errors() -> None:
         Tensor(np.zeros((2, 3))).searchsorted(Tensor(np.zeros((3, 3))))
     with pytest.raises(ValueRangeError, match="a number is negative"):
         Tensor([-1]).bincount()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool"])
+def test_a_few_of_a_long_row_are_the_first_of_its_order(
+    dtype: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorting, "SELECTED", {"cpu": (8, 0), "cuda": (8, 0)})
+    random = np.random.default_rng(0)
+    x = random.integers(0, 9 if dtype != "bool" else 2, (3, 300)).astype(dtype)  # many ties
+    if dtype.startswith("float"):
+        x[0, [7, 40]], x[1, 5], x[2, :] = np.nan, -np.inf, -0.0
+    t = Tensor(x, device=device)
+    for is_largest in (True, False):
+        order = t.argsort(dim=1, descending=is_largest, stable=True).numpy()
+        for k in (1, 6):
+            values, index = t.topk(k, dim=1, largest=is_largest)
+            np.testing.assert_array_equal(index.numpy(), order[:, :k])
+            np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order[:, :k], 1))
+    columns = Tensor(np.ascontiguousarray(x.T), device=device).topk(6, dim=0)[1]
+    np.testing.assert_array_equal(columns.numpy().T, t.argsort(1, True, stable=True).numpy()[:, :6])
+
+
+def test_the_gradient_of_a_few_goes_to_them(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorting, "SELECTED", {"cpu": (8, 0), "cuda": (8, 0)})
+    x = Tensor(np.random.default_rng(0).permutation(400).astype("f"), device=device)
+    x.requires_grad = True
+    x.topk(3)[0].sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), (x.numpy() >= 397).astype("f"))

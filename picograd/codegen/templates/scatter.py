@@ -2,19 +2,22 @@
 
 Each grid point owns a chunk of the inner elements of a slice and walks all updates for it, one
 after the other; no two grid points write the same element, because the destination's row depends
-on the serial axes only.
+on the serial axes only. Many updates on CUDA are sorted by their destination before
+(graph/scattering.py): there a thread owns an element of a run of updates with one destination.
 """
 
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import Cut, cut, merge_part, rebind
-from picograd.codegen.tile import ScatterStep, TileKernel, TilePart
-from picograd.errors import check
+from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
+from picograd.codegen.tile import RunStep, ScatterStep, TileKernel, TilePart
+from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.loop import Expr, Kernel, Part
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Expr, Kernel, Part, Runs, rewrite
 from picograd.target import Target
 
 CPU_POINTS = 65536
 CUDA_THREADS = 128  # inner elements a block owns
+RUN_THREADS = 256
 MINIMUM_COLUMNS = 16  # one vector of float32: a narrower task would waste lanes
 
 
@@ -54,3 +57,28 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         (*conditions, *space.conditions),
     )
     return TilePart(space.grid, (), (step,))
+
+
+def build_runs(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a reduction of runs for CUDA: a thread for each element of each sorted update."""
+    part = merge_part(kernel.parts[0])
+    runs = part.along
+    if not isinstance(runs, Runs) or target.language == "llvm":
+        internal("a kernel of runs needs runs, and CUDA", part)
+    place = Axis("place", runs.axis.size)
+    space = cut_flat((place, *runs.rows), RUN_THREADS)
+    step = RunStep(
+        space.dims,
+        runs.axis,
+        rebind(axis_index(place), space.axes),
+        runs.monoid,
+        runs.key,
+        runs.first,
+        rewrite(runs.body, space.axes),
+        tuple((axis, rewrite(expr, space.axes)) for axis, expr in runs.levels),
+        runs.fan,
+        runs.slot,
+        rebind(runs.target, space.axes),
+        space.conditions,
+    )
+    return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), RUN_THREADS)

@@ -2,24 +2,24 @@
 
 CPU: short rows by counting how many elements go first (no branch, vectors), others by a radix sort,
 least significant byte first: O(n), stable, no branch. CUDA: a bitonic network in shared memory over
-pairs (key, position), which makes it stable; longer rows are sorted in runs, and a merge of runs is
-a thread for each output place.
+pairs (key, position), which makes it stable; a longer row is sorted by steps over tiles of it, each
+a kernel of its own (graph/sorting.py).
 """
 
-from picograd.codegen.templates.grid import cut, cut_flat, merge_part, rebind
-from picograd.codegen.tile import For, MergeStep, SortStep, Step, Tile, TileKernel, TilePart, When
+from picograd.codegen.templates.grid import cut, merge_part, rebind
+from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, axis_index, constant, flatten
-from picograd.schedule.loop import Kernel, Merge, Part, Sort, rewrite
+from picograd.schedule.loop import DIGITS, Kernel, Part, Radix, Sort, rewrite
 from picograd.target import Target
 
 SHORT_ROW = 64  # counting compares n * n elements, 16 at once
 CPU_POINTS = 16384  # elements of a task made of short rows
 SCRATCH_BYTES = 4 << 20  # a longer row's memory is a workspace, not that of every worker
 CUDA_THREADS = 512
-MERGE_THREADS = 256
+RADIX_THREADS = 256  # one a digit
 WARP = 32
 
 
@@ -116,23 +116,29 @@ def bitonic_part(sort: Sort) -> TilePart:
     return TilePart((*sort.rows, runs), tiles, (step,))
 
 
-def build_merge(kernel: Kernel, target: Target) -> TileKernel:
-    """Write a merge kernel for CUDA."""
+def build_radix(kernel: Kernel, target: Target) -> TileKernel:
+    """Write one step of a radix sort for CUDA: a block for each tile of a row."""
     part = merge_part(kernel.parts[0])
-    merge = part.along
-    if not isinstance(merge, Merge) or target.language == "llvm":
-        internal("a merge kernel needs a merge, and CUDA", part)
-    place = Axis("place", merge.axis.size)
-    space = cut_flat((*merge.rows, place), MERGE_THREADS)
-    step = MergeStep(
-        space.dims,
-        merge.axis,
-        merge.run,
-        rebind(axis_index(place), space.axes),
-        rewrite(merge.key, space.axes),
-        rewrite(merge.body, space.axes),
-        merge.slot,
-        rebind(merge.target, space.axes),
-        space.conditions,
+    radix = part.along
+    if not isinstance(radix, Radix) or target.language == "llvm":
+        internal("a radix kernel needs a radix step, and CUDA", part)
+    cells = RADIX_THREADS // WARP * (DIGITS + 1)
+    tiles: tuple[Tile, ...] = (Tile("counters", (cells,), int32, "shared"),)
+    if radix.start is not None:
+        tiles += (Tile("offsets", (DIGITS,), int32, "shared"),)
+        tiles += (Tile("sorted", (radix.run,), radix.body.dtype, "shared"),)
+    step = RadixStep(
+        radix.axis,
+        radix.digit,
+        radix.tile,
+        axis_index(radix.tile),
+        radix.run,
+        radix.shift,
+        radix.body,
+        radix.start,
+        radix.slot,
+        radix.target,
+        tuple(tile.name for tile in tiles),
     )
-    return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), MERGE_THREADS)
+    grid = (*radix.rows, radix.tile)
+    return TileKernel(kernel, (TilePart(grid, tiles, (step,)),), RADIX_THREADS)

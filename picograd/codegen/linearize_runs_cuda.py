@@ -1,0 +1,149 @@
+"""RunStep -> Program of a CUDA block: the thread at the end of a run of equal keys reduces it.
+
+The run first..stop-1 is combined in order, after what the slice holds. Whole groups of `fan`
+updates in the middle of a long run are taken from the levels above:
+
+    level 0          . . . |         |         | . .
+    level 1                 . . |         | .             one value for `fan` of level 0
+    level 2                      . . . . .                one value for `fan` of level 1
+
+so that a run of n updates takes 2 * fan * log(n) steps, and one of fewer than `fan` updates is
+combined one by one. The groups lie at multiples of `fan`: the order depends on the keys alone.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from picograd.codegen.block_cuda import (
+    Block,
+    default_layout,
+    inside,
+    loops,
+    write_once,
+)
+from picograd.codegen.linearize_cuda_reduce import combine
+from picograd.codegen.tile import RunStep
+from picograd.dtype import bool_
+from picograd.schedule.index import Axis, Index, substitute
+from picograd.schedule.loop import rewrite
+
+
+def runs_cuda(block: Block, step: RunStep) -> None:
+    """Write a reduction of runs."""
+    emitter, layout = block.emitter, default_layout(block, step.dims)
+    found, values = block.walked(layout, step.dims, [], [])
+    with ExitStack() as stack:
+        once = write_once(block, layout)
+        loops(block, stack, [axis for axis, _ in found.loops], False)
+        tests = [
+            (substitute(i, values), lo, hi)
+            for i, lo, hi in step.conditions
+        ]
+        mask = emitter.both(
+            once, emitter.conditions([*found.conditions, *tests])
+        )
+        stack.enter_context(emitter.when(mask))
+        inside(block, stack, found, None)
+        place = emitter.index(substitute(step.place, values))
+        run = Run(block, step, values)
+        stack.enter_context(emitter.when(run.ends_at(place)))
+        with emitter.scope({step.axis: place}):
+            where = substitute(
+                step.target, values, lambda expr: rewrite(expr, values)
+            )
+            target = emitter.index(where)
+        slot = emitter.slots[step.slot]
+        if step.monoid is None:
+            emitter.store(slot, target, run.element(0, place))
+        else:
+            emitter.store(
+                slot,
+                target,
+                run.reduced(emitter.load(slot, target), place),
+            )
+
+
+class Run:
+    """This class writes the reduction of the run that ends at one position."""
+
+    def __init__(
+        self, block: Block, step: RunStep, values: Mapping[Axis, Index]
+    ) -> None:
+        self.emitter, self.step = block.emitter, step
+        self.dtype = block.emitter.index_dtype
+        levels = ((step.axis, step.expr), *step.levels)
+        self.levels = [
+            (axis, rewrite(expr, values)) for axis, expr in levels
+        ]
+        self.total = -1
+
+    def element(self, level: int, place: int) -> int:
+        """Compute the value at a position of a level."""
+        axis, expr = self.levels[level]
+        with self.emitter.scope({axis: place}):
+            return self.emitter.value(expr)
+
+    def ends_at(self, place: int) -> int:
+        """Tell whether the key after a position is another one."""
+        emitter, axis = self.emitter, self.step.axis
+        last = emitter.integer(axis.size - 1)
+        has_next = emitter.raw("less", bool_, place, last)
+        following = emitter.raw(
+            "add", self.dtype, place, emitter.integer(1)
+        )
+        with emitter.scope({axis: place}):
+            own = emitter.value(self.step.key)
+        with emitter.scope({axis: following}):
+            emitter.scopes[-1].mask = emitter.both(
+                emitter.scopes[-1].mask, has_next
+            )
+            other = emitter.value(self.step.key)
+        is_other = emitter.raw("not_equal", bool_, own, other)
+        return emitter.raw(
+            "or", bool_, emitter.raw("not", bool_, has_next), is_other
+        )
+
+    def reduced(self, start: int, place: int) -> int:
+        """Combine a value with the run that ends at a position."""
+        emitter, zero = self.emitter, self.emitter.integer(0)
+        dtype = emitter.dtype(start)
+        self.total = emitter.add("array", dtype, arg=1)
+        emitter.add("set", None, (self.total, zero, start))
+        with emitter.scope({self.step.axis: place}):
+            first = emitter.cast(
+                emitter.value(self.step.first), self.dtype
+            )
+        stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
+        self.walk(0, first, stop)
+        return emitter.add("get", dtype, (self.total, zero))
+
+    def walk(self, level: int, first: int, stop: int) -> None:
+        """Combine positions first..stop-1 of a level: whole groups from the level above."""
+        if level == len(self.levels) - 1:
+            self.combine(level, first, stop)
+            return
+        emitter, fan = self.emitter, self.step.fan
+        size, rest = emitter.integer(fan), emitter.integer(fan - 1)
+        lifted = emitter.raw("add", self.dtype, first, rest)
+        up = emitter.raw("quotient", self.dtype, lifted, size)
+        down = emitter.raw("quotient", self.dtype, stop, size)
+        head = emitter.raw("mul", self.dtype, up, size)
+        head = emitter.raw("minimum", self.dtype, head, stop)
+        tail = emitter.raw("mul", self.dtype, down, size)
+        tail = emitter.raw("maximum", self.dtype, tail, head)
+        self.combine(level, first, head)
+        with emitter.when(emitter.raw("less", bool_, up, down)):
+            self.walk(level + 1, up, down)
+        self.combine(level, tail, stop)
+
+    def combine(self, level: int, first: int, stop: int) -> None:
+        """Combine positions first..stop-1 of a level one by one."""
+        emitter, zero = self.emitter, self.emitter.integer(0)
+        dtype = emitter.dtype(self.total)
+        with emitter.loop(first, stop) as place:
+            old = emitter.add("get", dtype, (self.total, zero))
+            value = emitter.cast(self.element(level, place), dtype)
+            new = combine(
+                emitter, self.step.monoid or "sum", old, value
+            )
+            emitter.add("set", None, (self.total, zero, new))

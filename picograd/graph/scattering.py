@@ -1,0 +1,159 @@
+"""Scatter on a GPU: updates are sorted by destination, then every run of them is reduced.
+
+A CPU applies updates one after the other (`scatter`). With more than a few updates on CUDA the op
+expands, so that the work is parallel, proportional to the updates, and the same in every run:
+
+    keys    the number of each update's destination slice, sorted: a stable radix sort
+    first   where the run of equal keys around each position begins: a running maximum
+    levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
+    out     scatter_runs(base, updates in order, keys, first, *levels)
+
+A run is combined in the order of its updates, whole groups of a long one from the levels, so that
+a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
+bits that the CPU gives, except in 16-bit floats, which a run adds up in float32.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import accumulate_dtype, int32, int64, uint32
+from picograd.graph.node import Node, constant
+from picograd.graph.row import ANY, Op, table
+from picograd.graph.scanning import scan
+from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
+from picograd.helpers import product
+
+Array = Any
+FAN = 32  # updates of a group
+FEW = 32  # so many updates are applied one after the other
+UPDATES: dict[str, Any] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
+    """Move the indexed axes to the front."""
+    return np.moveaxis(x, axes, range(len(axes)))
+
+
+def expand_scatter(node: Node) -> Node:
+    """Sort the updates by destination and reduce the runs; few of them, or a CPU's, stay."""
+    base, values, *indices = node.inputs
+    axes, monoid = node.arg
+    shape, sizes = indices[0].shape, tuple(base.shape[axis] for axis in axes)
+    count = product(shape)
+    is_small = count <= FEW or not values.size or not base.size
+    if (
+        is_small
+        or not node.device.startswith("cuda")
+        or max(count, product(sizes)) >= 1 << 31
+    ):
+        return node
+    keys, order = sorted_keys(
+        [index.reshape((count,)) for index in indices], sizes
+    )
+    rows = values.reshape((count, *values.shape[len(shape) :]))
+    inputs = [base, rows.gather((order,), (0,)), keys, run_starts(keys)]
+    if monoid is not None:
+        inputs += levels_of(rows, keys, order, monoid)
+    arg = (axes, monoid, FAN)
+    return Node(
+        "scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device
+    )
+
+
+def sorted_keys(
+    indices: list[Node], sizes: tuple[int, ...]
+) -> tuple[Node, Node]:
+    """Number the destinations and sort them: the ascending keys, and their permutation."""
+    number = indices[0].cast(int64)
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        number = number * size + index.cast(int64)
+    keys = number.cast(uint32)
+    bits = max(product(sizes) - 1, 1).bit_length()
+    if keys.size <= BLOCK_RUN:
+        order = ordered(keys, 0, bits)
+        return along(keys, order, 0), order
+    pairs = radix_sorted(keys, bits)
+    return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(
+        uint32
+    ).cast(int64)
+
+
+def run_starts(keys: Node) -> Node:
+    """Find where the run of equal keys around each position begins."""
+    before = keys.slice(((0, keys.size - 1, 1),)).pad(((1, 0),))
+    is_first = keys.binary("not_equal", before)
+    return scan(is_first.where(keys.iota(0, int32), 0), "max", 0)
+
+
+def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
+    """Combine groups of neighbours, level above level.
+
+    A group of several keys is never asked for: it reads update 0 again and again, which costs no
+    memory traffic, and only the keys at its ends.
+    """
+    found: list[Node] = []
+    count, rest = rows.shape[0] // FAN, rows.shape[1:]
+    if count < 2:
+        return found
+    groups = order.slice(((0, count * FAN, 1),)).reshape((count, FAN))
+    ends = keys.slice(((0, count * FAN, 1),)).reshape((count, FAN))
+    first, last = (
+        ends.slice(((0, count, 1), (n, n + 1, 1))).expand((count, FAN))
+        for n in (0, FAN - 1)
+    )
+    chosen = first.binary("equal", last).where(groups, 0)
+    level = rows.accumulated().gather((chosen,), (0,)).reduce(monoid, (1,))
+    found.append(level)
+    while count >= 2 * FAN:
+        count //= FAN
+        whole = ((0, count * FAN, 1), *((0, size, 1) for size in rest))
+        level = (
+            level.slice(whole).reshape((count, FAN, *rest)).reduce(monoid, (1,))
+        )
+        found.append(level)
+    return found
+
+
+def last_of_runs(values: Node, keys: Node, count: int) -> Node:
+    """Take the last value of each run of equal keys: out[key] = value, for keys below `count`.
+
+    The keys 0..count-1 come in runs, each key in one of them; so a permutation will do.
+    """
+    zeros = constant(0, (count,), values.dtype, values.device)
+    if not values.device.startswith("cuda") or keys.size >= 1 << 31:
+        return zeros.scatter(values, (keys,), (0,), None)
+    inputs = (zeros, values, keys.cast(uint32), keys.iota(0, int32))
+    arg = ((0,), None, FAN)
+    return Node(
+        "scatter_runs", inputs, arg, (count,), values.dtype, values.device
+    )
+
+
+def scatter_runs(
+    node: Node, base: Array, rows: Array, keys: Array, *rest: Array
+) -> Array:
+    """Update a copy by the rows of each run of keys, in order."""
+    axes, monoid, _ = node.arg
+    wide = (
+        rows.dtype
+        if rows.dtype == np.float64
+        else accumulate_dtype(node.dtype).numpy
+    )
+    out = base.astype(wide)
+    turned = axes_first(out, axes)
+    indices = np.unravel_index(keys.astype(np.int64), turned.shape[: len(axes)])
+    if monoid is not None:
+        UPDATES[monoid].at(turned, indices, rows.astype(wide))
+        return out
+    for row, place in zip(rows, zip(*indices, strict=True), strict=True):
+        turned[place] = row
+    return out
+
+
+SCATTER_ROWS = table(Op("scatter_runs", "index", -1, ANY, scatter_runs))

@@ -1,0 +1,153 @@
+"""Scatters on CUDA: sorted, reduced run by run, and what the plan of that computes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from picograd.buffer import Buffer, Storage
+from picograd.dtype import DType, dtype_named, float32, int64
+from picograd.graph import scattering, sorting
+from picograd.graph.expand import expand_composites
+from picograd.graph.interpret import interpret
+from picograd.graph.node import Node, toposort
+from picograd.schedule.interpret_plan import interpret_plan
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+PATTERNS = ("random", "same", "sorted", "reversed", "distinct", "two")
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scattering, "FAN", 4)
+    monkeypatch.setattr(scattering, "FEW", 4)
+    monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
+    monkeypatch.setattr(sorting, "RADIX_TILE", 256)
+
+
+def leaf(shape: tuple[int, ...], dtype: DType, device: str = "cuda:0") -> Node:
+    size = int(np.prod(shape))
+    return Node("buffer", (), Storage(Buffer(device, dtype, size, 0)), shape, dtype, device)
+
+
+def places(pattern: str, count: int, size: int) -> Any:
+    random = np.random.default_rng(count)
+    found = random.integers(0, size, count)
+    chosen = {
+        "random": found,
+        "same": np.full(count, size // 2),
+        "sorted": np.sort(found),
+        "reversed": np.sort(found)[::-1],
+        "distinct": random.permutation(max(count, size))[:count] % size,
+        "two": np.where(found % 2, 0, size - 1),
+    }
+    return chosen[pattern].copy()
+
+
+def wanted(base: Any, values: Any, indices: Any, axes: Any, monoid: str | None) -> Any:
+    """Apply the updates one by one."""
+    out = base.copy()
+    turned = scattering.axes_first(out, axes)
+    for position in np.ndindex(indices[0].shape):
+        at = tuple(index[position] for index in indices)
+        made = values[position]
+        turned[at] = made if monoid is None else scattering.UPDATES[monoid](turned[at], made)
+    return out
+
+
+def check(base: Any, values: Any, indices: list[Any], axes: Any, monoid: str | None) -> Node:
+    """Compare the graph and the plan for CUDA with the updates done one by one."""
+    arrays = [base, values, *indices]
+    nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in arrays]
+    node = nodes[0].scatter(nodes[1], nodes[2:], axes, monoid)
+    expected = wanted(base, values, indices, axes, monoid)
+    tolerance = {"rtol": 2e-3 if base.dtype == np.float16 else 1e-5, "atol": 1e-5}
+    (found,) = interpret([node], values=dict(zip(nodes, arrays, strict=True)))
+    np.testing.assert_allclose(found, expected, **tolerance)
+    plan = schedule([node], cuda_target("sm_90a"))
+    numbers = {id(each): number for number, each in enumerate(nodes)}
+    given = [arrays[numbers[id(each)]].copy() for each in plan.inputs]
+    np.testing.assert_allclose(interpret_plan(plan, given)[0], expected, **tolerance)
+    return node
+
+
+@pytest.mark.parametrize("count", [5, 60, 333])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_pattern(pattern: str, count: int) -> None:
+    random = np.random.default_rng(0)
+    base, values = random.normal(size=40).astype("f"), random.normal(size=count).astype("f")
+    check(base, values, [places(pattern, count, 40)], (0,), "sum")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min", None])
+def test_every_monoid_and_dtype(monoid: str | None, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    base, values = (random.integers(1, 3, n).astype(dtype) for n in ((9, 3), (20, 3)))
+    check(base, values, [places("random", 20, 9)], (0,), monoid)
+
+
+@pytest.mark.parametrize("monoid", ["sum", None])
+def test_rows_and_several_axes(monoid: str | None) -> None:
+    random = np.random.default_rng(0)
+    base = random.normal(size=(5, 4, 6)).astype("f")
+    first, second = places("random", 66, 6).reshape(11, 6), places("random", 66, 5).reshape(11, 6)
+    check(base, random.normal(size=(11, 6, 4)).astype("f"), [first, second], (2, 0), monoid)
+    values = random.normal(size=(70, 5, 6)).astype("f")
+    check(base, values, [places("same", 70, 4)], (1,), monoid)
+
+
+def test_what_stays_a_scatter() -> None:
+    def ops(count: int, device: str) -> set[str]:
+        base, values = leaf((9,), float32, device), leaf((count,), float32, device)
+        node = base.scatter(values, [leaf((count,), int64, device)], (0,), "sum")
+        return {each.op for each in toposort(expand_composites([node]))}
+
+    assert "scatter" in ops(100, "cpu") and "scatter" in ops(4, "cuda:0")
+    assert "scatter" in ops(0, "cuda:0")
+    assert "scatter_runs" in ops(100, "cuda:0")
+
+
+def test_a_long_run_is_short_work() -> None:
+    """Levels leave a run of n updates 2 * FAN * log(n) steps: every level is FAN times smaller."""
+    base, values = leaf((9,), float32), leaf((4096,), float32)
+    node = base.scatter(values, [leaf((4096,), int64)], (0,), "sum")
+    (root,) = expand_composites([node])
+    assert [level.shape for level in root.inputs[4:]] == [(1024,), (256,), (64,), (16,), (4,)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_the_last_of_each_run(device: str) -> None:
+    keys = np.repeat(np.arange(5), [3, 1, 4, 1, 2])
+    for order in (keys, np.random.default_rng(0).permutation(11)):
+        values, key = leaf((11,), int64, device), leaf((11,), int64, device)
+        node = scattering.last_of_runs(values, key, int(order.max()) + 1)
+        arrays = [np.arange(11) * 10, order]
+        wanted = np.zeros(node.shape, int)
+        wanted[order] = arrays[0]
+        (found,) = interpret([node], values=dict(zip((values, key), arrays, strict=True)))
+        np.testing.assert_array_equal(found, wanted)
+        plan = schedule([node], cuda_target("sm_90a"))
+        given = [arrays[0 if each is values else 1].copy() for each in plan.inputs]
+        np.testing.assert_array_equal(interpret_plan(plan, given)[0], wanted)
+
+
+@pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min"])
+def test_levels_combine_the_groups_of_one_key(monoid: str) -> None:
+    count = 150
+    arrays = [np.zeros(9), np.random.default_rng(0).random(count) + 0.5, places("two", count, 9)]
+    nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in arrays]
+    (root,) = expand_composites([nodes[0].scatter(nodes[1], nodes[2:], (0,), monoid)])
+    _, rows, keys, first, *levels = interpret(
+        list(root.inputs), values=dict(zip(nodes, arrays, strict=True))
+    )
+    assert (keys[first] == keys).all() and (first[1:][keys[1:] != keys[:-1]] > 0).all()
+    size = 1
+    for level in levels:
+        size *= 4
+        for number, found in enumerate(level):
+            group = slice(number * size, (number + 1) * size)
+            if len(set(keys[group])) == 1:
+                wanted = scattering.UPDATES[monoid].reduce(rows[group])
+                np.testing.assert_allclose(found, wanted)
