@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.dtype import DType
+from picograd.errors import GradientError, TraceError
 
 
 class Buffer:
@@ -43,6 +44,41 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"Storage({self.buffer}, version {self.version})"
+
+
+class Overwritten(Storage):
+    """What a leaf names once its contents are gone: the storage, and the version it had seen."""
+
+    __slots__ = ("storage",)
+
+    def __init__(self, storage: Storage, version: int) -> None:
+        self.storage, self.version = storage, version
+
+    def describe(self) -> str:
+        """Say how far the storage has moved on."""
+        return f"is at version {self.storage.version}; expected version {self.version}"
+
+    @property
+    def buffer(self) -> Buffer | None:  # type: ignore[override]
+        """Raise: the contents are not there any more."""
+        text = "a value recorded earlier was overwritten in place before it was computed: it "
+        fix = "compute or call backward() before changing the tensor, or change a clone()"
+        raise GradientError("realize", text + self.describe(), fix)
+
+
+class Sample(Storage):
+    """What the leaf names that stands for one sample inside `vmap`: it never has a buffer."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.version = 0
+
+    @property
+    def buffer(self) -> Buffer | None:  # type: ignore[override]
+        """Raise: a sample is a symbol, its values are those of the batch."""
+        text = "the value of one sample is not known: vmap records the function once for all"
+        raise TraceError("vmap", text, "compute it with tensor operations, or read it outside")
 
 
 class RuntimeScalar:

@@ -1,8 +1,9 @@
 """DType: the element types, PyTorch's promotion, and conversion from Python and NumPy.
 
-bfloat16 has no NumPy type: a buffer of it is viewed as uint16 on the host, and `numpy()` widens to
-float32. Promotion follows PyTorch: a Python scalar only raises the *category* of a tensor
-(bool < int < float), and takes the default dtype of that category when it does.
+bfloat16 and the 8-bit floats have no NumPy type: a buffer of one is viewed as unsigned integers on
+the host, and `numpy()` widens to float32. Promotion follows PyTorch: a Python scalar only raises
+the *category* of a tensor (bool < int < float), and takes the default dtype of that category when
+it does. 8-bit floats are for storage: they promote with nothing, and few operations take them.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 
 from picograd.errors import DTypeError
 
-CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +21,7 @@ class DType:
     """One element type. Instances are singletons: compare with `is` or `==`."""
 
     name: str
-    kind: str  # "bool", "uint", "int" or "float"
+    kind: str  # "bool", "uint", "int", "float" or "float8"
     bits: int
     storage: str  # name of the NumPy dtype that holds the raw bytes
 
@@ -32,7 +33,12 @@ class DType:
     @property
     def is_float(self) -> bool:
         """Tell whether this is a floating-point type."""
-        return self.kind == "float"
+        return self.kind in ("float", "float8")
+
+    @property
+    def is_narrow_float(self) -> bool:
+        """Tell whether this is a float of 8 or 16 bits: kernels carry and add those in float32."""
+        return self.is_float and self.bits < 32
 
     @property
     def is_integer(self) -> bool:
@@ -41,8 +47,9 @@ class DType:
 
     @property
     def numpy(self) -> "np.dtype[Any]":
-        """NumPy dtype of the values (`float32` for bfloat16, which NumPy lacks)."""
-        return np.dtype("float32" if self.name == "bfloat16" else self.storage)
+        """NumPy dtype of the values (`float32` for floats that NumPy lacks)."""
+        is_missing = self.is_float and self.storage.startswith("uint")
+        return np.dtype("float32" if is_missing else self.storage)
 
     def __repr__(self) -> str:
         return f"picograd.{self.name}"
@@ -60,15 +67,20 @@ int8 = DType("int8", "int", 8, "int8")
 int16 = DType("int16", "int", 16, "int16")
 int32 = DType("int32", "int", 32, "int32")
 int64 = DType("int64", "int", 64, "int64")
+float8_e4m3fn = DType("float8_e4m3fn", "float8", 8, "uint8")
+float8_e5m2 = DType("float8_e5m2", "float8", 8, "uint8")
 float16 = DType("float16", "float", 16, "float16")
 bfloat16 = DType("bfloat16", "float", 16, "uint16")
 float32 = DType("float32", "float", 32, "float32")
 float64 = DType("float64", "float", 64, "float64")
 
 ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
-       float16, bfloat16, float32, float64)  # fmt: skip
+       float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)  # fmt: skip
 BY_NAME = {dtype.name: dtype for dtype in ALL}
-ALIASES = {"half": float16, "float": float32, "double": float64, "int": int32, "long": int64}
+ALIASES = {
+    "float8_e4m3": float8_e4m3fn, "half": float16, "float": float32, "double": float64,
+    "short": int16, "int": int32, "long": int64,
+}  # fmt: skip
 default_float = float32
 
 
@@ -91,7 +103,7 @@ def to_dtype(value: Any) -> DType:
         return python
     try:
         return dtype_named(np.dtype(value).name)
-    except TypeError:
+    except (TypeError, ValueError):
         raise DTypeError("dtype", f"{value!r} is not a dtype", "pass picograd.float32") from None
 
 
@@ -104,10 +116,13 @@ def promote(a: DType, b: DType) -> DType:
     """Find the dtype of `a op b` for two tensors: PyTorch's `promote_types` where that has one.
 
     PyTorch has none for uint16, 32 and 64 beside another integer or bool; here unsigned ones widen.
-    Raises DTypeError for one of them beside a signed integer.
+    Raises DTypeError for one of them beside a signed integer, and for an 8-bit float beside another
+    dtype.
     """
     if a is b:
         return a
+    if "float8" in (a.kind, b.kind):
+        raise DTypeError("promote", f"no common dtype for {a.name} and {b.name}", "cast one first")
     if category(a) != category(b):
         return a if category(a) > category(b) else b
     if a.is_float:
@@ -131,5 +146,5 @@ def scalar_dtype(value: Any, tensor: DType) -> DType:
 
 
 def accumulate_dtype(dtype: DType) -> DType:
-    """Find the dtype sums and contractions accumulate in: float32 for 16-bit floats."""
-    return float32 if dtype.is_float and dtype.bits == 16 else dtype
+    """Find the dtype sums and contractions accumulate in: float32 for 8- and 16-bit floats."""
+    return float32 if dtype.is_narrow_float else dtype

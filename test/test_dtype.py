@@ -33,6 +33,8 @@ def test_other_spellings() -> None:
     assert to_dtype(bool) is dtypes.bool_ and to_dtype(int) is dtypes.int64
     assert to_dtype(float) is dtypes.float32 and to_dtype(np.int16) is dtypes.int16
     assert dtype_named("half") is dtypes.float16 and dtype_named("long") is dtypes.int64
+    assert dtype_named("float8_e4m3") is dtypes.float8_e4m3fn
+    assert dtype_named("short") is dtypes.int16
 
 
 @pytest.mark.parametrize("value", ["float31", "complex64", object(), np.complex64])
@@ -64,7 +66,16 @@ def test_scalars_raise_only_the_category(dtype: DType, value: object) -> None:
     assert f"torch.{scalar_dtype(value, dtype).name}" == str(wanted)
 
 
-def test_16_bit_floats_accumulate_in_float32() -> None:
+NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
+
+
+def test_narrow_floats_accumulate_in_float32() -> None:
     for dtype in ALL:
-        is_half = dtype in (dtypes.float16, dtypes.bfloat16)
-        assert accumulate_dtype(dtype) is (dtypes.float32 if is_half else dtype)
+        assert dtype.is_narrow_float == (dtype in NARROW)
+        assert accumulate_dtype(dtype) is (dtypes.float32 if dtype in NARROW else dtype)
+
+
+def test_numpy_holds_what_it_lacks_in_float32() -> None:
+    lacking = [dtype for dtype in ALL if dtype.numpy != dtype.storage]
+    assert lacking == [dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.bfloat16]
+    assert all(dtype.numpy == np.float32 for dtype in lacking)

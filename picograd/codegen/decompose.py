@@ -6,9 +6,10 @@ would call one scalar library function per element; float64 keeps the library fu
 """
 
 from picograd.codegen import polynomial
+from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.value import Value
-from picograd.dtype import DType, bool_
+from picograd.dtype import DType, bool_, float32
 
 
 def reciprocal(emitter: Emitter, dtype: DType, x: int) -> int:
@@ -195,7 +196,13 @@ def float32_polynomial(op: str) -> Function:
     return build
 
 
+def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Round to bfloat16 by way of float32; other 16-bit floats widen to that exactly."""
+    return encode_bfloat16(Value(emitter, emitter.cast(x, float32))).position
+
+
 LLVM: dict[str, Function] = {
     **COMMON,
+    "cast to bfloat16": to_bfloat16,
     **{op: float32_polynomial(op) for op in polynomial.FLOAT32},
 }

@@ -3,8 +3,8 @@
 Both linearizers use it. A value is the position (int) of an instruction. The emitter memoises what
 it computes per scope: leaving a loop or a branch forgets what was computed inside.
 
-16-bit floats: every value of dtype float16 or bfloat16 is carried as float32. It is rounded where
-an expression says `cast`, and on store, but not after each elementwise operation.
+8- and 16-bit floats: every value of such a dtype is carried as float32. It is rounded where an
+expression says `cast`, and on store, but not after each elementwise operation.
 
 A guard turns into a mask: loads inside it run under the mask and give 0 where it is false.
 
@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from picograd.codegen.casts import decode_float8, encode_float8, round_to_odd
 from picograd.codegen.program import Instr
-from picograd.dtype import DType, bool_, float32, int64
+from picograd.codegen.value import Value
+from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
 from picograd.schedule.loop import Condition, Expr, Kernel, dynamics_of, indices_of
@@ -37,8 +39,8 @@ Function = Callable[
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """Find the dtype in which values of `dtype` are carried: float32 for 16-bit floats."""
-    return float32 if dtype.is_float and dtype.bits == 16 else dtype
+    """Find the dtype in which values of `dtype` are carried: float32 for 8- and 16-bit floats."""
+    return float32 if dtype.is_narrow_float else dtype
 
 
 @dataclass(slots=True)
@@ -55,9 +57,9 @@ class Scope:
 class Emitter:
     """Builds the instruction list of one Program.
 
-    `functions` maps an op name to a function that writes it with simpler instructions (see
-    `decompose.py`); other ops become one instruction. `read(emitter, expr)` resolves `tile` reads
-    (and `ref`, if any is left) to a value.
+    `functions` maps an op name, or "cast to <dtype>", to a function that writes it with simpler
+    instructions (see `decompose.py`); other ops become one instruction. `read(emitter, expr)`
+    resolves `tile` reads (and `ref`, if any is left) to a value.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Emitter:
         self.functions, self.read, self.index_dtype = functions, read, index_dtype
         self.scopes = [Scope()]
         self.constants: dict[tuple[str, DType], int] = {}
+        self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
         self.slots = [
             self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)
         ]
@@ -139,14 +142,36 @@ class Emitter:
         source = self.dtype(value)
         if source is dtype:
             return value
+        narrow = self.narrow.get(value)
+        if narrow is not None and self.dtype(narrow) is dtype:
+            return narrow
+        if source.kind == "float8":
+            wide = decode_float8(Value(self, value)).position
+            self.narrow[wide] = value
+            return self.cast(wide, dtype)
+        if source is bfloat16 and dtype is not float32:
+            return self.cast(self.cast(value, float32), dtype)
         if dtype is bool_:
             return self.apply("not_equal", value, self.const(0, source))
-        return self.add("cast", dtype, (value,), lanes=self.lanes(value))
+        if dtype.kind == "float8":
+            single = Value(self, self.cast(value, float32))
+            return encode_float8(single, dtype).position
+        if dtype.is_narrow_float and source is float64:
+            value = round_to_odd(Value(self, value)).position
+        elif dtype.is_narrow_float and source is not float32:
+            value = self.cast(value, float32)
+        function = self.functions.get(f"cast to {dtype.name}")
+        if function is not None:
+            return function(self, dtype, value)
+        result = self.add("cast", dtype, (value,), lanes=self.lanes(value))
+        if source.is_narrow_float and dtype is float32:
+            self.narrow[result] = value
+        return result
 
     def load(
         self, pointer: int, index: int, mask: int | None = None, lanes: int = 1
     ) -> int:
-        """Load from a pointer and widen 16-bit floats to float32."""
+        """Load from a pointer and widen 8- and 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
         dtype = self.dtype(pointer)
         return self.cast(

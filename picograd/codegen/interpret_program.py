@@ -2,7 +2,8 @@
 
 Every value is an array (threads, lanes). A branch or loop runs its body under a mask of threads.
 Shared memory remembers who wrote each byte since the last barrier: a read by another thread is an
-error, as it would be a race on the device. bfloat16 is raw bits in memory and float32 as a value.
+error, as it would be a race on the device. bfloat16 is raw bits in memory and float32 as a value;
+8-bit floats are raw bits everywhere (codegen/casts.py computes with those).
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from picograd.codegen.program import Instr, Program
-from picograd.dtype import DType, bool_
+from picograd.conversion import convert, from_bits, to_bits
+from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.schedule.interpret import bitcast, round_to
 
 Array = Any
+WARP = 32
 SPECIAL: dict[str, Callable[..., Array]] = {
     "and": np.logical_and,
     "or": np.logical_or,
@@ -28,6 +30,7 @@ SPECIAL: dict[str, Callable[..., Array]] = {
         else whole_quotient(a, b)
     ),
     "remainder": lambda a, b: np.fmod(a, b),
+    "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
     "fma": lambda a, b, c: (
         a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
     ),
@@ -38,17 +41,6 @@ def whole_quotient(a: Array, b: Array) -> Array:
     """Divide integers towards zero."""
     b = np.where(b == 0, 1, b)
     return (a - np.fmod(a, b)) // b
-
-
-def saturate(value: Array, dtype: DType) -> Array:
-    """Convert floats to integers: limited to the range, NaN gives 0."""
-    info = np.iinfo(dtype.numpy)
-    clean = np.where(np.isnan(value), 0, np.trunc(value)).astype(np.float64)
-    is_high, is_low = clean >= float(info.max), clean <= float(info.min)
-    middle = np.where(is_high | is_low, 0, clean).astype(dtype.numpy)
-    return np.where(
-        is_high, info.max, np.where(is_low, info.min, middle)
-    ).astype(dtype.numpy)
 
 
 def interpret(
@@ -153,7 +145,7 @@ class Run:
             internal(f"no meaning for {instr.op}", self.program)
         args = [self.values[a] for a in instr.args]
         made = SPECIAL.get(instr.op) or ELEMENTWISE[instr.op].numpy
-        return round_to(made(*args), dtype)  # type: ignore[misc]
+        return convert(made(*args), dtype)  # type: ignore[misc]
 
     # -- leaves -----------------------------------------------------------------------------------
 
@@ -221,9 +213,7 @@ class Run:
             self.check_race(pointer, places, held)
         value = np.zeros(places.shape, array.dtype)
         value[held] = array[places[held]]
-        if instr.dtype is not None and instr.dtype.name == "bfloat16":
-            return (value.astype(np.uint32) << 16).view(np.float32)
-        return value
+        return from_bits(value, bfloat16) if instr.dtype is bfloat16 else value
 
     def store(self, instr: Instr) -> None:
         """Store for the threads that take part, in order of their numbers."""
@@ -235,10 +225,8 @@ class Run:
         )
         self.check_places(places, held, array)
         stored = np.broadcast_to(self.values[value], places.shape)
-        if instr.dtype is not None and instr.dtype.name == "bfloat16":
-            stored = (
-                np.ascontiguousarray(stored).view(np.uint32) >> 16
-            ).astype(np.uint16)
+        if instr.dtype is bfloat16:
+            stored = to_bits(stored, bfloat16)
         array[places[held]] = stored[held]
         if space == "shared":
             for byte in self.bytes_of(pointer, places):
@@ -260,7 +248,8 @@ class Run:
         )
         for byte in self.bytes_of(pointer, places):
             writer = self.writers[byte[held]]
-            is_safe = (writer < 0) | (writer == threads[held])
+            own = threads[held]
+            is_safe = (writer == -1) | (writer == own) | (writer == -2 - own // WARP)
             check(
                 is_safe.all(),
                 "a shared element is read without a barrier",
@@ -275,6 +264,19 @@ class Run:
             self.program,
         )
         self.writers[...] = -1
+
+    def warp_barrier(self, instr: Instr) -> None:
+        """Let the threads of each warp see what the warp wrote: a writer -2 - w is the warp w."""
+        check(self.mask.all() or not self.mask.any(), "a warp barrier in a branch", self.program)
+        self.writers = np.where(self.writers < 0, self.writers, -2 - self.writers // WARP)
+
+    def match_any(self, instr: Instr) -> Array:
+        """Find the lanes of each thread's warp whose lowest bits are the same."""
+        low = self.values[instr.args[0]] & np.uint32((1 << instr.arg) - 1)
+        value = np.broadcast_to(low, (self.threads, 1)).reshape(-1, WARP)
+        bits = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
+        is_same = value[:, :, None] == value[:, None, :]
+        return (is_same * bits).sum(axis=-1, dtype=np.uint32).reshape(-1, 1)
 
     def array(self, instr: Instr) -> Array:
         """Reserve registers: (threads, size, lanes)."""
@@ -317,11 +319,11 @@ class Run:
         source = self.program.instructions[instr.args[0]].dtype
         if dtype is None or source is None:
             internal("a cast without dtype", self.program)
-        if instr.op == "bitcast":
-            return bitcast(value, source, dtype)
-        if source.is_float and dtype.is_integer:
-            return saturate(value, dtype)
-        return value.astype(bool) if dtype is bool_ else round_to(value, dtype)
+        if instr.op == "cast":
+            return convert(value, dtype)
+        if "float8" in (source.kind, dtype.kind):
+            return value.view(np.dtype(dtype.storage))
+        return from_bits(to_bits(value, source), dtype)
 
     def lanes(self, instr: Instr) -> Array:
         """Splat, pack or extract lanes."""
@@ -360,5 +362,5 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
-    "fence": lambda run, instr: None,
+    "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
 }  # fmt: skip

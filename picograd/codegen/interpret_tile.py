@@ -18,7 +18,8 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
-    MergeStep,
+    RadixStep,
+    RunStep,
     ScanStep,
     ScatterStep,
     SortStep,
@@ -28,6 +29,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -40,8 +42,17 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
-from picograd.schedule.interpret import FOLDS, PartInterpreter, merged_order, round_to
-from picograd.schedule.loop import Condition, Expr, Part, Scan, Scatter, const, rewrite
+from picograd.schedule.interpret import FOLDS, PartInterpreter, rank_in_group
+from picograd.schedule.loop import (
+    DIGITS,
+    Condition,
+    Expr,
+    Part,
+    Scan,
+    Scatter,
+    const,
+    rewrite,
+)
 from picograd.schedule.monoid import identity
 
 Array = Any
@@ -78,7 +89,9 @@ class BlockInterpreter:
         self.arrivals: list[Array] = [
             np.zeros(size // 4, np.int32) for size, _ in part.workspaces
         ]
-        self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
+        self.points = PartInterpreter(
+            tiles.kernel, Part((), ()), self.slots, scalars
+        )
         self.outer: dict[Axis, Index] = {}
 
     def run(self, is_reversed: bool) -> None:
@@ -89,11 +102,18 @@ class BlockInterpreter:
             coordinates = unflatten(constant(point), shape)
             self.outer = dict(zip(self.part.grid, coordinates, strict=True))
             for tile in self.part.tiles:
-                if tile.space != "workspace":  # what a block did not write is poison
+                if (
+                    tile.space != "workspace"
+                ):  # what a block did not write is poison
                     poison = np.nan if tile.dtype.is_float else 99
-                    self.slots[self.count + self.numbers[tile.name]][...] = poison
+                    self.slots[self.count + self.numbers[tile.name]][...] = (
+                        poison
+                    )
             self.steps(self.part.steps)
-        check(not any(a.any() for a in self.arrivals), "a counter was not left zero")
+        check(
+            not any(a.any() for a in self.arrivals),
+            "a counter was not left zero",
+        )
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order."""
@@ -105,7 +125,9 @@ class BlockInterpreter:
         if isinstance(step, Assign):
             index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
             value = self.value(step.expr, step.dims)
-            self.write(step.tile, self.places(step.tile, index, step.dims), value)
+            self.write(
+                step.tile, self.places(step.tile, index, step.dims), value
+            )
         elif isinstance(step, Accumulate):
             self.accumulate(step)
         elif isinstance(step, Store):
@@ -125,8 +147,10 @@ class BlockInterpreter:
             self.points.scan(self.scan(step))
         elif isinstance(step, SortStep):
             self.sort(step)
-        elif isinstance(step, MergeStep):
-            self.merge(step)
+        elif isinstance(step, RadixStep):
+            self.radix(step)
+        elif isinstance(step, RunStep):
+            self.runs(step)
         elif isinstance(step, Dot):
             self.dot(step)
         elif isinstance(step, MainLoop):
@@ -164,9 +188,13 @@ class BlockInterpreter:
     def index(self, index: Index, axes: Sequence[Axis]) -> Array:
         """Compute an index over axes."""
         places, shape = self.points.places(axes)
-        return np.broadcast_to(self.points.at(self.bound(index), places, axes), shape)
+        return np.broadcast_to(
+            self.points.at(self.bound(index), places, axes), shape
+        )
 
-    def held(self, conditions: Sequence[Condition], axes: Sequence[Axis]) -> Array:
+    def held(
+        self, conditions: Sequence[Condition], axes: Sequence[Axis]
+    ) -> Array:
         """Tell where all conditions hold."""
         held: Array = np.ones(tuple(axis.size for axis in axes), bool)
         for index, lo, hi in conditions:
@@ -181,7 +209,9 @@ class BlockInterpreter:
         number = self.numbers[name]
         return self.slots[self.count + number], self.part.tiles[number].dtype
 
-    def places(self, name: str, index: Sequence[Index], dims: Sequence[Axis]) -> Array:
+    def places(
+        self, name: str, index: Sequence[Index], dims: Sequence[Axis]
+    ) -> Array:
         """Flat positions in a tile, over dims."""
         shape = self.part.tiles[self.numbers[name]].shape
         return self.index(flatten(index, shape), dims)
@@ -189,7 +219,7 @@ class BlockInterpreter:
     def write(self, name: str, places: Array, value: Array) -> None:
         """Write a tile."""
         array, dtype = self.memory(name)
-        array[places] = round_to(value, dtype)
+        array[places] = convert(value, dtype)
 
     def accumulate(self, step: Accumulate) -> None:
         """Reduce over `over` and combine with the tile."""
@@ -198,7 +228,9 @@ class BlockInterpreter:
         over = tuple(range(len(step.dims), len(step.dims) + len(step.over)))
         wide = np.float64 if value.dtype.kind == "f" else dtype.numpy
         start = identity(step.monoid, dtype)
-        value = FOLDS[step.monoid].reduce(value.astype(wide), axis=over, initial=start)
+        value = FOLDS[step.monoid].reduce(
+            value.astype(wide), axis=over, initial=start
+        )
         index = tuple(Index(((d, 1),), 0) for d in step.dims)
         places = self.places(step.tile, index, step.dims)
         if not step.is_first:
@@ -211,11 +243,14 @@ class BlockInterpreter:
         if step.conditions:
             fill = const(0, expr.dtype)
             expr = Expr("guard", (expr, fill), step.conditions, expr.dtype)
-        held, value = self.held(step.conditions, step.dims), self.value(expr, step.dims)
+        held, value = (
+            self.held(step.conditions, step.dims),
+            self.value(expr, step.dims),
+        )
         index, slot = self.index(step.index, step.dims), self.slots[step.slot]
-        slot[index[held]] = round_to(value, self.points.kernel.slots[step.slot].dtype)[
-            held
-        ]
+        slot[index[held]] = convert(
+            value, self.points.kernel.slots[step.slot].dtype
+        )[held]
 
     def last_block(self, step: LastBlock) -> None:
         """Count an arrival; the last one runs the body."""
@@ -228,10 +263,18 @@ class BlockInterpreter:
 
     def scatter(self, step: ScatterStep) -> None:
         """Apply the updates of this grid point."""
-        conditions = tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions)
+        conditions = tuple(
+            (self.bound(i), lo, hi) for i, lo, hi in step.conditions
+        )
         body, target = self.readable(step.expr), self.bound(step.target)
         update = Scatter(
-            step.serial, step.dims, step.monoid, body, step.slot, target, conditions
+            step.serial,
+            step.dims,
+            step.monoid,
+            body,
+            step.slot,
+            target,
+            conditions,
         )
         self.points.scatter(update)
 
@@ -253,30 +296,68 @@ class BlockInterpreter:
         """Sort a run of a row."""
         first = evaluate(self.bound(step.first), {}, lambda expr: 0)
         run = slice(first, min(first + step.count, step.axis.size))
-        keys, places = self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,))
+        keys, places = (
+            self.value(step.expr, (step.axis,)),
+            self.index(step.target, (step.axis,)),
+        )
         order = np.argsort(keys[run], kind="stable")
         self.slots[step.slot][places[run]] = order + first
 
-    def merge(self, step: MergeStep) -> None:
-        """Find the element of every point in its sorted row."""
-        axes = (*step.dims, step.axis)
+    def radix(self, step: RadixStep) -> None:
+        """Count the digits of one tile, or move its elements."""
+        tile = evaluate(self.bound(step.place), {}, lambda expr: 0)
+        part = slice(tile * step.count, (tile + 1) * step.count)
+        body = self.value(step.expr, (step.axis,))[part].astype(np.uint64)
+        digit = (body >> np.uint64(step.shift)).astype(np.int64) % DIGITS
+        slot, cells = self.slots[step.slot], (step.digit, step.tile)
+        if step.start is None:
+            count = np.bincount(digit, minlength=DIGITS)
+            slot[self.index(step.target, cells)[:, tile]] = count
+            return
+        start = self.value(step.start, cells)[:, tile]
+        place = start[digit] + rank_in_group(digit)
+        slot[self.index(step.target, (step.axis,))[place]] = body
+
+    def runs(self, step: RunStep) -> None:
+        """Reduce the runs that end here; a run is reduced whole, from its first position on."""
         held = self.held(step.conditions, step.dims)
-        key, expr = step.key, step.expr
+        key = self.value(step.key, (step.axis,))
+        is_last: Array = np.append(key[1:] != key[:-1], True)
+        first = self.value(step.first, (step.axis,))
+        place = np.where(held, self.index(step.place, step.dims), 0)
+        held &= is_last[place]
+        axes = (*step.dims, step.axis)
+        expr = step.expr
         if step.conditions:
-            key, expr = (
-                Expr("guard", (each, const(0, each.dtype)), step.conditions, each.dtype)
-                for each in (key, expr)
+            expr = Expr(
+                "guard",
+                (expr, const(0, expr.dtype)),
+                step.conditions,
+                expr.dtype,
             )
-        order = merged_order(self.value(key, axes), step.run)
-        values = np.take_along_axis(self.value(expr, axes), order, -1)
-        place = np.where(held, self.index(step.place, step.dims), 0)[..., None]
-        target = np.take_along_axis(self.index(step.target, axes), place, -1)[..., 0]
-        found = np.take_along_axis(values, place, -1)[..., 0]
-        self.slots[step.slot][target[held]] = found[held]
+        body, target = self.value(expr, axes), self.index(step.target, axes)
+        slot, dtype = (
+            self.slots[step.slot],
+            self.points.kernel.slots[step.slot].dtype,
+        )
+        for point in np.argwhere(held):
+            stop = place[tuple(point)]
+            run = body[tuple(point)][first[stop] : stop + 1]
+            where = target[tuple(point)][stop]
+            wide = np.float64 if run.dtype.kind == "f" else run.dtype
+            total = run[-1]
+            if step.monoid:
+                start = slot[where].astype(wide)
+                total = FOLDS[step.monoid].reduce(
+                    run.astype(wide), initial=start
+                )
+            slot[where] = convert(total, dtype)
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
-        acc, a, b = (self.block(step, name) for name in (step.acc, step.a, step.b))
+        acc, a, b = (
+            self.block(step, name) for name in (step.acc, step.a, step.b)
+        )
         if step.a_is_km:
             a = a.T
         if step.b_is_nk:
@@ -300,7 +381,8 @@ class BlockInterpreter:
         if origins[name] is None:
             return view
         starts = [
-            evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()
+            evaluate(self.bound(i), {}, lambda expr: 0)
+            for i in origins[name] or ()
         ]
         if not starts:
             internal(f"{name} has an empty origin", step)

@@ -27,6 +27,8 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
 parallel    task (linear block or task number); thread; barrier; fence;
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
+            warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
+            value is the same in its lowest bits; popcount args=(value,): bits that are set
 opaque      mma, mainloop: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and

@@ -1,11 +1,39 @@
 """Value: a position in an emitter with operators, so that decompositions read like formulas."""
 
-from typing import Union
+from typing import Any, Protocol, Union
 
-from picograd.codegen.emit import Emitter
 from picograd.dtype import DType, bool_
 
 Operand = Union["Value", float, int]
+
+
+class Emitter(Protocol):
+    """What a Value asks of the emitter (codegen/emit.py, which casts with Values)."""
+
+    def add(
+        self,
+        op: str,
+        dtype: DType,
+        args: tuple[int, ...],
+        arg: Any = None,
+        lanes: int = 1,
+    ) -> int:
+        """Append one instruction."""
+
+    def const(self, value: Any, dtype: DType) -> int:
+        """Find or make a constant."""
+
+    def dtype(self, value: int) -> DType:
+        """Find the dtype of a value."""
+
+    def lanes(self, value: int) -> int:
+        """Count the lanes of a value."""
+
+    def raw(self, op: str, dtype: DType, *args: int) -> int:
+        """Append an elementwise operation as it is."""
+
+    def cast(self, value: int, dtype: DType) -> int:
+        """Convert a value."""
 
 
 class Value:
@@ -13,7 +41,9 @@ class Value:
 
     __slots__ = ("emitter", "position")
 
-    def __init__(self, emitter: Emitter, position: int) -> None:
+    def __init__(
+        self, emitter: Emitter, position: int
+    ) -> None:
         self.emitter, self.position = emitter, position
 
     @property
@@ -32,12 +62,18 @@ class Value:
         return Value(self.emitter, self.lift(number))
 
     def raw(
-        self, op: str, *others: Operand, dtype: DType | None = None
+        self,
+        op: str,
+        *others: Operand,
+        dtype: DType | None = None,
     ) -> "Value":
         """Append `op(self, *others)`."""
         positions = [self.lift(o) for o in others]
         result = self.emitter.raw(
-            op, dtype or self.dtype, self.position, *positions
+            op,
+            dtype or self.dtype,
+            self.position,
+            *positions,
         )
         return Value(self.emitter, result)
 
@@ -57,10 +93,16 @@ class Value:
         return self.raw("neg")
 
     def __and__(self, other: Operand) -> "Value":
-        return self.raw("and" if self.dtype is bool_ else "bitwise_and", other)
+        return self.raw(
+            "and" if self.dtype is bool_ else "bitwise_and",
+            other,
+        )
 
     def __or__(self, other: Operand) -> "Value":
-        return self.raw("or" if self.dtype is bool_ else "bitwise_or", other)
+        return self.raw(
+            "or" if self.dtype is bool_ else "bitwise_or",
+            other,
+        )
 
     def __invert__(self) -> "Value":
         return self.raw("not")
@@ -75,18 +117,27 @@ class Value:
         """Compare; false for NaN."""
         return self.raw("equal", other, dtype=bool_)
 
-    def fma(self, factor: Operand, addend: Operand) -> "Value":
+    def fma(
+        self, factor: Operand, addend: Operand
+    ) -> "Value":
         """Append self * factor + addend, rounded once."""
         return self.raw("fma", factor, addend)
 
     def where(self, a: "Value", b: Operand) -> "Value":
         """Choose a where self (a mask) holds, else b."""
-        other = b if isinstance(b, Value) else Value(self.emitter, a.lift(b))
+        other = (
+            b
+            if isinstance(b, Value)
+            else Value(self.emitter, a.lift(b))
+        )
         return self.raw("where", a, other, dtype=a.dtype)
 
     def cast(self, dtype: DType) -> "Value":
         """Convert."""
-        return Value(self.emitter, self.emitter.cast(self.position, dtype))
+        return Value(
+            self.emitter,
+            self.emitter.cast(self.position, dtype),
+        )
 
     def bitcast(self, dtype: DType) -> "Value":
         """Reinterpret the bits."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from picograd.dtype import int32, int64
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, FLOAT, NUMBER, DTypeRule, Op, table
+from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, DTypeRule, Op, table
 
 Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
@@ -99,10 +99,8 @@ def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 
 def relu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Pass where the output is positive; 0 at 0, as PyTorch."""
-    return (
-        output.const_like(0).binary("less", output).where(gradient, 0),
-    )
+    """Pass where the output is positive or NaN; 0 at 0, as PyTorch."""
+    return (output.binary("less_equal", 0).where(0, gradient),)
 
 
 # softmax and friends
@@ -293,10 +291,10 @@ COMPOSITES = table(
         "cross_entropy", 3, expand_cross_entropy, cross_entropy_vjp
     ),
     composite(
-        "argmax", 1, lambda node: expand_arg(node, "max"), rule=ANY
+        "argmax", 1, lambda node: expand_arg(node, "max"), rule=ORDERED
     ),
     composite(
-        "argmin", 1, lambda node: expand_arg(node, "min"), rule=ANY
+        "argmin", 1, lambda node: expand_arg(node, "min"), rule=ORDERED
     ),
-    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ANY),
+    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED),
 )

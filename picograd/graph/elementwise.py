@@ -9,11 +9,14 @@ from picograd.graph.row import (
     ANY,
     BITS,
     COMPARE,
+    EQUALITY,
+    FACTOR,
     FLOAT,
     FLOAT_TEST,
     INTEGER,
     LOGICAL,
     NUMBER,
+    ORDERED,
     DTypeRule,
     Op,
     table,
@@ -129,7 +132,7 @@ UNARY = (
         lambda g, y, x: (-g * (y * y),),
         domain=(0.2, 4.0),
     ),
-    unary("abs", NUMBER, np.abs, lambda g, y, x: (g * x.unary("sign"),)),
+    unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),)),
     unary("sign", NUMBER, sign, zero_vjp),
     unary("floor", FLOAT, np.floor, zero_vjp),
     unary("ceil", FLOAT, np.ceil, zero_vjp),
@@ -173,15 +176,15 @@ BINARY = (
     ),
     binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0)),
     binary(
-        "maximum", ANY, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)
+        "maximum", ORDERED, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)
     ),
     binary(
-        "minimum", ANY, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)
+        "minimum", ORDERED, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)
     ),
     binary("less", COMPARE, np.less),
     binary("less_equal", COMPARE, np.less_equal),
-    binary("equal", COMPARE, np.equal),
-    binary("not_equal", COMPARE, np.not_equal),
+    binary("equal", EQUALITY, np.equal),
+    binary("not_equal", EQUALITY, np.not_equal),
     binary("logical_and", LOGICAL, np.logical_and),
     binary("logical_or", LOGICAL, np.logical_or),
     binary("bitwise_and", BITS, np.bitwise_and),

@@ -1,24 +1,44 @@
 """The NumPy interpreter of Graph IR: slow, obvious, and the oracle of every later stage.
 
-Values are arrays of `dtype.numpy`; bfloat16 is held in float32, rounded to bfloat16 after each op.
-16-bit floats are computed in float32 and rounded once an op. With `float64`, every float is held
-and computed in float64, so that the result stands in for exact arithmetic.
+Values are arrays of `dtype.numpy`; floats that NumPy lacks are held in float32, rounded after each
+op. 16-bit floats are computed in float32 and rounded once an op. With `float64`, every float is
+held and computed in float64, so that the result stands in for exact arithmetic.
 """
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from picograd.buffer import Buffer
-from picograd.dtype import DType, bfloat16
+from picograd.conversion import convert, from_bits, to_bits
+from picograd.dtype import DType
 from picograd.errors import DeviceError
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 
 Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What a loop computed: the carries in the order of steps, all values by position."""
+
+    carries: list[list[Array]]
+    steps: list[list[Array]]
+    is_reverse: bool
+
+    def find(self, kind: str, number: int) -> Array:
+        """Find one outcome, as graph/recurrence.py describes it."""
+        if kind == "stack":
+            return np.stack([found[number] for found in self.steps])
+        rows = [carries[number] for carries in self.carries]
+        if kind == "carry":
+            return rows[-1]
+        return np.stack(rows[::-1] if self.is_reverse else rows)
 
 
 def interpret(
@@ -45,16 +65,40 @@ def interpret(
                 result = read(node.realized or node.arg.buffer).reshape(
                     node.shape
                 )
+            elif node.op == "recur":
+                firsts = [done[id(child)] for child in node.inputs]
+                done[id(node)] = run_recurrence(node, firsts, float64)
+                continue
             else:
                 result = evaluate(
                     node, [done[id(child)] for child in node.inputs], float64
                 )
-            done[id(node)] = convert(result, node.dtype, float64)
+            done[id(node)] = rounded(result, node.dtype, float64)
     return [done[id(root)] for root in roots]
+
+
+def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
+    """Run a loop step by step, keeping every value of every step."""
+    spec = node.arg
+    body, count = spec.body, len(spec.body.carries)
+    outcomes = Outcomes([inputs[:count]], [[]] * spec.length, spec.is_reverse)
+    positions = range(spec.length)
+    for position in reversed(positions) if spec.is_reverse else positions:
+        held = [
+            array[position] if leaf.arg == "x" else array
+            for leaf, array in zip(body.leaves, inputs)
+        ]
+        held[:count] = outcomes.carries[-1]
+        found = interpret(body.order, float64, dict(zip(body.leaves, held)))
+        outcomes.steps[position] = found
+        outcomes.carries.append([found[number] for number in body.nexts])
+    return outcomes
 
 
 def evaluate(node: Node, inputs: list[Array], float64: bool) -> Array:
     """Apply the NumPy meaning of one op."""
+    if node.op == "outcome":
+        return inputs[0].find(*node.arg)
     if node.op == "bitcast":
         return from_bits(to_bits(inputs[0], node.inputs[0].dtype), node.dtype)
     row = OPS[node.op]
@@ -67,48 +111,10 @@ def evaluate(node: Node, inputs: list[Array], float64: bool) -> Array:
     return meaning(*wide) if row.is_elementwise else meaning(node, *wide)
 
 
-def convert(x: Array, dtype: DType, float64: bool = False) -> Array:
-    """Round or wrap values to a dtype."""
-    x = np.asarray(x)
-    if dtype.is_float:
-        if float64:
-            return x.astype(np.float64)
-        return (
-            round_bfloat16(x)
-            if dtype is bfloat16
-            else x.astype(dtype.numpy, copy=False)
-        )
-    if x.dtype.kind == "f" and dtype.is_integer:
-        x = x.astype(
-            np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64
-        )
-    return x.astype(dtype.numpy, copy=False)
-
-
-def round_bfloat16(x: Array) -> Array:
-    """Round float32 to the nearest bfloat16, ties to even, kept in float32."""
-    x = np.ascontiguousarray(x, np.float32)
-    bits = x.view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    rounded = (bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(x), x, rounded.view(np.float32)).reshape(x.shape)
-
-
-def to_bits(x: Array, dtype: DType) -> Array:
-    """Raw bytes of values, as `dtype.storage`."""
-    x = np.ascontiguousarray(convert(x, dtype))
-    if dtype is bfloat16:
-        return (x.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-    return x
-
-
-def from_bits(bits: Array, dtype: DType) -> Array:
-    """Values from raw bytes."""
-    if dtype is bfloat16:
-        return (bits.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(
-            np.float32
-        )
-    return bits.view(dtype.numpy)
+def rounded(x: Array, dtype: DType, float64: bool) -> Array:
+    """Round or wrap values to a dtype; with `float64`, floats stay as they are."""
+    is_exact = float64 and dtype.is_float
+    return np.asarray(x).astype(np.float64) if is_exact else convert(x, dtype)
 
 
 def read(buffer: Buffer) -> Array:

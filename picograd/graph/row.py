@@ -29,20 +29,24 @@ class DTypeRule:
 
 
 EVERY_KIND = ("bool", "uint", "int", "float")
-ANY = DTypeRule(EVERY_KIND)
+STORED_KIND = (*EVERY_KIND, "float8")
+ANY = DTypeRule(STORED_KIND)
+ORDERED = DTypeRule(EVERY_KIND, wanted="any dtype but an 8-bit float")
+FACTOR = DTypeRule(("uint", "int", "float", "float8"), wanted="an integer or float dtype")
 NUMBER = DTypeRule(("uint", "int", "float"), wanted="an integer or float dtype")
 FLOAT = DTypeRule(("float",), wanted="a float dtype")
 INTEGER = DTypeRule(("uint", "int"), wanted="an integer dtype")
 BITS = DTypeRule(("bool", "uint", "int"), wanted="bool or an integer dtype")
 LOGICAL = DTypeRule(("bool",), True, "bool")
-COMPARE = DTypeRule(EVERY_KIND, True)
-FLOAT_TEST = DTypeRule(("float",), True, "a float dtype")
+COMPARE = DTypeRule(EVERY_KIND, True, "any dtype but an 8-bit float")
+EQUALITY = DTypeRule(STORED_KIND, True)
+FLOAT_TEST = DTypeRule(("float", "float8"), True, "a float dtype")
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
     """One row: see the module docstring. Kinds: leaf unary binary ternary view reduce contract
-    conv index scan sort effect composite. `arity` -1: the op takes any number of inputs."""
+    conv index scan sort recur effect composite. `arity` -1: the op takes any number of inputs."""
 
     name: str
     kind: str

@@ -125,7 +125,10 @@ def window_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 
 def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Broadcast a sum's gradient; send an extremum's to the extremes, split evenly among ties."""
+    """Broadcast a sum's gradient; send an extremum's to the extremes, split evenly among ties.
+
+    An extremum that is NaN equals nothing: all gradients behind it are NaN, as in PyTorch.
+    """
     monoid, axes = output.arg
     kept = tuple(
         1 if axis in axes else size for axis, size in enumerate(x.shape)
@@ -138,8 +141,9 @@ def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     is_extreme = x.binary("equal", output.reshape(kept).expand(x.shape))
     share = gradient.accumulated()
     count = is_extreme.cast(share.dtype).reduce("sum", axes)
-    share = (share / count).cast(x.dtype).reshape(kept).expand(x.shape)
-    return (is_extreme.where(share, 0),)
+    share = (share / count).cast(x.dtype).reshape(kept)
+    rest = (share * 0).expand(x.shape)
+    return (is_extreme.where(share.expand(x.shape), rest),)
 
 
 def product_gradient(gradient: Node, x: Node, axes: tuple[int, ...]) -> Node:
@@ -196,9 +200,9 @@ STRUCTURE = (
         Op(
             "random_bits",
             "leaf",
-            1,
+            2,
             INTEGER,
-            lambda n, offset: random_bits(n.arg, offset, n.shape),
+            lambda n, offset, seed: random_bits(seed, offset, n.shape),
         ),
         view(
             "reshape",

@@ -102,6 +102,21 @@ template <typename T> static inline T exchange(T a, int mask) {
   warp_meet();
   return result;
 }
+static inline void __syncwarp() { warp_meet(); }
+static inline int __popc(unsigned a) { return __builtin_popcount(a); }
+template <int bits> static inline unsigned match_any(unsigned a) {
+  int first = threadIdx.x / 32 * 32;
+  a &= (1u << bits) - 1;
+  memcpy(posted[threadIdx.x], &a, sizeof(a));
+  warp_meet();
+  unsigned result = 0, other;
+  for (int lane = 0; lane < 32; lane++) {
+    memcpy(&other, posted[first + lane], sizeof(other));
+    result |= (unsigned)(other == a) << lane;
+  }
+  warp_meet();
+  return result;
+}
 template <typename T, typename V> static inline T atomicAdd(T* p, V v) { T old = *p; *p += v; return old; }
 static inline float __uint_as_float(unsigned a) { float r; memcpy(&r, &a, 4); return r; }
 static inline float __int_as_float(int a) { float r; memcpy(&r, &a, 4); return r; }

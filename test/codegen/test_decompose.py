@@ -3,6 +3,8 @@
 Both languages' programs are interpreted and compared with the meaning in the op table.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from cases import Case, binary, unary
@@ -10,9 +12,9 @@ from compare import check_arrays
 from harness import TARGET
 
 from picograd.codegen.decompose import COMMON, LLVM
-from picograd.codegen.interpret_program import interpret
+from picograd.codegen.interpret_program import SPECIAL, interpret
 from picograd.codegen.pipeline import linearize, tile
-from picograd.dtype import DType, bool_, float32, int8, int32, uint8, uint32
+from picograd.dtype import DType, bool_, float32, int8, int32, int64, uint8, uint32, uint64
 from picograd.target import Target, cuda_target
 
 TARGETS = [TARGET, cuda_target("sm_90a")]
@@ -76,3 +78,29 @@ def test_integer_powers_wrap_and_negative_ones_are_whole() -> None:
 
 def test_llvm_has_all_common_ones() -> None:
     assert COMMON.keys() <= LLVM.keys()
+
+
+@pytest.mark.parametrize("name", ["shift_left", "shift_right"])
+@pytest.mark.parametrize("dtype", [int8, int32, int64, uint8, uint32, uint64], ids=repr)
+def test_shifts_by_about_the_width(
+    dtype: DType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last count that shifts, the first that leaves nothing, and negative ones.
+
+    In LLVM a shift by the width or more has no value, so no such count may reach the instruction.
+    """
+    shift = {"shift_left": np.left_shift, "shift_right": np.right_shift}[name]
+
+    def strict(x: Any, count: Any) -> Any:
+        assert ((count >= 0) & (count < dtype.bits)).all()
+        return shift(x, count)
+
+    monkeypatch.setitem(SPECIAL, name, strict)
+    bits, ends = dtype.bits, np.iinfo(dtype.numpy)
+    counts = [0, 1, bits - 2, bits - 1, bits, bits + 1, ends.max]
+    counts += [-1, -bits, ends.min] if dtype.kind == "int" else []
+    numbers = [1, 3, ends.max, ends.min, ends.max - 1]
+    case = binary(name, dtype, len(counts) * len(numbers))
+    case.arrays[0][:] = np.repeat(np.array(numbers, dtype.numpy), len(counts))
+    case.arrays[1][:] = np.tile(np.array(counts, dtype.numpy), len(numbers))
+    check(case, TARGET)

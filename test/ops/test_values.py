@@ -134,3 +134,19 @@ def test_logic_and_selection(device: str) -> None:
     compare(cases, device)
     both = [Tensor([1.0, 2.0], device=device), Tensor([3.0], device=device)]
     assert picograd.concat(both).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32"])
+def test_shifts_by_about_the_width(dtype: str, device: str) -> None:
+    bits, ends = 8 * np.dtype(dtype).itemsize, np.iinfo(dtype)
+    counts = [0, 1, bits - 1, bits, bits + 1] + ([-1] if ends.min else [])
+    x, by = np.meshgrid(np.array([1, 3, ends.max, ends.min], dtype), np.array(counts, dtype))
+    ours = [Tensor(each, device=device) for each in (x, by)]
+    left, right = ((ours[0] << ours[1]).tolist(), (ours[0] >> ours[1]).tolist())
+    for row, count in enumerate(counts):
+        for column, number in enumerate(int(n) for n in x[0]):
+            is_inside = 0 <= count < bits
+            wanted = np.array((number << count if is_inside else 0) % (1 << bits), f"uint{bits}")
+            assert left[row][column] == wanted.view(dtype).item(), (number, count)
+            filled = number >> count if is_inside else -1 if number < 0 else 0
+            assert right[row][column] == filled, (number, count)

@@ -58,6 +58,7 @@ SPELLING = {
     "bitwise_xor": "{0} ^ {1}",
     "shift_left": "shift_left({0}, {1})",
     "shift_right": "shift_right({0}, {1})",
+    "popcount": "__popc({0})",
     "quotient": "quotient({0}, {1})",
     "remainder": "modulo({0}, {1})",
     "where": "{0} ? {1} : {2}",
@@ -75,6 +76,8 @@ TYPE_NAMES = {
     "int16": "short",
     "int32": "int",
     "int64": "int64",
+    "float8_e4m3fn": "uint8",  # bytes: codegen/casts.py converts them
+    "float8_e5m2": "uint8",
     "float16": "half",
     "bfloat16": "bfloat16",
     "float32": "float",
@@ -138,9 +141,10 @@ DEVICE double power(double a, double b) { return pow(a, b); }
 template <typename T> DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
 DEVICE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 DEVICE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
-template <typename T> DEVICE T shift_left(T a, T b) { return b < T(8 * sizeof(T)) ? a << b : T(0); }
+template <typename T> DEVICE bool is_shift(T b) { return b >= T(0) && b < T(8 * sizeof(T)); }
+template <typename T> DEVICE T shift_left(T a, T b) { return is_shift(b) ? a << b : T(0); }
 template <typename T> DEVICE T shift_right(T a, T b) {
-  return b < T(8 * sizeof(T)) ? a >> b : a < T(0) ? T(-1) : T(0);
+  return is_shift(b) ? a >> b : a < T(0) ? T(-1) : T(0);
 }
 """
 

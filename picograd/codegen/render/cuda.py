@@ -47,6 +47,14 @@ DEVICE unsigned char* shared_memory() {
   return shared;
 }
 template <typename T> DEVICE T exchange(T a, int mask) { return __shfl_xor_sync(~0u, a, mask); }
+template <int bits> DEVICE uint32 match_any(uint32 a) {
+  uint32 same = ~0u;
+  for (int bit = 0; bit < bits; bit++) {
+    const uint32 set = __ballot_sync(~0u, a >> bit & 1);
+    same &= a >> bit & 1 ? set : ~set;
+  }
+  return same;
+}
 #endif
 template <typename T, int lanes> struct __align__(sizeof(T) * lanes) Vector {
   T lane[lanes];
@@ -165,6 +173,8 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
         return f"{{{', '.join(args * instr.lanes)}}}"
     if instr.op == "shuffle_xor":
         return f"shuffle_xor({args[0]}, {instr.arg})"
+    if instr.op == "match_any":
+        return f"match_any<{instr.arg}>({args[0]})"
     if instr.op == "atomic_add":
         return f"atomicAdd({args[0]} + {args[1]}, {args[2]})"
     if instr.op == "extract":
@@ -241,6 +251,7 @@ STATEMENTS: dict[str, Statement] = {
     "shared": render_shared,
     "workspace": render_workspace,
     "barrier": lambda name, args, instr: ["__syncthreads();"],
+    "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
 }

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.codegen.program import Instr, Program
-from picograd.dtype import DType, bool_, float32
+from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
 
-NAMES = {"float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double"}
+# bfloat16 values are integers: LLVM 20 cannot select shuffles of vectors of bfloat, and aborts.
+NAMES = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
 REDUCE = "reassoc nsz contract "
 BINARY = {  # op: (float, signed, unsigned)
     "add": ("fadd", "add", "add"),
@@ -49,13 +50,17 @@ FLOAT_INTRINSICS = {
 def type_name(dtype: DType, lanes: int = 1) -> str:
     """Spell the type of a value; a bool is an i1."""
     name = "i1" if dtype is bool_ else NAMES.get(dtype.name, f"i{dtype.bits}")
+    return vector_type(name, lanes)
+
+
+def vector_type(name: str, lanes: int) -> str:
+    """Spell a type of one lane, or of several."""
     return name if lanes == 1 else f"<{lanes} x {name}>"
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
     """Spell the type in memory; a bool is a byte."""
-    name = "i8" if dtype is bool_ else type_name(dtype)
-    return name if lanes == 1 else f"<{lanes} x {name}>"
+    return vector_type("i8" if dtype is bool_ else type_name(dtype), lanes)
 
 
 def kind(dtype: DType) -> int:
@@ -161,7 +166,11 @@ class Renderer:
                 cell, source = "float", f"%f{n}"
             else:
                 source = f"%r{n}"
-            lines.append(f"  %c{n} = {convert} {cell} {source} to {type_name(dtype)}")
+            narrow = "bfloat" if dtype is bfloat16 else type_name(dtype)
+            name = f"%b{n}" if dtype is bfloat16 else f"%c{n}"
+            lines.append(f"  {name} = {convert} {cell} {source} to {narrow}")
+            if dtype is bfloat16:
+                lines.append(f"  %c{n} = bitcast bfloat {name} to i16")
         arguments = ", ".join(p.replace("noalias ", "") for p in parameters)
         return [*lines, f"  call void @body({arguments})", "  ret void", "}"]
 
@@ -457,16 +466,15 @@ class Renderer:
         """Convert between dtypes; float to integer saturates and NaN gives 0."""
         source, target = self.dtype(instr.args[0]), self.dtype(number)
         value, result = self.of(instr.args[0]), type_name(target, instr.lanes)
+        check(target is not bfloat16, "codegen/casts.py rounds to bfloat16", self.program)
+        if source is bfloat16:
+            return self.widen_bfloat16(number, value, result, instr.lanes)
         if source.is_float and not target.is_float:
             op = "fptosi" if target.kind == "int" else "fptoui"
             suffix = f"{mangled(target, instr.lanes)}.{mangled(source, instr.lanes)}"
             return self.call(number, f"llvm.{op}.sat.{suffix}", result, [value])
         if source.is_float:
             op = "fpext" if target.bits > source.bits else "fptrunc"
-            if source.bits == 64 and target.bits == 16:  # by way of float: no library call
-                narrow = type_name(float32, instr.lanes)
-                self.emit(f"%f{number} = fptrunc {value} to {narrow}")
-                value = f"{narrow} %f{number}"
         elif target.is_float:
             op = "sitofp" if source.kind == "int" else "uitofp"
         else:
@@ -474,6 +482,15 @@ class Renderer:
             widen = "sext" if source.kind == "int" else "zext"
             op = widen if target.bits > width else "trunc" if target.bits < width else "bitcast"
         self.emit(f"%v{number} = {op} {value} to {result}")
+        return f"%v{number}"
+
+    def widen_bfloat16(self, number: int, value: str, result: str, lanes: int) -> str:
+        """Convert the 16 bits of a bfloat16 to a float: they are its upper half."""
+        wide = vector_type("i32", lanes)
+        shift = "16" if lanes == 1 else "splat (i32 16)"
+        self.emit(f"%z{number} = zext {value} to {wide}")
+        self.emit(f"%h{number} = shl {wide} %z{number}, {shift}")
+        self.emit(f"%v{number} = bitcast {wide} %h{number} to {result}")
         return f"%v{number}"
 
     def bitcast(self, number: int, instr: Instr) -> str:
