@@ -117,6 +117,7 @@ def kept(
 
 def argument(op: str, node: Node, axis: int, keepdim: bool) -> Node:
     """Build argmax or argmin."""
+    check_dtype(op, COMPOSITES[op].dtype_rule, (node,))
     axis = normalise_axis(axis, node.rank, op)
     if node.rank == 0:
         return Node("const", (), 0, (), int64, node.device)
@@ -282,22 +283,25 @@ def cross_entropy(
             'use "mean", "sum" or "none"',
         )
     wide = logits.accumulated()
-    ignored = (
-        None if ignore_index is None else target.binary("equal", ignore_index)
-    )
-    if ignored is not None:
-        target = ignored.where(0, target)
+    classes = logits.shape[axis]
+    known = is_class(target, classes)
+    fill: Node | float = math.nan
+    if ignore_index is not None:
+        ignored = target.binary("equal", ignore_index)
+        fill = ignored.where(known.const_like(0).cast(wide.dtype), math.nan)
+        if 0 <= ignore_index < classes:
+            known = known.binary("logical_and", ignored.unary("logical_not"))
     if target.dtype.bits < 32:
         target = target.cast(int32)
-    known = is_class(target, logits.shape[axis])
     target = known.where(target, 0)
     arg = (axis, label_smoothing)
     inputs = wide, target, drop_axis("logsumexp", wide, axis)
     loss = Node(
         "cross_entropy", inputs, arg, target.shape, wide.dtype, logits.device
     )
-    loss = known.where(loss, math.nan)
-    return reduce_loss(loss, ignored, reduction).cast(logits.dtype)
+    loss = known.where(loss, fill)
+    counted = None if ignore_index is None else known
+    return reduce_loss(loss, counted, reduction).cast(logits.dtype)
 
 
 def check_labels(logits: Node, target: Node, axis: int) -> None:
@@ -326,21 +330,20 @@ def is_class(target: Node, classes: int) -> Node:
     return high if low is None else low.binary("logical_and", high)
 
 
-def reduce_loss(loss: Node, ignored: Node | None, reduction: str) -> Node:
-    """Sum or average the samples that are not ignored."""
-    if ignored is not None:
-        loss = ignored.where(0, loss)
+def reduce_loss(loss: Node, counted: Node | None, reduction: str) -> Node:
+    """Sum the losses, or average those that count (None: all)."""
     if reduction == "none":
         return loss
     axes = tuple(range(loss.rank))
     total = loss.reduce("sum", axes)
     if reduction == "sum":
         return total
-    if ignored is None:
+    if counted is None:
         return total / max(loss.size, 1) if loss.size else total * math.nan
-    return total / ignored.unary("logical_not").cast(loss.dtype).reduce(
-        "sum", axes
-    )
+    # Read from the loss, so that one kernel makes both sums. A loss that is NaN counts nothing,
+    # which changes nothing: the sum of the losses is NaN then.
+    ones = counted.where(loss.binary("equal", loss).cast(loss.dtype), 0)
+    return total / ones.reduce("sum", axes)
 
 
 def max_pool(x: Node, windows: Window, name: str = "max_pool") -> Node:
@@ -348,6 +351,7 @@ def max_pool(x: Node, windows: Window, name: str = "max_pool") -> Node:
 
     Pad x with its lowest value first (-inf for floats). The gradient goes to the first maximum.
     """
+    check_dtype(name, COMPOSITES["max_pool"].dtype_rule, (x,))
     shape = list(x.shape)
     for axis, kernel, stride, dilation in windows:
         shape[axis] = window_count(x.shape[axis], kernel, stride, dilation)

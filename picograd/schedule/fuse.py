@@ -14,12 +14,14 @@ from picograd.helpers import product
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
+    SCATTERS,
     Facts,
     Group,
     Labels,
     identity_labels,
     place,
 )
+from picograd.schedule.recurrence import below, count_hops, is_embedded
 from picograd.schedule.views import (
     MOVERS,
     VIEWS,
@@ -41,10 +43,10 @@ CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is 
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
 COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
 COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
-ALONG = {"scan_chunks", "sort_keys", "merge_runs"}
+ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
-INLINING = {"scatter", "scan_chunks", "sort_keys"}  # compute cheap operands themselves
-LONELY = {"scatter", "copy", *ALONG}  # nothing joins their kernels
+INLINING = {"scatter", *ALONG}  # compute cheap operands themselves
+LONELY = {"scatter", "copy", "recur", *ALONG}  # nothing joins their kernels
 
 
 class Fuser:
@@ -54,6 +56,7 @@ class Fuser:
         self.order: list[Facts] = []
         self.groups: list[Group] = []
         self.reasons: list[str] = []
+        self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
 
     def visit(self, node: Node, inputs: tuple[Facts, ...], users: int, is_leaf: bool) -> Facts:
@@ -75,15 +78,24 @@ class Fuser:
             self.visit_hero(facts)
         elif node.op == "assign":
             self.visit_assign(facts)
+        elif node.op == "recur":
+            self.visit_loop(facts)
+        elif node.op == "outcome":
+            self.join(facts, self.loops[inputs[0].number], "hero", identity_labels(node.shape))
+            facts.is_row_major = True
         else:
             self.visit_floating(facts)
         return facts
 
     def store_root(self, facts: Facts) -> Facts:
         """Store a node the user wants; a reshape of it has the same bytes."""
+        passed: list[Facts] = []
         while facts.node.op in ("reshape", "detach") and not facts.is_loaded:
+            passed.append(facts)
             facts = facts.inputs[0]
         self.store(facts, "it is an output")
+        for view in passed:
+            self.settle(view, facts)
         facts.is_output = not facts.is_source and facts.node.op != "assign"
         return facts
 
@@ -359,7 +371,7 @@ class Fuser:
         if node.op == "copy":
             facts.inputs[0].is_row_major = True
         depth = max([source.depth for source in facts.inputs], default=0) + 1
-        if node.op == "scatter":
+        if node.op in SCATTERS:
             init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
@@ -369,6 +381,21 @@ class Fuser:
         group = self.new_group(node.op, depth, node.shape, (), node.device)
         facts.cost = 4
         self.join(facts, group, "hero", identity_labels(node.shape))
+
+    def visit_loop(self, facts: Facts) -> None:
+        """A loop reads rows from memory; its outcomes are the members of its group."""
+        kinds = [leaf.arg for leaf in facts.node.arg.body.leaves]
+        facts.hops = tuple([count_hops(*each) for each in zip(facts.inputs, kinds)])
+        given = facts.inputs
+        facts.inputs = tuple([below(*each) for each in zip(given, facts.hops)])
+        for kind, source, base in zip(kinds, given, facts.inputs):
+            if not is_embedded(base, kind):
+                self.store(base, "a loop reads it")
+                base.is_row_major = True
+                self.settle(source, base)
+        facts.depth = max([base.depth for base in facts.inputs], default=0)
+        device = facts.node.device
+        self.loops[facts.number] = self.new_group("recur", facts.depth + 1, (), (), device)
 
     def visit_assign(self, facts: Facts) -> None:
         """An assignment is a group of its own, so that it may run after all other readers."""

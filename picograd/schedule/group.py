@@ -17,6 +17,7 @@ from picograd.helpers import product
 
 Labels = tuple[int, ...]
 FREE = -1
+SCATTERS = ("scatter", "scatter_runs")  # write into a copy of their first input
 ROW_LIMIT = 32768  # elements of a row that one block may hold for a chain of reductions
 STRIDED_ROW_LIMIT = 1024  # the same where the row is not contiguous
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
@@ -65,6 +66,7 @@ class Facts:
     number: int
     users: int = 0
     inputs: tuple["Facts", ...] = ()
+    hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory
     depth: int = 0  # of the deepest group it reads
     home: Group | None = None  # that group, if there is one and only one
     labels: Labels | None = None  # its place in the domain of `home`, if it can be told

@@ -9,6 +9,7 @@ of its own, before its reader, over the axes its indices mention.
 
 from dataclasses import dataclass, field
 
+from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
@@ -29,6 +30,9 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import random_bits
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
+
+NEVER_READ_HERE = {"contract", "conv", "scatter", "copy", "scan_chunks", "sort_keys"}
+NEVER_READ_HERE |= {"radix_count", "radix_move", "scatter_runs"}
 
 
 @dataclass(slots=True)
@@ -113,7 +117,7 @@ class PartBuilder:
             return self.pad(facts, indices)
         if op == "reduce":
             return self.reduce(facts, indices)
-        if op in ("contract", "conv", "scatter", "copy", "scan_chunks", "sort_keys", "merge_runs"):
+        if op in NEVER_READ_HERE:
             internal(f"{node} is read where it is not available", indices)
         return self.value(facts.inputs[0], view_source(node, indices))
 
@@ -146,9 +150,9 @@ class PartBuilder:
 
     def random(self, facts: Facts, indices: Indices) -> Expr:
         """Random bits, a function of the seed, the offset and the element's position."""
-        offset = self.value(facts.inputs[0], ())
+        offset, seed = (self.value(source, ()) for source in facts.inputs)
         strides = row_major(facts.node.shape)
-        return random_bits(facts.node.arg, offset, flat_index(indices, strides))
+        return random_bits(seed, offset, flat_index(indices, strides))
 
     def pad(self, facts: Facts, indices: Indices) -> Expr:
         """The source inside, the fill value outside."""
@@ -265,7 +269,7 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
         ):
             return (
                 const(float(source.arg), dtype)
-                if source.dtype.kind != "float"
+                if not source.dtype.is_float
                 else cast_const(source, dtype)
             )
         if source.op == "index" and dtype.name in ("int32", "int64"):
@@ -275,8 +279,8 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
 
 def cast_const(source: Expr, dtype: DType) -> Expr:
     """Cast a float constant: exact only towards a wider dtype."""
-    if dtype.bits >= source.dtype.bits:
-        return const(source.arg, dtype)
+    if dtype.bits > source.dtype.bits:
+        return const(float(convert(source.arg, source.dtype)), dtype)
     return Expr("cast", (source,), None, dtype)
 
 
@@ -294,6 +298,8 @@ def as_index(value: Expr, size: int) -> Index:
         return value.arg  # type: ignore[no-any-return]
     if value.op == "const":
         return constant(int(value.arg))
+    if size <= 1:
+        return constant(0)
     return atom_index(Dynamic(value, 0, max(size - 1, 0)))
 
 

@@ -37,9 +37,12 @@ def dimension_map(node: Node) -> tuple[int, ...] | None:
 def view_labels(
     facts: Facts, source: Facts, mapping: tuple[int, ...] | None
 ) -> Labels | None:
-    """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost."""
+    """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost.
+
+    A dimension that `pad` makes longer is not free, though it may have been one of one element.
+    """
     labels = source.labels
-    if labels is None or mapping is None:
+    if labels is None or mapping is None or (facts.node.op == "pad" and -1 in mapping):
         return None
     is_wider = facts.node.op == "expand" and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:

@@ -67,6 +67,14 @@ def test_cross_entropy_with_its_gradient_is_one_kernel() -> None:
     check_plan([loss, *(g for g in found if g)], 1)
 
 
+def test_the_count_of_labels_that_are_not_ignored_shares_the_kernel() -> None:
+    x = leaf(4, 6)
+    loss = build.cross_entropy(x, leaf(4, dtype=int64, below=6), ignore_index=-100)
+    check_plan([loss], 1)
+    found = gradient([(loss, loss.const_like(1.0))], [x])
+    check_plan([loss, *(g for g in found if g)], 2)
+
+
 def test_adam_is_one_kernel() -> None:
     _, step = cnn_step(2, (2, 3), 8)
     plan = schedule(step, TARGET)

@@ -25,6 +25,7 @@ from picograd.codegen.tile import (
     TileKernel,
     TilePart,
 )
+from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, const, rewrite, walk
@@ -48,6 +49,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one part: cut the space, then lay out the steps of one grid point."""
     axes = max((c.axes for c in part.computes), key=len)
+    is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
+    check(is_flat, "a window inside a window must be stored", kernel)
     across = transposed_axis(part, axes)
     if across is not None:
         return build_transpose(part, axes, across, target)
