@@ -1,6 +1,8 @@
 """One steady training step of examples/mnist_mlp.py against PyTorch (CPU).
 
 python bench/mnist_mlp_step.py [--batch-size 128] [--rounds 50]
+
+Ancestors' list: M29.
 """
 
 import argparse

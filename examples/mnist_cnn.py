@@ -4,6 +4,8 @@ It trains, evaluates on the 10,000 test images, saves its weights, loads them in
 and predicts.
 
     python examples/mnist_cnn.py [--device cuda] [--epochs 3] [--batch-size 128] [--seed 0] [--plot]
+
+Ancestors' list: M9.
 """
 
 from common import OUTPUT, Clock, accuracy, plot_digits, plot_losses, predict, read_options
@@ -53,8 +55,7 @@ def make_step(model, optimizer):
 def train(model, data, options, clock):
     """Train for some epochs with a rate that rises for a fifth of the steps, then falls to 0."""
     batches = nn.DataLoader(
-        data.train_images,
-        data.train_labels,
+        nn.TensorDataset(data.train_images, data.train_labels),
         batch_size=options.batch_size,
         shuffle=True,
         seed=options.seed,

@@ -1,3 +1,5 @@
+"""Ancestors' list: M46."""
+
 import subprocess
 import sys
 import time

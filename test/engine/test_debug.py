@@ -1,4 +1,7 @@
-"""DEBUG=1..4: what each level prints; levels are cumulative, and none changes anything."""
+"""DEBUG=1..4: what each level prints; levels are cumulative, and none changes anything.
+
+Ancestors' list: M33, M42, M51.
+"""
 
 import gc
 import os
