@@ -1,11 +1,14 @@
 """Elementwise operations written with simpler instructions, per language.
 
 `COMMON` serves every language: integer division that cannot trap, shifts that are always defined,
-and names that reduce to others. `LLVM` adds polynomials (polynomial.py) for float32, because LLVM
-would call one scalar library function per element; float64 keeps the library functions.
+and names that reduce to others. `PORTABLE`, a part of it, is all that CUDA C needs.
+`LLVM` adds polynomials (polynomial.py) for float32, because LLVM would call one scalar library
+function per element; float64 keeps the library functions.
 """
 
-from picograd.codegen import polynomial
+from collections.abc import Callable
+
+from picograd.codegen import polynomial, portable
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.value import Value
@@ -155,7 +158,18 @@ def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     return (exponent < 0).where(negative, result).position
 
 
+def by_formula(formula: Callable[[Value], Value]) -> Function:
+    """Make a function of one operand out of a formula."""
+    return lambda emitter, dtype, x: formula(Value(emitter, x)).position
+
+
+PORTABLE: dict[str, Function] = {
+    "portable_log": by_formula(portable.log),
+    "portable_exp": by_formula(portable.exp),
+    "portable_cos_turn": by_formula(portable.cos_turn),
+}
 COMMON: dict[str, Function] = {
+    **PORTABLE,
     "reciprocal": reciprocal,
     "rsqrt": rsqrt,
     "sign": sign,

@@ -151,7 +151,11 @@ def log_natural(x: Value) -> Value:
     f = mantissa - 1.0
     square = f * f
     rest = (square * f).fma(horner(LOG32, f), e * LN2_LOW32)
-    result = e.fma(LN2_HIGH32, f + square.fma(-0.5, rest))
+    return log_edges(x, e.fma(LN2_HIGH32, f + square.fma(-0.5, rest)))
+
+
+def log_edges(x: Value, result: Value) -> Value:
+    """Put the logarithms of infinity, zero, negative numbers and NaN into a result."""
     result = x.is_equal(inf).where(x, result)
     result = x.is_equal(0.0).where(x.constant(-inf), result)
     return (x.constant(0.0) <= x).where(result, nan)
@@ -197,13 +201,18 @@ def reduce_angle(x: Value) -> tuple[Value, Value]:
 def circular(x: Value, quarter_turns: int) -> Value:
     """Compute sin(x + quarter_turns * pi/2) in float32."""
     r, n = reduce_angle(x)
-    n = n + quarter_turns
+    return (x.raw("abs") < inf).where(quadrant_sine(r, n + quarter_turns, SIN, COS), nan)
+
+
+def quadrant_sine(
+    r: Value, n: Value, for_sine: Sequence[float], for_cosine: Sequence[float]
+) -> Value:
+    """Compute sin(r + n pi/2) for |r| <= pi/4, by polynomials as `SIN` and `COS`."""
     square = r * r
-    sine = (r * square).fma(horner(SIN, square), r)
-    cosine = (square * square).fma(horner(COS, square), square.fma(-0.5, 1.0))
+    sine = (r * square).fma(horner(for_sine, square), r)
+    cosine = (square * square).fma(horner(for_cosine, square), square.fma(-0.5, 1.0))
     result = (n & 1).is_equal(0).where(sine, cosine)
-    result = (n & 2).is_equal(0).where(result, -result)
-    return (x.raw("abs") < inf).where(result, nan)
+    return (n & 2).is_equal(0).where(result, -result)
 
 
 def sin(x: Value) -> Value:

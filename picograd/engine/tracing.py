@@ -1,15 +1,22 @@
-"""Whether `picograd.jit` is tracing: while it is, nothing may be realized or read.
+"""Whether `picograd.jit` or `vmap` is tracing: while one is, nothing may be realized or read.
 
 A trace is a list of the nodes whose realization was asked for; `jit` realizes them all in one plan
-when the traced function returns.
+when the traced function returns. `vmap` rewrites them for a batch.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from picograd.buffer import RuntimeScalar
 from picograd.errors import TraceError
 
-ACTIVE: list[bool] = []
+ACTIVE: list[str] = []  # what is tracing, the innermost last
+DRAWN: list[list[RuntimeScalar]] = []  # what each trace of `jit` that is running draws
+OUTSIDE = {
+    "picograd.jit": "return the tensor and read it outside the jitted function",
+    "picograd.scan": "return it in y and read it after the loop; choose with where, not if",
+    "vmap": "compute it with tensor operations (where, masks), or read it outside the function",
+}
 
 
 def is_tracing() -> bool:
@@ -20,15 +27,32 @@ def is_tracing() -> bool:
 def check_not_tracing(what: str) -> None:
     """Raise TraceError when a value is needed while tracing, at the user's line."""
     if ACTIVE:
-        problem = "the value of a traced tensor is not known while picograd.jit traces"
-        raise TraceError(what, problem, "return the tensor and read it outside the jitted function")
+        problem = f"the value of a traced tensor is not known while {ACTIVE[-1]} traces"
+        raise TraceError(what, problem, OUTSIDE[ACTIVE[-1]])
 
 
 @contextmanager
-def tracing() -> Iterator[None]:
+def tracing(what: str = "picograd.jit") -> Iterator[None]:
     """Trace inside this block: realizations wait until it ends."""
-    ACTIVE.append(True)
+    ACTIVE.append(what)
     try:
         yield
     finally:
         ACTIVE.pop()
+
+
+@contextmanager
+def drawing() -> Iterator[list[RuntimeScalar]]:
+    """List the numbers drawn inside this block, in the order in which a plain run draws them."""
+    DRAWN.append([])
+    try:
+        yield DRAWN[-1]
+    finally:
+        DRAWN.pop()
+
+
+def note_draw(scalar: RuntimeScalar) -> RuntimeScalar:
+    """Remember a number that every run of a jitted plan draws again, and return it."""
+    for drawn in DRAWN:
+        drawn.append(scalar)
+    return scalar

@@ -53,6 +53,11 @@ def sign(x: Array) -> Array:
     return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
 
 
+def cos_turn(x: Array) -> Array:
+    """Cosine of a number of whole turns."""
+    return np.cos((x - np.round(x)) * (2 * math.pi))
+
+
 def floor_divide(a: Array, b: Array) -> Array:
     """Divide and round down; a float divided by zero is infinite or NaN, as in PyTorch."""
     if a.dtype.kind != "f":
@@ -63,6 +68,11 @@ def floor_divide(a: Array, b: Array) -> Array:
 def zero_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
     """The gradient of a step function: zero."""
     return tuple(gradient.const_like(0) for _ in inputs)
+
+
+def cos_turn_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """-2 pi sin(2 pi x), which is the cosine a quarter turn on."""
+    return (gradient * (x + 0.25).unary("portable_cos_turn") * (2 * math.pi),)
 
 
 def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -144,6 +154,10 @@ UNARY = (
         erf,
         lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
     ),
+    # The same bits on every device, for random numbers; NumPy's last bits may differ.
+    unary("portable_log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)),
+    unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
+    unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp),
     unary("isnan", FLOAT_TEST, np.isnan),
     unary("logical_not", LOGICAL, np.logical_not),
     unary("bitwise_not", BITS, np.invert),

@@ -44,12 +44,18 @@ def threefry(key: tuple[int, int], low: Array, high: Array) -> Array:
     return a
 
 
+def signed(seed: int) -> int:
+    """Write a seed below 2 ** 64 as the int64 of the same bits, which is how kernels get it."""
+    return seed - (1 << 64) if seed >> 63 else seed
+
+
 def random_bits(
-    seed: int, offset: Array, shape: tuple[int, ...]
+    seed: Array, offset: Array, shape: tuple[int, ...]
 ) -> Array:
     """Draw the bits of a `random_bits` node."""
     start = np.asarray(offset).astype(np.uint64).reshape(())
-    key = (seed & MASK, seed >> 32 & MASK)
+    whole = int(seed)
+    key = (whole & MASK, whole >> 32 & MASK)
     with np.errstate(over="ignore"):
         counters = start + np.arange(product(shape), dtype=np.uint64)
         low = counters & np.uint64(MASK)

@@ -15,7 +15,8 @@ from picograd.code import Code
 from picograd.errors import CompileError, DeviceError
 from picograd.runtime.device import compile_error
 
-OPTIONS = ("-default-device",)
+# Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
+OPTIONS = ("-default-device", "-fmad=false")
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 INSTALL = "pip install 'cuda-bindings>=13.0.3,<14' nvidia-cuda-nvrtc"
 

@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bfloat16, int64
+from picograd.dtype import DType, bfloat16, float16, float32, int64
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
-from picograd.tensor import random
+from picograd.graph.node import Node
+from picograd.tensor import inversion, random
 from picograd.tensor.inputs import Tensor, from_host, is_tensor, need_tensor
 from picograd.tensor.operands import optional_dtype, read_scalar
 from picograd.tensor.recording import Recorded, drawn, fresh, read, rewrite
 from picograd.tensor.selecting import known_values
 
 ROOT_2 = math.sqrt(2)
+LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24  # of float16
 
 
 def units(x: Tensor, generator: Any, dtype: Any = None) -> Tensor:
@@ -32,9 +34,21 @@ def units(x: Tensor, generator: Any, dtype: Any = None) -> Tensor:
     return Recorded.kind.rand(x.shape, generator=generator, **place)
 
 
+def wide_units(x: Tensor, generator: Any) -> Node:
+    """Draw from [0, 1) in a tensor's shape, in float64 for a dtype of 64 bits, else in float32."""
+    node: Node = read(units(x, generator, inversion.wide_dtype(x.dtype)))
+    return node
+
+
 def normals(x: Tensor, generator: Any) -> Tensor:
     """Draw from the standard normal distribution in a tensor's shape, dtype and device."""
     return Recorded.kind.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
+def affine(draws: Tensor, scale: Any, shift: Any) -> Tensor:
+    """Compute draws * scale + shift, rounded to the draws' dtype once, at the end."""
+    wide = draws.cast(inversion.wide_dtype(draws.dtype))
+    return (wide * scale + shift).cast(draws.dtype)
 
 
 def need_floats(op: str, x: Tensor) -> None:
@@ -48,9 +62,10 @@ def need_floats(op: str, x: Tensor) -> None:
 
 def below(limit: float, dtype: DType) -> float:
     """Find the largest number of a dtype that is less than a limit."""
-    if dtype is bfloat16:
-        step = 2.0 ** (math.floor(math.log2(abs(limit))) - 8) if limit else 2.0**-130
-        return limit - step
+    if dtype is bfloat16:  # the upper half of a float32, rounded down
+        bits = int(np.float32(below(limit, float32)).view(np.uint32))
+        is_minus = bits >> 31
+        return float(np.uint32(bits + 0xFFFF * is_minus & 0xFFFF0000).view(np.float32))
     rounded = np.asarray(limit, dtype.numpy)
     if float(rounded) < limit:
         return float(rounded)
@@ -61,7 +76,7 @@ def between(unit: Tensor, low: float, high: float) -> Tensor:
     """Stretch draws from [0, 1) to [low, high): rounding must not reach `high`."""
     if high == low:
         return unit * 0 + low
-    return (unit * (high - low) + low).minimum(below(high, unit.dtype))
+    return affine(unit, high - low, low).minimum(below(high, unit.dtype))
 
 
 def check_range(op: str, low: Any, high: Any) -> None:
@@ -106,7 +121,7 @@ def normal_(
     """
     need_floats("normal_", input)
     random.check_spread("normal_", mean, std)
-    return rewrite(input, "normal", normals(input, generator) * std + mean)
+    return rewrite(input, "normal", affine(normals(input, generator), std, mean))
 
 
 def log_normal_(
@@ -120,7 +135,14 @@ def log_normal_(
     """
     need_floats("log_normal_", input)
     check_positive("log_normal_", "std", std)
-    return rewrite(input, "log_normal", (normals(input, generator) * std + mean).exp())
+    wide = Recorded.kind.randn(
+        input.shape,
+        generator=generator,
+        dtype=inversion.wide_dtype(input.dtype),
+        device=input.device,
+    )
+    power = read(affine(wide, std, mean)).unary("portable_exp")
+    return rewrite(input, "log_normal", fresh(power.cast(input.dtype)))
 
 
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
@@ -132,15 +154,22 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) ->
     """
     need_floats("exponential_", input)
     check_positive("exponential_", "lambd", lambd)
-    return rewrite(input, "exponential", exponentials(input, generator) / lambd)
+    return rewrite(input, "exponential", exponentials(input, generator, lambd))
 
 
-def exponentials(x: Tensor, generator: Any) -> Tensor:
-    """Draw from exp(-x), x > 0, by inversion: -log(1 - u), kept from 0 by half a step of u."""
-    wide = "float64" if x.dtype.bits == 64 else "float32"
-    u = units(x, generator, wide)
-    least = 2.0**-54 if wide == "float64" else 2.0**-25
-    return (-(1 - u).log()).clamp(least, None).cast(x.dtype)
+def exponentials(x: Tensor, generator: Any, rate: float = 1.0) -> Tensor:
+    """Draw from rate exp(-rate x), x > 0, in a tensor's shape, dtype and device."""
+    draws = inversion.exponential(wide_units(x, generator)) / float(rate)
+    if x.dtype is float16:  # whose least number is above the draws' least
+        draws = draws.binary("maximum", LEAST_HALF)
+    made: Tensor = fresh(draws.cast(x.dtype))
+    return made
+
+
+def gumbels(x: Tensor, generator: Any = None) -> Tensor:
+    """Draw from the Gumbel distribution in a tensor's shape, dtype and device."""
+    made: Tensor = fresh(inversion.gumbel(wide_units(x, generator)).cast(x.dtype))
+    return made
 
 
 def cauchy_(
@@ -154,8 +183,10 @@ def cauchy_(
     """
     need_floats("cauchy_", input)
     check_positive("cauchy_", "sigma", sigma)
-    angle = (units(input, generator) - 0.5) * math.pi
-    return rewrite(input, "cauchy", angle.tan() * sigma + median)
+    draws = inversion.cauchy(wide_units(input, generator)) * float(sigma) + float(median)
+    if input.dtype is float16:  # which is narrower than the draws
+        draws = draws.binary("maximum", -LARGEST_HALF).binary("minimum", LARGEST_HALF)
+    return rewrite(input, "cauchy", fresh(draws.cast(input.dtype)))
 
 
 def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
@@ -168,10 +199,8 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
     need_tensor("geometric_", input)
     if not 0 < read_scalar("geometric_", p) < 1:
         raise ValueRangeError("geometric_", f"p={p}", "use a probability between 0 and 1")
-    wide = "float64" if input.dtype.bits == 64 else "float32"
-    u = units(input, generator, wide)
-    count = ((1 - u).log() / math.log1p(-p)).ceil().clamp(1, None)
-    return rewrite(input, "geometric", count.cast(input.dtype))
+    count = inversion.geometric(wide_units(input, generator), p)
+    return rewrite(input, "geometric", fresh(count.cast(input.dtype)))
 
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
@@ -282,7 +311,7 @@ def normal(
     )
     if not is_tensor(std):
         random.check_spread("normal", 0.0, std)
-    return (normals(like, generator) * std + mean).detach()
+    return affine(normals(like, generator), std, mean).detach()
 
 
 def randint_like(
@@ -324,7 +353,7 @@ def exponential(
     check_positive("exponential", "lambd", lambd)
     like = Recorded.kind.empty(*sizes, dtype=dtype, device=device)
     need_floats("exponential", like)
-    return fresh(read(exponentials(like, generator) / lambd), **more)
+    return fresh(read(exponentials(like, generator, lambd)), **more)
 
 
 def truncated_normal(
@@ -349,9 +378,9 @@ def truncated_normal(
     wanted = random.float_dtype("truncated_normal", optional_dtype(dtype))
     first, last = (erf((each - mean) / std / ROOT_2) for each in (low, high))
     unit = drawn("truncated_normal", random.uniform, sizes, generator, "float64", device, {})
-    middle = unit * (last - first) + first
-    wide = middle.clamp(-1 + 2.0**-53, 1 - 2.0**-53).erfinv() * (std * ROOT_2) + mean
-    return fresh(read(wide.clamp(low, high).cast(wanted)), **more)
+    wide = inversion.truncated_normal(read(unit), first, last) * float(std) + float(mean)
+    wide = wide.binary("maximum", float(low)).binary("minimum", float(high))
+    return fresh(wide.cast(wanted), **more)
 
 
 def trunc_normal_(
@@ -401,13 +430,20 @@ def multinomial(
     if not replacement:
         race = exponentials(weights, generator)
         return (weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count]
-    sums = weights.cumsum(-1)
+    sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]
     unit = Recorded.kind.rand(
         *input.shape[:-1], count, generator=generator, dtype="float64", device=input.device
     )
     last = sums.searchsorted(total.contiguous())  # the last element that is not zero
-    return sums.searchsorted(unit * total, True).minimum(last)
+    return sums.searchsorted((unit * total.double()).cast(int64), True).minimum(last)
+
+
+def whole_shares(weights: Tensor) -> Tensor:
+    """Scale each row to whole numbers, rounded up, whose sums are exact in any order."""
+    digits = min(62 - weights.shape[-1].bit_length(), 52)
+    largest: Tensor = weights.amax(-1, keepdim=True)
+    return (weights / largest * 2.0**digits).ceil().cast(int64)
 
 
 def check_weights(op: str, weights: Tensor, least: int) -> None:

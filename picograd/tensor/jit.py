@@ -28,9 +28,10 @@ from picograd.engine import pending
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import leaf, realize, realize_roots
-from picograd.engine.tracing import is_tracing, tracing
+from picograd.engine.tracing import drawing, is_tracing, tracing
 from picograd.errors import DTypeError, TraceError
 from picograd.graph.node import Node
+from picograd.tensor import autocast
 from picograd.tensor.tensor import Tensor
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing
@@ -73,6 +74,9 @@ class Capture:
     structure: Any
     constants: list[Tensor]
     epoch: int
+    drawn: list[RuntimeScalar]  # in the order of recording, which generators must follow
+    written: Sequence[int] = ()  # the arguments that are assigned to
+    recorded: int = -1  # operations recorded until the last call
 
 
 class Flattener:
@@ -133,7 +137,8 @@ class Jitted:
         arguments = flattener.tensors
         pending.flush_assigns()
         realize([tensor.node for tensor in arguments])
-        key = (structure, tuple(describe(tensor) for tensor in arguments), config.epoch)
+        described = tuple(describe(tensor) for tensor in arguments)
+        key = (structure, described, config.epoch, autocast.state())
         capture = self.find(key)
         if capture is None:
             self.warn_when_many(key)
@@ -191,15 +196,16 @@ def trace(
     for tensor, node in zip(arguments, aliases, strict=True):
         tensor.node = node
     try:
-        with tracing():
+        with tracing(), drawing() as drawn:
             result = function(*args, **kwargs)
         flattener = Flattener()
         structure = flattener.flatten(result)
         live = pending.live_tensors()
-        capture = capture_plan(flattener.tensors, live, aliases)
+        capture = capture_plan(flattener.tensors, live, aliases, drawn)
         capture.structure = structure
     finally:
-        restore(arguments, aliases, originals)
+        written = restore(arguments, aliases, originals)
+    capture.written = written
     pending.realize_all()
     return capture, result
 
@@ -215,18 +221,27 @@ def alias(node: Node) -> Node:
 
 def restore(
     arguments: Sequence[Tensor], aliases: Sequence[Node], originals: Sequence[Node]
-) -> None:
-    """Give arguments that were not assigned to their own nodes back."""
-    for tensor, node, original in zip(arguments, aliases, originals, strict=True):
-        written = tensor.node is not node
-        assigned = written and tensor.node.realized is node.arg.buffer
-        if not written or assigned:
+) -> list[int]:
+    """Give arguments that were not replaced their own nodes back; those assigned to, the next leaf.
+
+    Returns the numbers of the arguments assigned to.
+    """
+    assigned = []
+    for number, tensor in enumerate(arguments):
+        node, original = aliases[number], originals[number]
+        is_replaced = tensor.node is not node
+        if is_replaced and tensor.node.realized is node.arg.buffer:
+            assigned.append(number)
+            tensor.node = pending.next_leaf(original)
+        elif not is_replaced:
             tensor.node = original
+    return assigned
 
 
 def capture_plan(
-    outputs: Sequence[Tensor], live: Sequence[Tensor], aliases: Sequence[Node]
-) -> Capture:
+    outputs: Sequence[Tensor], live: Sequence[Tensor], aliases: Sequence[Node],
+    drawn: list[RuntimeScalar],
+) -> Capture:  # fmt: skip
     """Realize outputs and escaping tensors together; record what a replay needs."""
     roots: dict[int, Node] = {}
     for tensor in (*outputs, *live):
@@ -251,7 +266,7 @@ def capture_plan(
         if id(tensor.node) in numbers and id(tensor) not in output_ids
     ]
     if not roots:
-        return Capture(None, [], [], escapes, described, None, constants, config.epoch)
+        return Capture(None, [], [], escapes, described, None, constants, config.epoch, drawn)
     compiled, found = realize_roots(list(roots.values()))
     buffer_argument = {id(node.arg.buffer): number for number, node in enumerate(aliases)}
     storages = {
@@ -262,18 +277,20 @@ def capture_plan(
         for buffer in found.buffers
     ]
     return Capture(
-        compiled, sources, found.scalars, escapes, described, None, constants, config.epoch
+        compiled, sources, found.scalars, escapes, described, None, constants, config.epoch, drawn
     )
 
 
 def replay(capture: Capture, arguments: Sequence[Tensor]) -> Any:
     """Run a captured plan on new arguments; the function itself does not run."""
+    if capture.recorded != pending.recorded():
+        prepare_writes(capture, arguments)
     buffers = [leaf_buffer(tensor.node) for tensor in arguments]
     given = [buffer for buffer in buffers if buffer is not None]
     results: list[Buffer] = []
+    values = draw_again(capture)
     if capture.plan is not None:
         inputs = [source.current(given) for source in capture.sources]
-        values = [s.renew() if s.renew is not None else s.value for s in capture.scalars]
         results = capture.plan.run(inputs, values)
     for escape in capture.escapes:
         tensor = escape.tensor()
@@ -283,7 +300,50 @@ def replay(capture: Capture, arguments: Sequence[Tensor]) -> Any:
         rebuild(root, shape, requires_grad, capture, results, arguments)
         for root, shape, requires_grad in capture.outputs
     ]
+    capture.recorded = pending.recorded()
     return unflatten(capture.structure, outputs)
+
+
+def draw_again(capture: Capture) -> list[int | float]:
+    """Give the runtime scalars of a plan their next values, as running the function would.
+
+    Draws that nothing reads move their generators on too.
+    """
+    drawn = {id(each): each.renew() for each in capture.drawn if each.renew is not None}
+    rest = [s for s in capture.scalars if id(s) not in drawn]
+    drawn.update({id(s): s.renew() if s.renew is not None else s.value for s in rest})
+    return [drawn[id(s)] for s in capture.scalars]
+
+
+def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
+    """Before memory is written: compute what still reads it, and give its tensors new leaves.
+
+    Only where something was recorded since the last call, and for nodes that a graph refers to:
+    else nothing can read the old contents.
+    """
+    found = [escape.tensor() for escape in capture.escapes if escape.is_assign]
+    tensors = [tensor for tensor in found if tensor is not None]
+    tensors += [arguments[number] for number in capture.written]
+    shared = [tensor for tensor in tensors if references(tensor) > UNSHARED]
+    if shared:
+        pending.before_writes([tensor.node for tensor in shared])
+        for tensor in shared:
+            tensor.node = pending.next_leaf(tensor.node)
+
+
+def references(tensor: Any) -> int:
+    """Count the references to a tensor's node."""
+    return sys.getrefcount(tensor._node)
+
+
+@dataclass(slots=True)
+class Alone:
+    """Holds the only reference to an object, as a tensor does that no graph reads."""
+
+    _node: object
+
+
+UNSHARED = references(Alone(object()))  # differs between versions of Python
 
 
 def rebuild(

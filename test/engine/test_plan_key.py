@@ -56,12 +56,13 @@ def test_constants_are_told_apart(pair):
 
 
 def test_the_value_of_a_runtime_scalar_is_not_in_the_key():
-    x = Tensor.rand(4, device="cpu").node  # its random offset is a scalar
+    x = Tensor.rand(4, device="cpu").node  # its counter and its seed are scalars
     y = Tensor.rand(4, device="cpu").node
     first, second = graph_key([x]), graph_key([y])
     assert first.key == second.key
-    assert [type(s) for s in first.scalars] == [RuntimeScalar]
-    assert first.scalars[0] is not second.scalars[0]
+    assert [type(s) for s in first.scalars] == [RuntimeScalar] * 2
+    assert first.scalars[0] is not second.scalars[0]  # the counters
+    assert first.scalars[1] is second.scalars[1]  # the seed, which both draw from
 
 
 def test_walk_stops_at_realized_nodes():

@@ -107,7 +107,8 @@ def test_edges(device: str) -> None:
             rounded = Tensor(low, dtype=dtype).double().item()
             assert values.min() >= min(low, rounded) and values.max() < high, (dtype, low)
         assert (x.exponential_() > 0).all().item() and x.isfinite().all().item()
-        assert x.normal_().isfinite().all().item()
+        assert x.normal_().isfinite().all().item() and x.cauchy_().isfinite().all().item()
+        assert (x.exponential_(30000.0) > 0).all().item()
     whole = Tensor.uniform(4000, low=0.1, high=0.2, device=device)
     assert whole.max().item() < 0.2
     assert Tensor.zeros(3, device=device).uniform_(2, 2).tolist() == [2, 2, 2]

@@ -1,4 +1,7 @@
-"""jit: one trace, then replays that see new arguments, new captured contents and new randomness."""
+"""jit: one trace, then replays that see new arguments, new captured contents and new randomness.
+
+Ancestors' list: M26.
+"""
 
 import gc
 
@@ -104,6 +107,30 @@ def test_random_numbers_continue():
     picograd.manual_seed(7)
     plain = [picograd.rand(4).tolist() for _ in range(3)]
     assert jitted == plain and jitted[0] != jitted[1]
+
+
+def test_several_draws_are_those_of_the_plain_loop():
+    """Draws of two generators, dropout, unread draws: all in the order of recording."""
+    own = picograd.Generator(3)
+    dropout = nn.Dropout(0.4)
+
+    def step(x):
+        noise = picograd.randn(6)
+        picograd.rand(5)  # nothing reads it, but it moves the generator on
+        late = picograd.rand(6, generator=own)
+        kept = dropout(x + 1)
+        shuffled = x[picograd.randperm(6)]
+        return picograd.rand(6, dtype="float64") * late - kept * noise + shuffled, late
+
+    def loop(function):
+        picograd.manual_seed(7)
+        own.manual_seed(3)
+        x = Tensor(np.arange(6, dtype=np.float32))
+        return [[each.tolist() for each in function(x * k)] for k in (1, 2, 3)]
+
+    plain, jitted = loop(step), picograd.jit(step)
+    assert loop(jitted) == plain and plain[0] != plain[1] != plain[2]
+    assert loop(jitted) == plain and jitted.traces == 1
 
 
 def test_reading_while_tracing_raises():

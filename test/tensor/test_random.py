@@ -1,10 +1,15 @@
 """Random numbers: reproducible, independent of the order of realisation, well distributed."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 import picograd
 from picograd import Generator, Tensor
+from picograd.engine.compile import LOADED
+from picograd.engine.realize import PLANS
 
 
 def test_seed_and_order(device: str) -> None:
@@ -56,3 +61,68 @@ def test_own_generator_and_permutation() -> None:
     assert sorted(Tensor.randperm(50).tolist()) == list(range(50))
     big = Tensor.randint(0, 1 << 40, (100,)).numpy()
     assert big.max() > 1 << 38
+
+
+def test_permutations(device: str) -> None:
+    """On the device, with PyTorch's dtypes; short ones and long ones are fair."""
+    for dtype in ("uint8", "int32", "int64", "float16", "float32", "bfloat16"):
+        x = Tensor.randperm(50, dtype=dtype, device=device)
+        assert x.dtype.name == dtype and x.device.startswith(device)
+        assert sorted(x.tolist()) == torch.randperm(50, dtype=getattr(torch, dtype)).sort()[
+            0].tolist()  # fmt: skip
+    assert Tensor.randperm(0, device=device).shape == (0,)
+    assert Tensor.randperm(1, device=device).tolist() == [0]
+    assert Tensor.randperm(2049, dtype="float16", device=device).max().item() == 2048
+    assert Tensor.randperm(3, device=device).dtype is picograd.int64
+    assert Tensor.randperm(3, dtype="float32", device=device, requires_grad=True).requires_grad
+    many = np.stack([Tensor.randperm(3, device=device).numpy() for _ in range(600)])
+    counts = np.unique(many @ [9, 3, 1], return_counts=True)[1]
+    assert len(counts) == 6 and counts.min() > 65 and counts.max() < 140
+    long = Tensor.randperm(70000, device=device).numpy()
+    assert (np.sort(long) == np.arange(70000)).all()
+    assert abs(np.corrcoef(long, np.arange(70000))[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize(
+    "count, dtype", [(257, "uint8"), (129, "int8"), (32769, "int16"), (2050, "float16")]
+)
+def test_permutations_that_do_not_fit(count: int, dtype: str) -> None:
+    with pytest.raises(RuntimeError):
+        torch.randperm(count, dtype=getattr(torch, dtype))
+    with pytest.raises(RuntimeError, match="does not hold every number below"):
+        Tensor.randperm(count, dtype=dtype)
+    with pytest.raises(TypeError, match="is not defined for bool"):
+        Tensor.randperm(2, dtype="bool")
+
+
+def test_another_seed_compiles_nothing(device: str) -> None:
+    def draw(seed: int) -> Any:
+        picograd.manual_seed(seed)
+        return Tensor.randn(3, 4, device=device).numpy()
+
+    first = draw(0)
+    known = len(LOADED), len(PLANS)
+    others = [draw(seed) for seed in (1, 2**63 + 5, -3, 0)]
+    assert (len(LOADED), len(PLANS)) == known
+    assert (others[3] == first).all() and not (others[0] == first).any()
+
+
+def test_what_was_recorded_keeps_its_seed(device: str) -> None:
+    picograd.manual_seed(3)
+    wanted = Tensor.rand(5, device=device).tolist()
+    picograd.manual_seed(3)
+    recorded = Tensor.rand(5, device=device)
+    picograd.manual_seed(4)
+    assert recorded.tolist() == wanted != Tensor.rand(5, device=device).tolist()
+
+
+def test_a_jitted_draw_follows_the_seed(device: str) -> None:
+    @picograd.jit
+    def draw() -> Tensor:
+        return Tensor.rand(5, device=device)
+
+    for seed in (1, 2, 1, 5):
+        picograd.manual_seed(seed)
+        found = draw().tolist()
+        picograd.manual_seed(seed)
+        assert found == Tensor.rand(5, device=device).tolist()

@@ -4,7 +4,8 @@ The entry point reads the pointers and scalars and calls one internal function w
 parameters carry `noalias`: a kernel's slots never overlap (an updated array is one "inout" slot).
 Workspaces have no `noalias`, because other tasks write to them while this one runs.
 
-Fast-math flags: products and sums may contract to fma; only reductions may be reassociated.
+Fast-math flags: only the sums of reductions may be reassociated, and contract with a product to
+fma. Other arithmetic is rounded as written, as on every device (docs/design/0009-random-bits.md).
 """
 
 import struct
@@ -17,7 +18,7 @@ from picograd.errors import check, internal
 
 # bfloat16 values are integers: LLVM 20 cannot select shuffles of vectors of bfloat, and aborts.
 NAMES = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
-REDUCE = "reassoc nsz contract "
+FLAGS = {"reduce": " reassoc nsz contract", "mul": " contract"}
 BINARY = {  # op: (float, signed, unsigned)
     "add": ("fadd", "add", "add"),
     "sub": ("fsub", "sub", "sub"),
@@ -415,9 +416,9 @@ class Renderer:
             self.emit(f"{value} = {compare} {COMPARE[op][column]} {vector} {operands}")
         elif op in EXTREME:
             name = f"llvm.{EXTREME[op][column]}.{mangled(dtype, instr.lanes)}"
-            flags = REDUCE if instr.arg == "reduce" and column == 0 else ""
+            flags = FLAGS["reduce"] if instr.arg == "reduce" and column == 0 else ""
             self.declares[f"declare {vector} @{name}({vector}, {vector})"] = None
-            self.emit(f"{value} = call {flags}{vector} @{name}({', '.join(args)})")
+            self.emit(f"{value} = call{flags} {vector} @{name}({', '.join(args)})")
         elif op == "where":
             self.emit(f"{value} = select {', '.join(args)}")
         elif op == "not":
@@ -441,7 +442,7 @@ class Renderer:
         """Spell a binary operation with its flags."""
         name = BINARY[instr.op][column]
         if column == 0:
-            return name + (" reassoc nsz contract" if instr.arg == "reduce" else " contract")
+            return name + FLAGS.get(instr.arg or instr.op, "")
         if instr.arg == "nowrap":
             unsigned = {"quotient": "udiv", "remainder": "urem"}
             return unsigned.get(instr.op, name + " nsw")
