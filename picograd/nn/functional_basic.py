@@ -1,142 +1,124 @@
-"""Functions behind the first layers: activations, normalisation, dropout, convolution."""
+"""Functions behind the first layers: activations and linear maps."""
 
 from typing import Any
 
-from picograd.dtype import accumulate_dtype
-from picograd.errors import ShapeError, ValueRangeError
-from picograd.graph import build
-from picograd.graph import build_composite as composite
-from picograd.graph.node import Node
-from picograd.tensor.tensor import Tensor, apply
+from picograd.tensor.activation_functions import implicit_axis
+from picograd.tensor.autocast import listed
+from picograd.tensor.tensor import Tensor
 
 
-def relu(x: Tensor) -> Tensor:
-    """Compute max(x, 0)."""
-    return x.relu()
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute max(x, 0).
 
-
-def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """Compute x * Phi(x)."""
-    return x.gelu(approximate=approximate)
-
-
-def silu(x: Tensor) -> Tensor:
-    """Compute x * sigmoid(x)."""
-    return x.silu()
-
-
-def tanh(x: Tensor) -> Tensor:
-    """Compute tanh(x)."""
-    return x.tanh()
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    """Compute 1 / (1 + exp(-x))."""
-    return x.sigmoid()
-
-
-def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """Normalise exp(x) to sum 1 along an axis."""
-    return x.softmax(dim)
-
-
-def log_softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """Compute log(softmax(x)) along an axis."""
-    return x.log_softmax(dim)
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x @ weight.T + bias: (..., I) with weight (O, I) -> (..., O)."""
-    return x.linear(weight, bias)
-
-
-def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
-    """Convolve images (B, C, H, W) with kernels (O, C/groups, KH, KW)."""
-    return x.conv2d(weight, bias, **options)
-
-
-def max_pool2d(x: Tensor, kernel_size: Any, **options: Any) -> Tensor:
-    """Take the maximum of each window."""
-    return x.max_pool2d(kernel_size, **options)
-
-
-def avg_pool2d(x: Tensor, kernel_size: Any, **options: Any) -> Tensor:
-    """Average each window."""
-    return x.avg_pool2d(kernel_size, **options)
-
-
-def embedding(index: Tensor, weight: Tensor) -> Tensor:
-    """Look up rows of a table."""
-    return weight[index]
-
-
-def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zero elements with probability p and scale the others by 1/(1-p), while training."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueRangeError("dropout", f"p={p} is not a probability", "use 0 <= p <= 1")
-    if not training or p == 0.0:
-        return x
-    if p == 1.0:
-        return x * 0.0
-    is_kept = Tensor.rand(*x.shape, device=x.device) >= p
-    return is_kept.where(x * (1.0 / (1.0 - p)), 0.0)
-
-
-def batch_normalize(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise each channel (axis 1) by the batch; also return its mean and biased variance.
-
-    The statistics come without gradient; that of the result takes them into account.
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.relu(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
     """
-    stats: list[Node] = []
-
-    def record(x: Node, weight: Node, bias: Node) -> Node:
-        stats[:] = composite.batch_stats(x)
-        return composite.batch_norm(x, weight, bias, eps, (stats[0], stats[1]))
-
-    place = dict(device=x.device, dtype=accumulate_dtype(x.dtype))
-    scale = Tensor.ones(x.shape[1], **place) if weight is None else weight
-    shift = Tensor.zeros(x.shape[1], **place) if bias is None else bias
-    y = apply(record, x, scale, shift)
-    mean, var = (Tensor.from_node(build.detach(node)) for node in stats)
-    return y, mean, var
+    return input.relu()
 
 
-def normalize_channels(
-    x: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Compute x * Phi(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.gelu(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.1586..., 0.0, 1.9544...]
+    """
+    return input.gelu(approximate=approximate)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute x * sigmoid(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.silu(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.2689..., 0.0, 1.7615...]
+    """
+    return input.silu()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Compute tanh(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.tanh(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.7615..., 0.0, 0.9640...]
+    """
+    return input.tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """Compute 1 / (1 + exp(-x)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.sigmoid(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.2689..., 0.5, 0.8807...]
+    """
+    return input.sigmoid()
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, *, dtype: Any = None
 ) -> Tensor:
-    """Compute (x - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1)."""
-    shape = (1, x.shape[1]) + (1,) * (len(x.shape) - 2)
-    scale = (var + eps).rsqrt()
-    if weight is not None:
-        scale = scale * weight
-    y = (x - mean.reshape(shape)) * scale.reshape(shape)
-    if bias is not None:
-        y = y + bias.reshape(shape)
-    return y.cast(x.dtype)
+    """Normalise exp(x) to sum 1 along an axis, converted to `dtype` before.
+
+    `dim` None is axis 0 of tensors with 0, 1 or 3 axes, else axis 1, as in PyTorch: name the axis.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.softmax(Tensor([1.0, 1.0, 1.0, 1.0]), 0).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    wide = input if dtype is None else input.cast(dtype)
+    return wide.softmax(implicit_axis(input, dim))
 
 
-def layer_norm(
-    x: Tensor,
-    normalized_shape: tuple[int, ...],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+def log_softmax(
+    input: Tensor, dim: int | None = None, *, dtype: Any = None
 ) -> Tensor:
-    """Normalise over the last axes to mean 0 and variance 1, then scale and shift."""
-    rank = len(normalized_shape)
-    if tuple(x.shape[len(x.shape) - rank :]) != tuple(normalized_shape):
-        problem = f"input of shape {tuple(x.shape)} does not end in {tuple(normalized_shape)}"
-        raise ShapeError("layer_norm", problem, "pass the sizes of the last axes")
-    return apply(composite.layer_norm, x, rank, weight, bias, eps)
+    """Compute log(softmax(x)) along an axis, chosen as in `softmax`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.log_softmax(Tensor([1.0, 1.0, 1.0]), 0).tolist()
+    [-1.0986..., -1.0986..., -1.0986...]
+    """
+    wide = input if dtype is None else input.cast(dtype)
+    return wide.log_softmax(implicit_axis(input, dim))
 
 
-def one_hot(index: Tensor, num_classes: int) -> Tensor:
-    """Write each index as a row of int64 with a single 1."""
-    return index.one_hot(num_classes)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute x @ weight.T + bias: (..., I) with weight (O, I) -> (..., O).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.linear(Tensor([[1.0, 2.0]]), Tensor([[1.0, 1.0]]), Tensor([0.5])).tolist()
+    [[3.5]]
+    """
+    return input.linear(weight, bias)
+
+
+@listed
+def bilinear(
+    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    """Compute a W b + bias: (..., I), (..., J) with weight (O, I, J) -> (..., O).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.bilinear(Tensor([[1.0, 2.0]]), Tensor([[3.0]]), Tensor([[[1.0],
+    ...     [1.0]]])).tolist()
+    [[9.0]]
+    """
+    left = input1.reshape(-1, input1.shape[-1])  # N I
+    right = input2.reshape(-1, input2.shape[-1])  # N J
+    half = Tensor.einsum("ni,oij->noj", left, weight)
+    y = Tensor.einsum("noj,nj->no", half, right)
+    y = y if bias is None else y + bias
+    return y.reshape(*input1.shape[:-1], weight.shape[0])
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Write each index as a row of int64 with a single 1; -1 classes: the largest index + 1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.one_hot(Tensor([0, 2]), 3).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    return input.one_hot(num_classes)

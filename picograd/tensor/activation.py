@@ -24,8 +24,9 @@ def leaky_relu(node: Node, slope: float) -> Node:
 
 def elu(node: Node, alpha: float) -> Node:
     """Compute x where positive, else alpha (exp(x) - 1)."""
-    below = where(compare("less", 0, node), 0.0, node)
-    return where(compare("less", 0, node), node, arithmetic("mul", expm1(below), alpha))
+    is_below = compare("less_equal", node, 0)  # false for NaN, whose gradient is 1
+    below = where(is_below, node, 0.0)
+    return where(is_below, arithmetic("mul", expm1(below), alpha), node)
 
 
 def softplus(node: Node, beta: float, threshold: float) -> Node:

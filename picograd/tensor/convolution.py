@@ -31,7 +31,7 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape
 
 
 def same_padding(
-    op: str, x: Node, kernel: Shape, stride: Shape, dilation: Shape
+    op: str, kernel: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[int, int]]:
     """Split the padding that keeps the sizes, the odd element going to the high end."""
     if any(each != 1 for each in stride):
@@ -41,13 +41,13 @@ def same_padding(
 
 
 def read_padding(
-    op: str, x: Node, padding: Any, kernel: Shape, stride: Shape, dilation: Shape
+    op: str, padding: Any, kernel: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[int, int]]:
     """Read padding: ints, one (low, high) pair per axis, "same" or "valid"."""
     if padding == "valid":
         return [(0, 0)] * len(kernel)
     if padding == "same":
-        return same_padding(op, x, kernel, stride, dilation)
+        return same_padding(op, kernel, stride, dilation)
     if not isinstance(padding, (int, str)) and all(
         isinstance(p, (tuple, list)) for p in padding
     ):
@@ -102,7 +102,7 @@ def convolve(
     check_conv(op, x, weight, groups, channels, outputs)
     stride = per_axis(op, "stride", options["stride"], rank)
     dilation = per_axis(op, "dilation", options["dilation"], rank)
-    padding = tuple(read_padding(op, x, options["padding"], kernel, stride, dilation))
+    padding = tuple(read_padding(op, options["padding"], kernel, stride, dilation))
     check_kernel(op, x, kernel, padding, dilation)
     grouped = build.reshape(
         x, (x.shape[0], groups, weight.shape[1], *x.shape[2:])

@@ -4,7 +4,7 @@ from error_support import Case, check, named
 
 import picograd
 from picograd import Tensor
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 
 X = Tensor.ones(2, 3)
 IMAGE = Tensor.ones(2, 3, 8, 8)
@@ -131,6 +131,10 @@ CASES = [
     Case(
         "expand", lambda: X.expand(4, 3), ShapeError,
         "expand: cannot expand (2, 3) to (4, 3). Fix: only axes of size 1 can be expanded.",
+    ),
+    Case(
+        "addmm", lambda: X.addmm(Tensor.ones(2, 2), Tensor.ones(2, 4)), ShapeError,
+        "addmm: cannot expand (2, 3) to (2, 4). Fix: only axes of size 1 can be expanded.",
     ),
     Case(
         "expand fewer axes", lambda: X.expand(3), ShapeError,
@@ -301,6 +305,35 @@ CASES = [
         "allclose", lambda: X.allclose(Tensor.ones(4)), ShapeError,
         "allclose: shapes (2, 3) and (4,) do not broadcast. Fix: make sizes equal or 1, "
         "counted from the right.",
+    ),
+    Case(
+        "rearrange names", lambda: X.rearrange("a b -> b"), ShapeError,
+        "rearrange: 'a b -> b': 'a' is on one side only. Fix: name the same axes on both.",
+    ),
+    Case(
+        "rearrange rank", lambda: X.rearrange("a b c -> c b a"), ShapeError,
+        "rearrange: 'a b c -> c b a': it has 3 axes, the tensor 2. Fix: name every axis, or "
+        "write ....",
+    ),
+    Case(
+        "shrink", lambda: X.shrink(((0, 3), None)), ShapeError,
+        "shrink: (0, 3) is no part of an axis of size 2. Fix: use 0 <= start <= stop <= size.",
+    ),
+    Case(
+        "batchnorm", lambda: X.batchnorm(None, None, X[0], X[:, 0]), ShapeError,
+        "batchnorm: (2,) does not fit axis 1 of (2, 3). Fix: give 3 elements.",
+    ),
+    Case(
+        "one_hot of nothing", lambda: Tensor([], dtype="int64").one_hot(), ShapeError,
+        "one_hot: an empty tensor does not say how many classes there are. Fix: pass num_classes.",
+    ),
+    Case(
+        "cat arguments", lambda: Tensor.cat([X], 0, 1), DTypeError,
+        "cat: 2 arguments follow the list. Fix: pass the axis alone.",
+    ),
+    Case(
+        "randint bounds", lambda: Tensor.randint(1, 2, 3, (2,)), DTypeError,
+        "randint: 3 bounds were given. Fix: pass randint(low, high, size).",
     ),
 ]  # fmt: skip
 

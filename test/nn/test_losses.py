@@ -1,11 +1,13 @@
+"""Cross-entropy and its kin against PyTorch; test_losses_*.py have the others."""
+
 import numpy as np
 import pytest
+from nn_support import array, compare, compare_loss, half, torch, unit
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn import functional
 
-torch = pytest.importorskip("torch")
 TOLERANCE = dict(rtol=1e-5, atol=1e-6)
 CLASSES = np.array([1.0, 0.5, 2.0, 1.5], np.float32)
 
@@ -134,3 +136,27 @@ def test_wrong_targets_are_named():
         functional.mse_loss(logits, logits, reduction="avg")
     with pytest.raises(DTypeError, match="class numbers must be integers"):
         functional.nll_loss(logits, Tensor([0.0, 1.0, 2.0]))
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_binary_cross_entropy_equals_pytorch(reduction, device):
+    case = ("BCELoss", {}, lambda: [unit(5, 4), half(5, 4)])
+    compare_loss(case, reduction, device)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("ignored", [None, 2])
+def test_cross_entropy_with_weight_and_smoothing(reduction, ignored, device):
+    weight = unit(4)
+    more = {} if ignored is None else {"ignore_index": ignored}
+    options = dict(label_smoothing=0.2, reduction=reduction, **more)
+    ours = nn.CrossEntropyLoss(Tensor(weight, device=device), **options)
+    reference = torch.nn.CrossEntropyLoss(torch.tensor(weight), **options)
+    compare(ours, reference, [array(5, 4, 2), np.arange(10).reshape(5, 2) % 4], device)
+    assert list(ours.state_dict()) == list(reference.state_dict()) == ["weight"]
+
+
+def test_binary_cross_entropy_is_finite_at_the_ends(device):
+    x = Tensor([0.0, 1.0, 0.0], device=device, requires_grad=True)
+    loss = nn.BCELoss(reduction="none")(x, Tensor([1.0, 0.0, 0.0], device=device))
+    loss.sum().backward()
+    assert loss.tolist() == [100.0, 100.0, 0.0] and np.isfinite(x.grad.numpy()).all()

@@ -1,15 +1,34 @@
-"""Dropout of channels and for self-normalising networks, by PyTorch's names.
+"""Dropout: of elements, of channels and for self-normalising networks, by PyTorch's names.
 
 `inplace` is taken for PyTorch's sake: results are values of their own.
 """
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.functional_activation import SELU_ALPHA, SELU_SCALE
-from picograd.nn.functional_basic import dropout
-from picograd.tensor.tensor import Tensor
+from picograd.tensor.activation_functions import SELU_ALPHA, SELU_SCALE
+from picograd.tensor.inputs import Tensor
+from picograd.tensor.recording import Recorded
 
 # The value that SELU tends to for large negative inputs: what alpha dropout drops to.
 SATURATED = -SELU_ALPHA * SELU_SCALE
+
+
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zero elements with probability p and scale the others by 1/(1-p), while training.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.dropout(Tensor([1.0, 2.0, 3.0]), 0.5, training=False).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueRangeError("dropout", f"p={p} is not a probability", "use 0 <= p <= 1")
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        return input * 0.0
+    is_kept = Recorded.kind.rand(*input.shape, device=input.device) >= p
+    return is_kept.where(input * (1.0 / (1.0 - p)), 0.0)
 
 
 def drop_channels(op: str, axes: int, input: Tensor, p: float, training: bool) -> Tensor:
@@ -21,7 +40,7 @@ def drop_channels(op: str, axes: int, input: Tensor, p: float, training: bool) -
     if not training or p == 0.0:
         return input
     shape = (*input.shape[: rank - axes], *(1,) * axes)
-    ones = Tensor.ones(*shape, device=input.device, dtype=input.dtype)
+    ones = Recorded.kind.ones(*shape, device=input.device, dtype=input.dtype)
     return input * dropout(ones, p)
 
 
@@ -97,5 +116,5 @@ def drop_to_limit(
     if p == 1.0:
         return input * 0.0
     scale = ((1.0 - p) * (1.0 + p * SATURATED * SATURATED)) ** -0.5
-    is_kept = Tensor.rand(*shape, device=input.device) >= p
+    is_kept = Recorded.kind.rand(*shape, device=input.device) >= p
     return is_kept.where(input, SATURATED) * scale - scale * SATURATED * p

@@ -2,9 +2,10 @@
 
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
-from picograd.nn.parameter import check_tensor
+from picograd.tensor.autocast import listed
+from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.recording import Recorded, apply
 from picograd.tensor.selecting import known_values
-from picograd.tensor.tensor import Tensor, apply
 
 
 def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
@@ -17,37 +18,42 @@ def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+@listed
 def cross_entropy(
-    logits: Tensor,
+    input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    ignore_index: int | None = None,
+    ignore_index: int | None = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Compute -log softmax(logits)[target]: logits (B, C) or (B, C, ...), classes on axis 1.
+    """Compute -log softmax(input)[target]: scores (B, C) or (B, C, ...), classes on axis 1.
 
-    `target` holds class numbers (B, ...) or, as floats, probabilities of the shape of the logits.
-    Targets equal to `ignore_index` do not count (PyTorch's default is -100; here none is ignored
-    unless asked for, so that the mean divides by a known count). A label that is no class raises
-    AxisError when the labels are few and already computed on the CPU; else its loss is NaN.
+    `target` holds class numbers (B, ...) or, as floats, probabilities of the shape of the input.
+    Targets equal to `ignore_index` do not count; with None all do, so that the mean divides by a
+    known count. A label that is no class raises AxisError when the labels are few and already
+    computed on the CPU; else its loss is NaN.
+
+    >>> from picograd import Tensor
+    >>> round(cross_entropy(Tensor([[1.0, 3.0], [9.0, 0.0]]), Tensor([1, -100])).item(), 4)
+    0.1269
     """
     op = "cross_entropy"
-    check_tensor(op, logits, target)
+    need_tensor(op, input, target)
     _check_smoothing(op, label_smoothing)
-    _check_weight(op, logits, weight)
-    check_labels(op, logits, target, ignore_index)
+    _check_weight(op, input, weight)
+    ignored = check_labels(op, input, target, ignore_index)
     if weight is None and not target.dtype.is_float:
-        options = (reduction, label_smoothing, ignore_index)
-        return apply(composite.cross_entropy, logits, target, *options)
-    axis = 1 if len(logits.shape) > 1 else 0
-    scores = logits.log_softmax(axis)
+        options = (reduction, label_smoothing, ignored)
+        return apply(composite.cross_entropy, input, target, *options)
+    axis = 1 if len(input.shape) > 1 else 0
+    scores = input.log_softmax(axis)
     if target.dtype.is_float:
         return _soft_cross_entropy(op, scores, target, axis, weight, reduction, label_smoothing)
-    loss = nll_loss(scores, target, weight, ignore_index, reduction)
+    loss = nll_loss(scores, target, weight, ignored, reduction)
     if not label_smoothing or weight is None:
         return loss
-    even = _even_loss(scores, target, weight, ignore_index, reduction, axis)
+    even = _even_loss(scores, target, weight, ignored, reduction, axis)
     even = even / scores.shape[axis]
     return loss * (1.0 - label_smoothing) + even * label_smoothing
 
@@ -72,21 +78,33 @@ def _even_loss(
     return loss.sum() / used.where(picked, 0.0).sum()
 
 
-def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | None) -> None:
-    """Raise AxisError for a label that is no class, where looking at the labels costs nothing."""
+def check_labels(
+    op: str, scores: Tensor, target: Tensor, ignore_index: int | None
+) -> int | None:
+    """Raise AxisError for a label that is no class, where looking at the labels costs nothing.
+
+    Gives the label to ignore, or None if no label can be or is seen to be that: then the count of
+    the others need not be computed.
+    """
+    if ignore_index is not None and ignore_index >= 0 and target.dtype.is_float:
+        problem = f"ignore_index={ignore_index} beside targets that are probabilities"
+        raise ValueRangeError(op, problem, "leave it out, or pass class numbers")
+    if ignore_index is not None and target.dtype.kind == "uint" and ignore_index < 0:
+        ignore_index = None
     labels = known_values(target.node) if target.dtype.is_integer else None
     if labels is None or not labels.size or not scores.shape:
-        return
+        return ignore_index
     classes = scores.shape[1 if len(scores.shape) > 1 else 0]
-    if 0 <= labels.min() and labels.max() < classes:
-        return
     wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
-        wrong &= labels != ignore_index
+        ignored = labels == ignore_index
+        ignore_index = ignore_index if ignored.any() else None
+        wrong &= ~ignored
     if wrong.any():
         text = f"label {labels[wrong].flat[0]} is out of range for {classes} classes"
         fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
         raise AxisError(op, text, fix)
+    return ignore_index
 
 
 def _check_smoothing(op: str, smoothing: float) -> None:
@@ -125,26 +143,31 @@ def _soft_cross_entropy(
     return reduce_loss(op, loss, reduction)
 
 
+@listed
 def nll_loss(
-    scores: Tensor,
+    input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    ignore_index: int | None = None,
+    ignore_index: int | None = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute -scores[target]: log-probabilities (B, C, ...), class numbers (B, ...).
+    """Compute -input[target]: log-probabilities (B, C, ...), class numbers (B, ...).
 
-    Labels are checked as in `cross_entropy`; a wrong one that is not seen there costs 0.
+    Labels are checked and ignored as in `cross_entropy`; a wrong one not seen there costs 0.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
+    2.0
     """
-    op = "nll_loss"
-    check_tensor(op, scores, target)
+    op, scores = "nll_loss", input
+    need_tensor(op, scores, target)
     axis = 1 if len(scores.shape) > 1 else 0
     _check_target(op, scores, target, axis)
     _check_weight(op, scores, weight)
-    check_labels(op, scores, target, ignore_index)
+    ignore_index = check_labels(op, scores, target, ignore_index)
     # Comparing with the class numbers, instead of gathering, lets the choice fuse into the
     # softmax's row kernel and keeps the gradient free of scatter.
-    numbers = Tensor.arange(scores.shape[axis], device=scores.device, dtype=target.dtype)
+    numbers = Recorded.kind.arange(scores.shape[axis], device=scores.device, dtype=target.dtype)
     is_target = numbers.reshape(*_beside_axis(scores, axis)) == target.unsqueeze(axis)
     if ignore_index is not None:
         is_target = is_target & is_used(target, ignore_index).unsqueeze(axis)
@@ -165,8 +188,9 @@ def is_used(target: Tensor, ignore_index: int) -> Tensor:
     return target != ignore_index
 
 
+@listed
 def binary_cross_entropy(
-    probability: Tensor,
+    input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     reduction: str = "mean",
@@ -174,10 +198,14 @@ def binary_cross_entropy(
     """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
 
     Where x is exactly 0 or 1 the gradient of the cut-off logarithm is 0.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.binary_cross_entropy(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
+    0.6931...
     """
     op = "binary_cross_entropy"
-    same_shape(op, probability, target)
-    yes, no = _cut_log(probability), _cut_log(1.0 - probability)
+    same_shape(op, input, target)
+    yes, no = _cut_log(input), _cut_log(1.0 - input)
     loss = (target - 1.0) * no - target * yes
     if weight is not None:
         loss = loss * weight
@@ -189,23 +217,47 @@ def _cut_log(x: Tensor) -> Tensor:
     return is_zero.where(-100.0, is_zero.where(1.0, x).log().maximum(-100.0))
 
 
+@listed
 def binary_cross_entropy_with_logits(
-    logits: Tensor,
+    input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Compute -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow."""
+    """Compute -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.binary_cross_entropy_with_logits(Tensor([0.0, 0.0]), Tensor([0.0,
+    ...     1.0])).item()
+    0.6931...
+    """
     op = "binary_cross_entropy_with_logits"
-    same_shape(op, logits, target)
+    same_shape(op, input, target)
     # log(1 + exp(-|x|)) + max(-x, 0) = -log sigmoid(x), and exp never sees a positive argument.
-    softplus = ((-logits.abs()).exp() + 1.0).log() + (-logits).relu()
+    softplus = ((-input.abs()).exp() + 1.0).log() + (-input).relu()
     share = 1.0 if pos_weight is None else target * (pos_weight - 1.0) + 1.0
-    loss = (1.0 - target) * logits + softplus * share
+    loss = (1.0 - target) * input + softplus * share
     if weight is not None:
         loss = loss * weight
     return reduce_loss(op, loss, reduction)
+
+
+def sparse_categorical_crossentropy(
+    input: Tensor,
+    target: Tensor,
+    ignore_index: int | None = -1,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute `cross_entropy` of class numbers; those equal to `ignore_index` do not count.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[0.0, 0.0], [1.0, 2.0]]).sparse_categorical_crossentropy(Tensor([1, -1])).item()
+    0.6931...
+    """
+    options = (None, ignore_index, reduction, label_smoothing)
+    return cross_entropy(input, target, *options)
 
 
 def _beside_axis(scores: Tensor, axis: int) -> tuple[int, ...]:
@@ -225,7 +277,7 @@ def _check_target(op: str, scores: Tensor, target: Tensor, axis: int) -> None:
 
 def same_shape(op: str, a: Tensor, b: Tensor) -> None:
     """Raise ShapeError unless both tensors have one shape."""
-    check_tensor(op, a, b)
+    need_tensor(op, a, b)
     if tuple(a.shape) != tuple(b.shape):
         problem = f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
         raise ShapeError(op, problem, "reshape one, or expand it with .expand(...)")

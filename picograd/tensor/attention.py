@@ -5,13 +5,16 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import ShapeError
-from picograd.nn.functional_basic import dropout
-from picograd.tensor.tensor import Tensor
+from picograd.tensor.autocast import listed
+from picograd.tensor.dropout import dropout
+from picograd.tensor.inputs import Tensor
+from picograd.tensor.recording import Recorded
 
 # exp(LOWEST - maximum) is 0 for every float dtype, float16 (up to 65504) included.
 LOWEST = -6e4
 
 
+@listed
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -65,5 +68,5 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 def causal_mask(rows: int, columns: int, device: Any = None) -> Tensor:
     """Allow row i to see columns up to i: (L, S) of bool."""
-    row, column = (Tensor.arange(count, device=device) for count in (rows, columns))
+    row, column = (Recorded.kind.arange(count, device=device) for count in (rows, columns))
     return column <= row.unsqueeze(-1)

@@ -1,0 +1,40 @@
+"""Activations and distances by PyTorch's signatures: options by position, values and gradients."""
+
+import pytest
+from nn_support import array, compare, torch
+
+from picograd.nn import functional
+
+CALLS = {
+    "leaky_relu": (0.3, True),
+    "elu": (0.5, True),
+    "softplus": (2.0, 0.5),
+    "hardtanh": (-0.5, 0.25, True),
+    "relu6": (True,),
+    "logsigmoid": (),
+    "normalize": (1.0, 0, 1e-3),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_options_by_position(name, device):
+    def calls(library):
+        # overwriting its input, PyTorch wants a computed one
+        return lambda x: getattr(library, name)(x * 1.0, *CALLS[name])
+
+    compare(calls(functional), calls(torch.nn.functional), [array(3, 4)], device)
+
+
+def test_rows_shorter_than_eps(device):
+    data = array(3, 4) * 1e-3
+    calls = [lambda x, f=f: f.normalize(x, eps=1.0) for f in (functional, torch.nn.functional)]
+    compare(*calls, [data], device)
+
+
+@pytest.mark.parametrize("name, options", [("cosine_similarity", (0,)), ("pairwise_distance", ())])
+def test_distances(name, options, device):
+    calls = [
+        lambda x, y, f=f: getattr(f, name)(x, y, *options)
+        for f in (functional, torch.nn.functional)
+    ]
+    compare(*calls, [array(3, 4), array(3, 4)], device)
