@@ -1,12 +1,14 @@
 """Neural networks: modules, losses, optimizers, schedules, state files, data.
 
-module, parameter, containers: how a model holds its tensors. linear, conv, conv_transpose, pooling,
-norm, group_norm, embedding, dropout, activations, shaping, attention, transformer, recurrent,
-recurrent_cells: layers. losses*, functional*: functions; loss_modules: losses as modules. init:
-initial values. optim, optim_adaptive, lr, utils: training. state: files. datasets, loader: batches.
+module, hooks, parameter, containers, parameter_containers: how a model holds its tensors. linear,
+conv, conv_transpose, pooling, norm, group_norm, embedding, dropout, activations, shaping,
+attention, transformer, recurrent, recurrent_cells: layers. losses*, functional*: functions;
+loss_modules: losses as modules. init: initial values. optim, clip, grad_scaler, utils: training.
+state, nested, torch_file: files. datasets, download: data. dataset_types, samplers, collate,
+loader, loader_workers: batches.
 """
 
-from picograd.nn import datasets, functional, init, lr, optim, optim_adaptive, utils
+from picograd.nn import datasets, functional, init, optim, transforms, utils
 from picograd.nn.activations import (
     CELU,
     ELU,
@@ -38,9 +40,20 @@ from picograd.nn.activations import (
     Threshold,
 )
 from picograd.nn.attention import MultiheadAttention
+from picograd.nn.collate import default_collate
 from picograd.nn.containers import ModuleDict, ModuleList, Sequential
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
 from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.dataset_types import (
+    ArrayDataset,
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from picograd.nn.distances import CosineSimilarity, PairwiseDistance
 from picograd.nn.dropout import (
     AlphaDropout,
@@ -61,11 +74,13 @@ from picograd.nn.group_norm import (
 )
 from picograd.nn.linear import Bilinear, Linear
 from picograd.nn.loader import DataLoader
+from picograd.nn.loader_workers import WorkerInfo, get_worker_info
 from picograd.nn.loss_modules import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
@@ -73,6 +88,7 @@ from picograd.nn.loss_modules import (
     L1Loss,
     MarginRankingLoss,
     MSELoss,
+    MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     NLLLoss,
@@ -80,12 +96,14 @@ from picograd.nn.loss_modules import (
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
-from picograd.nn.losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 from picograd.nn.losses_regression import l1_loss, mse_loss
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm
+from picograd.nn.optim import lr, lr_scheduler
 from picograd.nn.parameter import Parameter
+from picograd.nn.parameter_containers import ParameterDict, ParameterList
 from picograd.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -98,28 +116,45 @@ from picograd.nn.pooling import (
     AvgPool3d,
     LPPool1d,
     LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
 )
 from picograd.nn.recurrent import GRU, LSTM, RNN
 from picograd.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
+from picograd.nn.samplers import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 from picograd.nn.shaping import (
     ChannelShuffle,
     CircularPad1d,
     CircularPad2d,
+    CircularPad3d,
     ConstantPad1d,
     ConstantPad2d,
     ConstantPad3d,
     Flatten,
+    Fold,
     Identity,
     PixelShuffle,
     PixelUnshuffle,
     ReflectionPad1d,
     ReflectionPad2d,
+    ReflectionPad3d,
     ReplicationPad1d,
     ReplicationPad2d,
+    ReplicationPad3d,
     Unflatten,
+    Unfold,
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
@@ -128,6 +163,7 @@ from picograd.nn.shaping import (
     ZeroPad3d,
 )
 from picograd.nn.state import load, save
+from picograd.nn.torch_file import load_torch
 from picograd.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -135,6 +171,7 @@ from picograd.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from picograd.tensor.losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 
 __all__ = [
     "CELU",
@@ -152,6 +189,7 @@ __all__ = [
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
     "AlphaDropout",
+    "ArrayDataset",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -160,10 +198,15 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "BatchSampler",
     "Bilinear",
+    "CTCLoss",
+    "ChainDataset",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
+    "CircularPad3d",
+    "ConcatDataset",
     "ConstantPad1d",
     "ConstantPad2d",
     "ConstantPad3d",
@@ -177,6 +220,7 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "DataLoader",
+    "Dataset",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -185,6 +229,7 @@ __all__ = [
     "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -198,10 +243,12 @@ __all__ = [
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "IterableDataset",
     "KLDivLoss",
     "L1Loss",
     "LPPool1d",
     "LPPool2d",
+    "LPPool3d",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -214,10 +261,14 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "MultiheadAttention",
@@ -225,19 +276,26 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
     "RNNCell",
     "RReLU",
+    "RandomSampler",
     "ReLU",
     "ReLU6",
     "ReflectionPad1d",
     "ReflectionPad2d",
+    "ReflectionPad3d",
     "ReplicationPad1d",
     "ReplicationPad2d",
+    "ReplicationPad3d",
+    "Sampler",
     "Sequential",
+    "SequentialSampler",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
@@ -248,8 +306,11 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "Subset",
+    "SubsetRandomSampler",
     "Tanh",
     "Tanhshrink",
+    "TensorDataset",
     "Threshold",
     "Transformer",
     "TransformerDecoder",
@@ -257,25 +318,34 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
+    "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
+    "WeightedRandomSampler",
+    "WorkerInfo",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
     "binary_cross_entropy_with_logits",
     "cross_entropy",
     "datasets",
+    "default_collate",
     "functional",
+    "get_worker_info",
     "init",
     "l1_loss",
     "load",
+    "load_torch",
     "lr",
+    "lr_scheduler",
     "mse_loss",
     "nll_loss",
     "optim",
-    "optim_adaptive",
+    "random_split",
     "save",
+    "transforms",
     "utils",
 ]

@@ -6,15 +6,26 @@ fusion makes as cheap.
 
 from typing import Any
 
-from picograd.nn import functional_activation as functional
+from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
 
+def shown_in_place(module: Any, settings: str = "") -> str:
+    """Write settings as PyTorch does, with `inplace` where it was asked for."""
+    extra = ["inplace=True"] if module.inplace else []
+    return ", ".join(([settings] if settings else []) + extra)
+
+
 class ReLU(Module):
-    """This class computes max(x, 0)."""
+    """This class computes max(x, 0).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReLU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -23,9 +34,18 @@ class ReLU(Module):
         """Apply ReLU to each element."""
         return x.relu()
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class ReLU6(Module):
-    """This class computes min(max(x, 0), 6)."""
+    """This class computes min(max(x, 0), 6).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ReLU6()(Tensor([-1.0, 3.0, 8.0])).tolist()
+    [0.0, 3.0, 6.0]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -34,9 +54,18 @@ class ReLU6(Module):
         """Limit each element to [0, 6]."""
         return x.relu6()
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class LeakyReLU(Module):
-    """This class computes x where positive, else negative_slope * x."""
+    """This class computes x where positive, else negative_slope * x.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LeakyReLU(0.5)(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.5, 0.0, 2.0]
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         self.negative_slope, self.inplace = negative_slope, inplace
@@ -47,11 +76,16 @@ class LeakyReLU(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"negative_slope={self.negative_slope}"
+        return shown_in_place(self, f"negative_slope={self.negative_slope}")
 
 
 class PReLU(Module):
-    """This class is the leaky ReLU with learnt slopes: one, or one per channel (axis 1)."""
+    """This class is the leaky ReLU with learnt slopes: one, or one per channel (axis 1).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.PReLU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.25, 0.0, 2.0]
+    """
 
     def __init__(
         self,
@@ -73,7 +107,12 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """This class is the leaky ReLU with slopes drawn for each element while training."""
+    """This class is the leaky ReLU with slopes drawn for each element while training.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.RReLU(0.5, 0.5)(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.5, 0.0, 2.0]
+    """
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -86,11 +125,16 @@ class RReLU(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"lower={self.lower}, upper={self.upper}"
+        return shown_in_place(self, f"lower={self.lower}, upper={self.upper}")
 
 
 class ELU(Module):
-    """This class computes x where positive, else alpha * (exp(x) - 1)."""
+    """This class computes x where positive, else alpha * (exp(x) - 1).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.ELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.6321..., 0.0, 2.0]
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
@@ -101,11 +145,16 @@ class ELU(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"alpha={self.alpha}"
+        return shown_in_place(self, f"alpha={self.alpha}")
 
 
 class CELU(Module):
-    """This class computes max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    """This class computes max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.6321..., 0.0, 2.0]
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
@@ -116,11 +165,16 @@ class CELU(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"alpha={self.alpha}"
+        return shown_in_place(self, f"alpha={self.alpha}")
 
 
 class SELU(Module):
-    """This class is the scaled ELU, which keeps mean 0 and variance 1."""
+    """This class is the scaled ELU, which keeps mean 0 and variance 1.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.SELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-1.1113..., 0.0, 2.1014...]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -129,9 +183,18 @@ class SELU(Module):
         """Apply SELU to each element."""
         return functional.selu(x)
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class GELU(Module):
-    """This class computes x * Phi(x), with `approximate="tanh"` by the tanh formula."""
+    """This class computes x * Phi(x), with `approximate="tanh"` by the tanh formula.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.1586..., 0.0, 1.9544...]
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
@@ -146,7 +209,12 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """This class computes x * sigmoid(x)."""
+    """This class computes x * sigmoid(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.SiLU()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.2689..., 0.0, 1.7615...]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -155,9 +223,18 @@ class SiLU(Module):
         """Apply SiLU to each element."""
         return x.silu()
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class Mish(Module):
-    """This class computes x * tanh(softplus(x))."""
+    """This class computes x * tanh(softplus(x)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Mish()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.3034..., 0.0, 1.9439...]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -166,9 +243,18 @@ class Mish(Module):
         """Apply Mish to each element."""
         return functional.mish(x)
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class Hardswish(Module):
-    """This class computes x * relu6(x + 3) / 6."""
+    """This class computes x * relu6(x + 3) / 6.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Hardswish()(Tensor([0.0, 1.5, 4.0])).tolist()
+    [0.0, 1.125, 4.0]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -177,9 +263,18 @@ class Hardswish(Module):
         """Apply hardswish to each element."""
         return functional.hardswish(x)
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class Hardsigmoid(Module):
-    """This class computes relu6(x + 3) / 6."""
+    """This class computes relu6(x + 3) / 6.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Hardsigmoid()(Tensor([-4.0, 0.0, 4.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -188,9 +283,18 @@ class Hardsigmoid(Module):
         """Apply hardsigmoid to each element."""
         return functional.hardsigmoid(x)
 
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return shown_in_place(self)
+
 
 class Hardtanh(Module):
-    """This class limits values to [min_val, max_val]."""
+    """This class limits values to [min_val, max_val].
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Hardtanh()(Tensor([-3.0, 0.5, 2.0])).tolist()
+    [-1.0, 0.5, 1.0]
+    """
 
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
@@ -203,11 +307,16 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
+        return shown_in_place(self, f"min_val={self.min_val}, max_val={self.max_val}")
 
 
 class Softplus(Module):
-    """This class computes log(1 + exp(beta * x)) / beta; x itself above the threshold."""
+    """This class computes log(1 + exp(beta * x)) / beta; x itself above the threshold.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Softplus()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.3132..., 0.6931..., 2.1269...]
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta, self.threshold = beta, threshold
@@ -222,7 +331,12 @@ class Softplus(Module):
 
 
 class Softsign(Module):
-    """This class computes x / (1 + |x|)."""
+    """This class computes x / (1 + |x|).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Softsign()(Tensor([-1.0, 0.0, 3.0])).tolist()
+    [-0.5, 0.0, 0.75]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply softsign to each element."""
@@ -230,7 +344,12 @@ class Softsign(Module):
 
 
 class Softshrink(Module):
-    """This class moves elements by lambd towards 0, not past it."""
+    """This class moves elements by lambd towards 0, not past it.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Softshrink()(Tensor([-1.0, 0.25, 2.0])).tolist()
+    [-0.5, 0.0, 1.5]
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
@@ -245,7 +364,12 @@ class Softshrink(Module):
 
 
 class Hardshrink(Module):
-    """This class zeroes elements in [-lambd, lambd]."""
+    """This class zeroes elements in [-lambd, lambd].
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Hardshrink()(Tensor([-1.0, 0.25, 2.0])).tolist()
+    [-1.0, 0.0, 2.0]
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
@@ -260,7 +384,12 @@ class Hardshrink(Module):
 
 
 class Tanhshrink(Module):
-    """This class computes x - tanh(x)."""
+    """This class computes x - tanh(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Tanhshrink()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.2384..., 0.0, 1.0359...]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Shrink each element."""
@@ -268,7 +397,12 @@ class Tanhshrink(Module):
 
 
 class Threshold(Module):
-    """This class replaces elements up to a threshold by a value."""
+    """This class replaces elements up to a threshold by a value.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Threshold(1.0, 9.0)(Tensor([-1.0, 0.5, 2.0])).tolist()
+    [9.0, 9.0, 2.0]
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self.threshold, self.value, self.inplace = threshold, value, inplace
@@ -279,11 +413,16 @@ class Threshold(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        return f"threshold={self.threshold}, value={self.value}"
+        return shown_in_place(self, f"threshold={self.threshold}, value={self.value}")
 
 
 class Tanh(Module):
-    """This class computes tanh(x)."""
+    """This class computes tanh(x).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Tanh()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.7615..., 0.0, 0.9640...]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply tanh to each element."""
@@ -291,7 +430,12 @@ class Tanh(Module):
 
 
 class Sigmoid(Module):
-    """This class computes 1 / (1 + exp(-x))."""
+    """This class computes 1 / (1 + exp(-x)).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Sigmoid()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.2689..., 0.5, 0.8807...]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the sigmoid to each element."""
@@ -299,7 +443,12 @@ class Sigmoid(Module):
 
 
 class LogSigmoid(Module):
-    """This class computes log(1 / (1 + exp(-x)))."""
+    """This class computes log(1 / (1 + exp(-x))).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LogSigmoid()(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-1.3132..., -0.6931..., -0.1269...]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the logarithm of the sigmoid to each element."""
@@ -307,7 +456,12 @@ class LogSigmoid(Module):
 
 
 class GLU(Module):
-    """This class halves an axis and computes a * sigmoid(b): (..., 2 N) -> (..., N)."""
+    """This class halves an axis and computes a * sigmoid(b): (..., 2 N) -> (..., N).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GLU()(Tensor([1.0, 2.0, 0.0, 0.0])).tolist()
+    [0.5, 1.0]
+    """
 
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
@@ -322,14 +476,19 @@ class GLU(Module):
 
 
 class Softmax(Module):
-    """This class normalises exp(x) to sum 1 along one axis."""
+    """This class normalises exp(x) to sum 1 along one axis (None: see `functional.softmax`).
 
-    def __init__(self, dim: int = -1) -> None:
+    >>> from picograd import Tensor, nn
+    >>> nn.Softmax(0)(Tensor([1.0, 1.0, 1.0, 1.0])).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply softmax along the axis."""
-        return x.softmax(self.dim)
+        return functional.softmax(x, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -337,9 +496,14 @@ class Softmax(Module):
 
 
 class Softmin(Module):
-    """This class normalises exp(-x) to sum 1 along one axis."""
+    """This class normalises exp(-x) to sum 1 along one axis.
 
-    def __init__(self, dim: int = -1) -> None:
+    >>> from picograd import Tensor, nn
+    >>> nn.Softmin(0)(Tensor([1.0, 1.0, 1.0, 1.0])).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
@@ -352,7 +516,12 @@ class Softmin(Module):
 
 
 class Softmax2d(Module):
-    """This class applies softmax over the channels of (B, C, H, W) or (C, H, W)."""
+    """This class applies softmax over the channels of (B, C, H, W) or (C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.Softmax2d()(Tensor([[[[1.0]], [[1.0]]]])).tolist()
+    [[[[0.5]], [[0.5]]]]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply softmax along axis -3."""
@@ -360,14 +529,19 @@ class Softmax2d(Module):
 
 
 class LogSoftmax(Module):
-    """This class computes log(softmax(x)) along one axis without overflow."""
+    """This class computes log(softmax(x)) along one axis without overflow.
 
-    def __init__(self, dim: int = -1) -> None:
+    >>> from picograd import Tensor, nn
+    >>> nn.LogSoftmax(0)(Tensor([1.0, 1.0, 1.0])).tolist()
+    [-1.0986..., -1.0986..., -1.0986...]
+    """
+
+    def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply log-softmax along the axis."""
-        return x.log_softmax(self.dim)
+        return functional.log_softmax(x, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -5,17 +5,15 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn import (
-    functional_attention as functional,
-)
 from picograd.nn import init
-from picograd.nn.functional_basic import dropout
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.parameter import (
     Parameter,
     check_tensor,
 )
+from picograd.tensor import attention as functional
+from picograd.tensor.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 

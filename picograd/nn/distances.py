@@ -1,8 +1,6 @@
 """CosineSimilarity and PairwiseDistance."""
 
-from picograd.nn import (
-    functional_activation as functional,
-)
+from picograd.nn import functional
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
 

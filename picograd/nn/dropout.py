@@ -1,9 +1,9 @@
 """Dropout: zeroes a random part of its input while training."""
 
 from picograd.errors import ValueRangeError
-from picograd.nn import functional_dropout as functional
-from picograd.nn.functional_basic import dropout
 from picograd.nn.module import Module
+from picograd.tensor import dropout as functional
+from picograd.tensor.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 

@@ -2,31 +2,26 @@
 
 from typing import Any
 
-import numpy as np
-
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
+from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
 
 class Table(Module):
     """This class holds what Embedding and EmbeddingBag share: the table and its options.
 
-    `sparse` is stored only: gradients are dense. `max_norm` and `scale_grad_by_freq` are refused.
+    `sparse` is stored only: gradients are dense.
     """
 
     def __init__(self, sizes: tuple[int, int], options: dict[str, Any]) -> None:
         op = type(self).__name__
         self.num_embeddings, self.embedding_dim = sizes
         init.check_sizes(op, num_embeddings=sizes[0], embedding_dim=sizes[1])
-        for name in ("max_norm", "scale_grad_by_freq"):
-            if options[name]:
-                problem = f"{name}={options[name]} is not supported"
-                raise ValueRangeError(op, problem, "leave it out")
-        self.max_norm, self.norm_type = None, options["norm_type"]
-        self.scale_grad_by_freq, self.sparse = False, options["sparse"]
+        self.max_norm, self.norm_type = options["max_norm"], options["norm_type"]
+        self.scale_grad_by_freq, self.sparse = options["scale_grad_by_freq"], options["sparse"]
         self.padding_idx = self._padding(options["padding_idx"])
         place = (options["device"], options["dtype"])
         given = options["_weight"]
@@ -51,22 +46,16 @@ class Table(Module):
         """1 for every index but the padding, as a column that multiplies rows."""
         return (index != self.padding_idx).unsqueeze(-1).cast(like.dtype)
 
-    def look_up(self, index: Tensor) -> Tensor:
-        """Read rows; no gradient reaches the row of the padding."""
-        check_tensor(type(self).__name__, index)
-        if not index.dtype.is_integer:
-            problem = f"the indices are {index.dtype.name}"
-            raise DTypeError(type(self).__name__, problem, "cast them to picograd.int64")
-        rows = self.weight[index]
-        if self.padding_idx is None:
-            return rows
-        return (index != self.padding_idx).unsqueeze(-1).where(rows, rows.detach())
-
     def extra_repr(self) -> str:
         """Describe the settings."""
         sizes = f"{self.num_embeddings}, {self.embedding_dim}"
-        padding = self.padding_idx
-        return sizes if padding is None else f"{sizes}, padding_idx={padding}"
+        if self.padding_idx is not None:
+            sizes += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            sizes += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            sizes += f", norm_type={self.norm_type}"
+        return sizes + (", scale_grad_by_freq=True" if self.scale_grad_by_freq else "")
 
 
 class Embedding(Table):
@@ -117,7 +106,8 @@ class Embedding(Table):
 
     def forward(self, index: Tensor) -> Tensor:
         """Look up one row for each index."""
-        return self.look_up(index)
+        limits = (self.padding_idx, self.max_norm, self.norm_type)
+        return embedding(index, self.weight, *limits, self.scale_grad_by_freq)
 
 
 class EmbeddingBag(Table):
@@ -162,42 +152,9 @@ class EmbeddingBag(Table):
         per_sample_weights: Tensor | None = None,
     ) -> Tensor:
         """Look up and reduce; `per_sample_weights` (shape of the index) with mode "sum" only."""
-        rows = self.look_up(index)
-        if per_sample_weights is not None:
-            if self.mode != "sum":
-                problem = f"per_sample_weights with mode={self.mode!r}"
-                raise ValueRangeError("EmbeddingBag", problem, 'use mode="sum"')
-            rows = rows * per_sample_weights.unsqueeze(-1)
-        if (len(index.shape) == 2) == (offsets is not None):
-            problem = f"index of shape {tuple(index.shape)}"
-            raise ShapeError("EmbeddingBag", problem, "give (B, N), or (N,) with offsets")
-        members = self._members(index, offsets)  # B N
-        return self._reduce(rows, members, is_dense=offsets is None)
-
-    def _members(self, index: Tensor, offsets: Tensor | None) -> Tensor:
-        """Tell which index belongs to which bag: (B, N)."""
-        used = index >= 0 if self.padding_idx is None else index != self.padding_idx
-        if offsets is None:
-            return used
-        place = Tensor.arange(index.shape[0], device=index.device)
-        starts = offsets[:-1] if self.include_last_offset else offsets
-        begun = (place >= starts.unsqueeze(-1)).cast("int64")  # B N
-        following = begun[1:].pad([(0, 1), (0, 0)])
-        return ((begun - following) > 0) & used
-
-    def _reduce(self, rows: Tensor, members: Tensor, is_dense: bool) -> Tensor:
-        weight = members.cast(rows.dtype)
-        if self.mode == "max":
-            grid = rows if is_dense else rows.unsqueeze(0)
-            largest = members.unsqueeze(-1).where(grid, -np.inf).amax(1)
-            return members.any(1).unsqueeze(-1).where(largest, 0.0)
-        if is_dense:
-            total = (rows * weight.unsqueeze(-1)).sum(1)
-        else:
-            total = weight @ rows
-        if self.mode == "sum":
-            return total
-        return total / weight.sum(1, keepdim=True).maximum(1.0)
+        limits = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)
+        places = (self.include_last_offset, self.padding_idx)
+        return embedding_bag(index, self.weight, offsets, *limits, per_sample_weights, *places)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -3,12 +3,12 @@
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn import functional_norm as functional
 from picograd.nn import init
-from picograd.nn.functional_basic import normalize_channels
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm
 from picograd.nn.parameter import Parameter, check_tensor
+from picograd.tensor import normalization as functional
+from picograd.tensor.normalization import normalize_channels
 from picograd.tensor.tensor import Tensor
 
 

@@ -1,15 +1,16 @@
-"""Hooks of modules: functions called before and after `forward`, and when gradients pass.
+"""Hooks of modules: functions called around `forward`, gradients, and state dicts.
 
-A hook that returns something other than None replaces what it was shown. Backward hooks sit on
-identities around `forward`: one on its tensors, one on its results. Gradients are graphs here, so
-they run while `backward` records, and see lazy tensors.
+Hooks of state dicts change in place what they are shown. Any other hook that returns something
+other than None replaces what it was shown. Backward hooks sit on identities around `forward`: one
+on its tensors, one on its results. Gradients are graphs here, so they run while `backward` records,
+and see lazy tensors.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, StateError
 from picograd.tensor.custom import Function
 from picograd.tensor.recording import HookHandle
 from picograd.tensor.tensor import Tensor
@@ -35,6 +36,10 @@ class Hooks:
     after: dict[int, Registered] = field(default_factory=dict)
     gradient_before: dict[int, Registered] = field(default_factory=dict)
     gradient: dict[int, Registered] = field(default_factory=dict)
+    state_before: dict[int, Registered] = field(default_factory=dict)
+    state_after: dict[int, Registered] = field(default_factory=dict)
+    load_before: dict[int, Registered] = field(default_factory=dict)
+    load_after: dict[int, Registered] = field(default_factory=dict)
 
 
 def register(
@@ -51,6 +56,14 @@ def register(
         for other in others:
             kind[other] = kind.pop(other)
     return HookHandle(kind, number)
+
+
+def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
+    """Call hooks that change in place what they are shown."""
+    for hook in list(kind.values()):
+        if hook.function(*shown) is not None:
+            problem = "a hook returned a value"
+            raise StateError(op, problem, "change in place what the hook is given")
 
 
 def call(

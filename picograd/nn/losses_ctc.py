@@ -2,7 +2,7 @@
 
 The forward algorithm in logarithms: alpha[t, j] sums the paths that have read j + 1 symbols of the
 target with blanks between, after t steps. A step is a dozen elementwise operations on (B, 2 S + 1);
-the loop over time is recorded step by step, so keep T to a few hundred.
+the loop over time is a `picograd.scan`, so that the graph is the same for any T.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.losses import reduce_loss
 from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.looping import scan
+from picograd.tensor.losses import reduce_loss
 from picograd.tensor.selecting import known_values
 from picograd.tensor.tensor import Tensor
 
@@ -169,14 +170,17 @@ def _forward(
         & (symbols != _moved(symbols, 2, blank))
         & (place > 1)
     )
-    alpha = (place < 2).where(scores[0], IMPOSSIBLE)
-    for step in range(1, steps):
+
+    def advance(alpha: Tensor, now: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         skipped = may_skip.where(_moved(alpha, 2, IMPOSSIBLE), IMPOSSIBLE)
-        total = (
-            _log_add(alpha, _moved(alpha, 1, IMPOSSIBLE), skipped)
-            + scores[step]
-        )
-        alpha = (times > step).unsqueeze(-1).where(total, alpha)
+        total = _log_add(alpha, _moved(alpha, 1, IMPOSSIBLE), skipped)
+        score, is_running = now
+        return is_running.where(total + score, alpha), None
+
+    alpha = (place < 2).where(scores[0], IMPOSSIBLE)
+    step = Tensor.arange(1, steps, device=log_probs.device).reshape(-1, 1, 1)
+    is_running = times.unsqueeze(-1) > step  # T - 1, B, 1
+    alpha, _ = scan(advance, alpha, (scores[1:], is_running))
     return (
         (times > 0)
         .unsqueeze(-1)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from picograd.errors import ShapeError
 from picograd.nn.functional_activation import pairwise_distance
-from picograd.nn.losses import reduce_loss, same_shape
 from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to squared norms in cosine_embedding_loss.

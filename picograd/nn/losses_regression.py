@@ -3,9 +3,9 @@
 import math
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.losses import reduce_loss, same_shape
 from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
 

@@ -18,6 +18,7 @@ from picograd.tensor.recording import HookHandle
 from picograd.tensor.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")
+EXTRA_STATE = "_extra_state"  # the name, in a state dict, of what `get_extra_state` gives
 
 
 class LoadResult(NamedTuple):
@@ -169,6 +170,38 @@ class Module:
         """
         return hooks.register(self._own_hooks().gradient, Registered(hook), prepend)
 
+    def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
+        """Call hook(module, prefix, keep_vars) before `state_dict` reads this module."""
+        return hooks.register(self._own_hooks().state_before, Registered(hook), False)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
+        """Call hook(module, state, prefix, {}) once the module is in the state; may change it.
+
+        >>> from picograd import nn
+        >>> layer = nn.Linear(2, 3)
+        >>> def rename(module, state, prefix, metadata):
+        ...     state[prefix + "kernel"] = state.pop(prefix + "weight")
+        >>> handle = layer.register_state_dict_post_hook(rename)
+        >>> list(layer.state_dict())
+        ['bias', 'kernel']
+        """
+        return hooks.register(self._own_hooks().state_after, Registered(hook), False)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
+        """Call a hook before `load_state_dict` reads; it may change the copy of the state.
+
+        It is called as hook(module, state, prefix, {}, strict, missing, unexpected, errors); the
+        last three are lists of texts to add to.
+        """
+        return hooks.register(self._own_hooks().load_before, Registered(hook), False)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
+        """Call hook(module, result) when the module is loaded, before names are complained about.
+
+        It may change the lists `result.missing_keys` and `result.unexpected_keys`.
+        """
+        return hooks.register(self._own_hooks().load_after, Registered(hook), False)
+
     # what is inside
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -234,7 +267,28 @@ class Module:
         A shared tensor is listed under each of its paths. The tensors are the module's own with or
         without `keep_vars`: what training writes shows in them.
         """
-        return {name: x for name, x, is_state in _named_tensors(self, prefix) if is_state}
+        state: dict[str, Any] = {}
+        _save(self, prefix, state, keep_vars)
+        return state
+
+    def get_extra_state(self) -> Any:
+        """Give what else belongs into the state dict, under "_extra_state"; classes define it.
+
+        >>> from picograd import nn
+        >>> class Counter(nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return self.count
+        ...     def set_extra_state(self, state):
+        ...         self.count = state
+        >>> Counter().state_dict()
+        {'_extra_state': 3}
+        """
+        raise StateError("get_extra_state", "there is none", "define the method in the class")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` gave; classes that define that define this too."""
+        raise StateError("set_extra_state", "there is none", "define the method in the class")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -242,25 +296,35 @@ class Module:
         """Overwrite parameters and buffers in place, keeping their device and dtype.
 
         `assign` takes device and dtype of the state over too. Raises StateError, with nothing
-        changed, for a wrong shape and, when strict, for missing or unexpected names.
+        changed, for a wrong shape and, when strict, for missing or unexpected names; where a hook
+        watches, names are checked when all is loaded.
         """
         if not isinstance(state_dict, Mapping):
             problem = f"the state is a {type(state_dict).__name__}"
             raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
-        own = self.state_dict()
-        result = LoadResult(
-            [name for name in own if name not in state_dict],
-            [name for name in state_dict if name not in own],
-        )
-        if strict:
+        given, result = _prepared(self, state_dict, strict)
+        own = {name: x for name, x, is_state in _named_tensors(self, "") if is_state}
+        extra = _with_extra_state(self)
+        known = {**own, **extra}
+        result.missing_keys.extend(name for name in known if name not in given)
+        result.unexpected_keys.extend(name for name in given if name not in known)
+        watching = [x for x in _after_children(self) if x._hooks and x._hooks.load_after]
+        if strict and not watching:
             _check_names(result)
-        values = {name: as_tensor(state_dict[name], name) for name in own if name in state_dict}
+        values = {name: as_tensor(given[name], name) for name in own if name in given}
         _check_shapes(own, values)
         pairs = [(own[name], value) for name, value in values.items()]
         if assign:
             replace(pairs)
         else:
             overwrite(pairs)
+        for name, module in extra.items():
+            if name in given:
+                module.set_extra_state(given[name])
+        for module in watching:
+            hooks.show(module._own_hooks().load_after, "load_state_dict", module, result)
+        if strict:
+            _check_names(result)
         return result
 
     # training
@@ -439,6 +503,51 @@ def _named_tensors(
             persistent = module._buffers.get(name)
             if persistent is not None and not isinstance(value, Parameter):
                 yield lead + name, value, persistent
+
+
+def _after_children(module: Module) -> Iterator[Module]:
+    for _, child in named_lines(module):
+        yield from _after_children(child)
+    yield module
+
+
+def _save(module: Module, prefix: str, state: dict[str, Any], keep_vars: bool) -> None:
+    """Write the state of a module and of those inside it, calling their hooks."""
+    if module._hooks is not None:
+        hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
+    own = _named_tensors(module, prefix, recurse=False)
+    state.update({name: value for name, value, is_state in own if is_state})
+    if type(module).get_extra_state is not Module.get_extra_state:
+        state[prefix + EXTRA_STATE] = module.get_extra_state()
+    for name, child in named_lines(module):
+        _save(child, f"{prefix}{name}.", state, keep_vars)
+    if module._hooks is not None:
+        hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, {})
+
+
+def _prepared(
+    root: Module, state: Mapping[str, Any], strict: bool
+) -> tuple[dict[str, Any], LoadResult]:
+    """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
+    given, result, errors = dict(state), LoadResult([], []), list[str]()
+    for path, module in _walk(root, ""):
+        if module._hooks is not None:
+            prefix = f"{path}." if path else ""
+            shown: tuple[Any, ...] = (module, given, prefix, {}, strict, *result, errors)
+            hooks.show(module._hooks.load_before, "load_state_dict", *shown)
+    if errors:
+        problem = "; ".join(errors)
+        raise StateError("load_state_dict", problem, "see the hooks that say so")
+    return given, result
+
+
+def _with_extra_state(root: Module) -> dict[str, Module]:
+    """Map the names of extra state to the modules that read it."""
+    return {
+        f"{path}.{EXTRA_STATE}" if path else EXTRA_STATE: module
+        for path, module in _walk(root, "")
+        if type(module).set_extra_state is not Module.set_extra_state
+    }
 
 
 def _check_names(result: LoadResult) -> None:

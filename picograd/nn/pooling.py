@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.errors import ValueRangeError
-from picograd.nn import functional_pool as functional
 from picograd.nn import init
 from picograd.nn.conv import per_axis
 from picograd.nn.module import Module
 from picograd.nn.parameter import check_tensor
+from picograd.tensor import pooling_functions as functional
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]

@@ -13,7 +13,6 @@ import numpy as np
 from picograd.dtype import DType, float32
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
-from picograd.nn.functional_basic import dropout
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter, check_tensor
 from picograd.nn.recurrent_cells import GATES, STEPS, State, mode_of
@@ -25,6 +24,7 @@ from picograd.nn.utils.rnn import (
     spread,
 )
 from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
+from picograd.tensor.dropout import dropout
 from picograd.tensor.looping import scan
 from picograd.tensor.tensor import Tensor
 
@@ -163,7 +163,7 @@ class Recurrent(Module):
             state = tuple(part.index_select(1, order) for part in state)
         is_ragged = bool((places < 0).any())
         x = spread(packed.data, places, 0.0)
-        y, last = self._layers(x, state, inside if is_ragged else None)
+        y, last = self._layers(x, state, inside if is_ragged else None, True)
         if packed.unsorted_indices is not None:
             back = packed.unsorted_indices
             last = tuple(part.index_select(1, back) for part in last)
@@ -188,22 +188,33 @@ class Recurrent(Module):
             )
         return state
 
-    def _dtype_inside(self, x: Tensor) -> DType:
-        """Find the dtype autocast asks for; like PyTorch's, it leaves a GRU on the CPU alone."""
+    def _dtype_inside(self, x: Tensor, is_packed: bool) -> DType:
+        """Find the dtype autocast asks for.
+
+        Like PyTorch's, it leaves a GRU on the CPU alone, and an LSTM over packed sequences there:
+        only their products are in 16 bits.
+        """
         kind = x.device.partition(":")[0]
-        is_listed = kind == "cuda" or (kind == "cpu" and self.mode != "GRU")
+        is_alone = self.mode == "GRU" or (
+            self.mode == "LSTM" and is_packed and not self.proj_size
+        )
+        is_listed = kind == "cuda" or (kind == "cpu" and not is_alone)
         if is_listed and x.dtype is float32 and is_autocast_enabled(kind):
             return get_autocast_dtype(kind)
         return x.dtype
 
     def _layers(
-        self, x: Tensor, state: State | None, inside: Tensor | None
+        self,
+        x: Tensor,
+        state: State | None,
+        inside: Tensor | None,
+        is_packed: bool = False,
     ) -> tuple[Tensor, State]:
         """Run all layers over (T, B, I); `inside` (T, B, 1) is false past a sequence's end."""
         if x.shape[0] == 0:
             problem = "a sequence of 0 steps"
             raise ShapeError(type(self).__name__, problem, "give at least one step")
-        first, dtype = self._first(x, state), self._dtype_inside(x)
+        first, dtype = self._first(x, state), self._dtype_inside(x, is_packed)
         if dtype is not x.dtype:
             x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
         lasts: list[State] = []

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.nn import functional_pool
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
+from picograd.tensor import pooling_functions
 from picograd.tensor.sampling import interpolate
 from picograd.tensor.tensor import Tensor
 
@@ -395,7 +395,7 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Cut the windows out."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return functional_pool.unfold(input, *sizes)
+        return pooling_functions.unfold(input, *sizes)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -425,7 +425,7 @@ class Fold(Unfold):
     def forward(self, input: Tensor) -> Tensor:
         """Add the columns."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return functional_pool.fold(input, self.output_size, *sizes)
+        return pooling_functions.fold(input, self.output_size, *sizes)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -33,7 +33,70 @@ def activation_named(name: Activation) -> Callable[[Tensor], Tensor]:
     return known[name]
 
 
-class TransformerEncoderLayer(Module):
+class ResidualLayer(Module):
+    """This class holds what both layers share: attentions, then a two-layer network.
+
+    Each of these parts has a residual, a dropout and a norm of its own.
+    """
+
+    attentions: tuple[str, ...] = ()  # their names
+    self_attn: MultiheadAttention
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout1: Dropout
+    dropout2: Dropout
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = dict(device=device, dtype=dtype)
+        heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
+        for name in self.attentions:
+            self.add_module(name, MultiheadAttention(d_model, nhead, **heads, **place))
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        parts = range(1, len(self.attentions) + 2)
+        for number in parts:
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+            self.add_module(f"norm{number}", norm)
+        for number in parts:
+            self.add_module(f"dropout{number}", Dropout(dropout))
+        self.activation = activation_named(activation)
+
+    def _around(
+        self, part: Callable[[Tensor], Tensor], x: Tensor, norm: LayerNorm, dropout: Dropout
+    ) -> Tensor:
+        """Apply one part beside its residual, after its norm or before it."""
+        if self.norm_first:
+            return x + dropout(part(norm(x)))
+        return norm(x + dropout(part(x)))
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def attend(
+    attention: Module, x: Tensor, memory: Tensor, padding: Mask, mask: Mask, is_causal: bool
+) -> Tensor:
+    """Call an attention without asking for its weights."""
+    y, _ = attention(x, memory, memory, padding, False, mask, is_causal=is_causal)
+    return y
+
+
+class TransformerEncoderLayer(ResidualLayer):
     """This class is self-attention, then a two-layer network, each with a residual and a norm.
 
     `norm_first` normalises before each part instead of after it.
@@ -43,31 +106,7 @@ class TransformerEncoderLayer(Module):
     (5, 3, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        place = dict(device=device, dtype=dtype)
-        heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
-        self.self_attn = MultiheadAttention(d_model, nhead, **heads, **place)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
-        self.activation = activation_named(activation)
+    attentions = ("self_attn",)
 
     def forward(
         self,
@@ -77,23 +116,15 @@ class TransformerEncoderLayer(Module):
         is_causal: bool = False,
     ) -> Tensor:
         """Encode: (L, B, E) -> the same shape."""
-        masks = (src_mask, src_key_padding_mask, is_causal)
-        if self.norm_first:
-            x = src + self._attend(self.norm1(src), *masks)
-            return x + self._feed(self.norm2(x))
-        x = self.norm1(src + self._attend(src, *masks))
-        return self.norm2(x + self._feed(x))
 
-    def _attend(self, x: Tensor, mask: Mask, padding: Mask, is_causal: bool) -> Tensor:
-        y, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
-        return self.dropout1(y)
+        def look(x: Tensor) -> Tensor:
+            return attend(self.self_attn, x, x, src_key_padding_mask, src_mask, is_causal)
 
-    def _feed(self, x: Tensor) -> Tensor:
-        hidden = self.dropout(self.activation(self.linear1(x)))
-        return self.dropout2(self.linear2(hidden))
+        x = self._around(look, src, self.norm1, self.dropout1)
+        return self._around(self._feed, x, self.norm2, self.dropout2)
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(ResidualLayer):
     """This class is self-attention, attention to the encoder's output, then a network.
 
     >>> from picograd import Tensor, nn
@@ -102,34 +133,10 @@ class TransformerDecoderLayer(Module):
     (3, 1, 4)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        place = dict(device=device, dtype=dtype)
-        heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
-        self.self_attn = MultiheadAttention(d_model, nhead, **heads, **place)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads, **place)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = activation_named(activation)
+    attentions = ("self_attn", "multihead_attn")
+    multihead_attn: MultiheadAttention
+    norm3: LayerNorm
+    dropout3: Dropout
 
     def forward(
         self,
@@ -143,23 +150,18 @@ class TransformerDecoderLayer(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Decode: (L, B, E) with memory (S, B, E) -> (L, B, E)."""
-        own = (tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal)
-        other = (memory_key_padding_mask, False, memory_mask, True, memory_is_causal)
-        x = tgt
-        if self.norm_first:
-            y = self.norm1(x)
-            x = x + self.dropout1(self.self_attn(y, y, y, *own)[0])
-            y = self.norm2(x)
-            x = x + self.dropout2(self.multihead_attn(y, memory, memory, *other)[0])
-            return x + self._feed(self.norm3(x))
-        x = self.norm1(x + self.dropout1(self.self_attn(x, x, x, *own)[0]))
-        attended = self.multihead_attn(x, memory, memory, *other)[0]
-        x = self.norm2(x + self.dropout2(attended))
-        return self.norm3(x + self._feed(x))
+        own = (tgt_key_padding_mask, tgt_mask, tgt_is_causal)
+        other = (memory_key_padding_mask, memory_mask, memory_is_causal)
 
-    def _feed(self, x: Tensor) -> Tensor:
-        hidden = self.dropout(self.activation(self.linear1(x)))
-        return self.dropout3(self.linear2(hidden))
+        def look(x: Tensor) -> Tensor:
+            return attend(self.self_attn, x, x, *own)
+
+        def recall(x: Tensor) -> Tensor:
+            return attend(self.multihead_attn, x, memory, *other)
+
+        x = self._around(look, tgt, self.norm1, self.dropout1)
+        x = self._around(recall, x, self.norm2, self.dropout2)
+        return self._around(self._feed, x, self.norm3, self.dropout3)
 
 
 class TransformerEncoder(Module):

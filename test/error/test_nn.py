@@ -137,11 +137,11 @@ CASES = [
     ),
     Case(
         "Embedding floats", lambda: nn.Embedding(10, 4)(Tensor([0.5])), DTypeError,
-        "Embedding: the indices are float32. Fix: cast them to picograd.int64.",
+        "embedding: the indices are float32. Fix: cast them to picograd.int64.",
     ),
     Case(
         "Embedding list", lambda: nn.Embedding(10, 4)([1, 2]), DTypeError,
-        "Embedding: the input must be a Tensor, not list. Fix: wrap it in "
+        "embedding: the input must be a Tensor, not list. Fix: wrap it in "
         "picograd.Tensor(...).",
     ),
     Case(

@@ -51,15 +51,6 @@ def test_rrelu_draws_slopes_in_training(device):
     assert y.min() >= -0.2 and y.max() <= -0.1 and len(np.unique(y)) > 900
 
 
-def test_distances(device):
-    data = [array(4, 6), array(4, 6)]
-    compare(nn.CosineSimilarity(), torch.nn.CosineSimilarity(), data, device)
-    compare(nn.PairwiseDistance(), torch.nn.PairwiseDistance(), data, device)
-    functions = nn.functional, torch.nn.functional
-    ours, theirs = (lambda x, f=f: f.normalize(x, dim=-1) for f in functions)
-    compare(ours, theirs, data[:1], device)
-
-
 def test_gumbel_softmax(device):
     soft = nn.functional.gumbel_softmax(Tensor(array(5, 4), device=device), tau=0.5)
     np.testing.assert_allclose(soft.numpy().sum(-1), 1.0, rtol=1e-5)

@@ -11,6 +11,9 @@ from nn_support import torch
 
 from picograd import nn
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+pytestmark = pytest.mark.skipif(VERSION < (2, 13), reason="signatures are those of PyTorch 2.13")
+
 ABSENT = {
     "AdaptiveLogSoftmaxWithLoss": "a softmax in clusters: compose it of Linear and cross_entropy",
     "Container": "deprecated in PyTorch",
@@ -200,7 +203,6 @@ ABSENT_FUNCTIONS = {
     "assert_int_or_pair": "a helper of PyTorch",
     "boolean_dispatch": "a helper of PyTorch",
     "conv_tbc": "conv1d of transposed axes",
-    "embedding_bag": "nn.EmbeddingBag",
     "fractional_max_pool2d": ABSENT["FractionalMaxPool2d"],
     "fractional_max_pool2d_with_indices": ABSENT["FractionalMaxPool2d"],
     "fractional_max_pool3d": ABSENT["FractionalMaxPool2d"],

@@ -5,7 +5,7 @@ import pytest
 from nn_support import array, copy_state, torch
 
 from picograd import Tensor, nn
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, StateError
 
 
 def pair(device):
@@ -91,6 +91,7 @@ def test_backward_hooks_see_and_replace_gradients(device):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_backward_hook_without_gradient_of_the_input():
     ours, reference = pair("cpu")
     seen = []
@@ -125,3 +126,102 @@ def test_backward_hook_with_several_inputs_and_outputs():
 def test_a_hook_is_a_function():
     with pytest.raises(DTypeError, match="register_hook: the hook is a int"):
         nn.ReLU().register_forward_hook(3)
+
+
+def log_of_state_hooks(room):
+    """Nest two modules, watch both, save and load; list the calls with what they were shown."""
+    calls = []
+    model = room.Sequential(room.Linear(2, 1), room.ReLU())
+    for name, module in (("outer", model), ("inner", model[0])):
+
+        def save_before(module, prefix, keep_vars, name=name):
+            calls.append((name, "save", prefix))
+
+        def save_after(module, state, prefix, metadata, name=name):
+            calls.append((name, "saved", prefix, list(state)))
+
+        def load_before(
+            module, state, prefix, metadata, strict, missing, unexpected, errors, name=name
+        ):
+            calls.append((name, "load", prefix))
+
+        def load_after(module, result, name=name):
+            calls.append((name, "loaded", sorted(result.missing_keys)))
+
+        module.register_state_dict_pre_hook(save_before)
+        module.register_state_dict_post_hook(save_after)
+        module.register_load_state_dict_pre_hook(load_before)
+        module.register_load_state_dict_post_hook(load_after)
+    state = model.state_dict()
+    del state["0.bias"]
+    answer = model.load_state_dict(state, strict=False)
+    return calls, list(answer.missing_keys)
+
+
+def test_state_hooks_are_called_as_pytorchs():
+    assert log_of_state_hooks(nn) == log_of_state_hooks(torch.nn)
+
+
+def test_state_hooks_rename_and_forgive():
+    """An old name is read, and a missing one is forgiven."""
+    for room in (nn, torch.nn):
+        model = room.Sequential(room.Linear(2, 1))
+        state = dict(model.state_dict())
+        state["0.kernel"] = state.pop("0.weight")
+        del state["0.bias"]
+
+        def rename(module, state, prefix, *rest):
+            state[prefix + "weight"] = state.pop(prefix + "kernel")
+
+        model[0].register_load_state_dict_pre_hook(rename)
+        with pytest.raises(RuntimeError, match="0.bias"):
+            model.load_state_dict(state)
+        handle = model.register_load_state_dict_post_hook(lambda m, r: r.missing_keys.clear())
+        assert not model.load_state_dict(state).missing_keys
+        handle.remove()
+        with pytest.raises(RuntimeError, match="0.bias"):
+            model.load_state_dict(state)
+    assert "0.kernel" in state, "the caller's dict stays"
+
+
+def test_extra_state_is_saved_and_loaded():
+    def classes(room):
+        class Counter(room.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.count = count
+
+            def get_extra_state(self):
+                return {"count": self.count}
+
+            def set_extra_state(self, state):
+                self.count = state["count"]
+
+        return room.Sequential(Counter(3), room.Linear(1, 1)), room.Sequential(
+            Counter(0), room.Linear(1, 1)
+        )
+
+    for room in (nn, torch.nn):
+        first, second = classes(room)
+        state = first.state_dict()
+        assert list(state) == ["0._extra_state", "1.weight", "1.bias"]
+        second.load_state_dict(state)
+        assert second[0].count == 3
+        del state["0._extra_state"]
+        with pytest.raises(RuntimeError, match=r"0\._extra_state"):
+            second.load_state_dict(state)
+        with pytest.raises(RuntimeError, match="_extra_state"):
+            room.Linear(1, 1).load_state_dict({**room.Linear(1, 1).state_dict(), "_extra_state": 1})
+
+
+def test_wrong_state_hooks_are_named():
+    layer = nn.Linear(1, 1)
+    handle = layer.register_state_dict_post_hook(lambda module, state, prefix, metadata: state)
+    with pytest.raises(StateError, match="a hook returned a value"):
+        layer.state_dict()
+    handle.remove()
+    layer.register_load_state_dict_pre_hook(lambda *shown: shown[-1].append("too old"))
+    with pytest.raises(StateError, match="load_state_dict: too old"):
+        layer.load_state_dict(layer.state_dict())
+    with pytest.raises(StateError, match="get_extra_state: there is none"):
+        layer.get_extra_state()

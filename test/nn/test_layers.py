@@ -138,7 +138,7 @@ def test_wrong_inputs_are_named():
         nn.BatchNorm1d(3)(Tensor.ones(1, 3))
     with pytest.raises(ShapeError, match=r"layer_norm: input .* does not end in \(4,\)"):
         nn.LayerNorm(4)(Tensor.ones(2, 3))
-    with pytest.raises(DTypeError, match="Embedding: the indices are float32"):
+    with pytest.raises(DTypeError, match="embedding: the indices are float32"):
         nn.Embedding(3, 2)(Tensor([1.0]))
     with pytest.raises(ValueRangeError, match=r"p=1.5 is not a probability"):
         nn.Dropout(1.5)

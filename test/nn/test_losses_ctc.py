@@ -7,6 +7,7 @@ from nn_support import array, torch
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.node import toposort
 
 TARGETS = np.array([[1, 1, 2], [3, 2, 0], [2, 0, 0]])
 TIMES, SIZES = [7, 6, 3], [3, 2, 1]
@@ -54,6 +55,19 @@ def test_impossible_and_empty_targets(device):
     assert np.isfinite(scores.grad.numpy()).all() and not scores.grad.numpy()[:, 0].any()
 
 
+def test_one_step(device):
+    both(device, array(1, 2, 4), np.array([[2], [3]]), [1, 1], [1, 0], reduction="sum")
+
+
+def test_the_graph_does_not_grow_with_the_steps():
+    def nodes(steps):
+        scores = Tensor.ones(steps, 2, 3, requires_grad=True)
+        loss = nn.CTCLoss()(scores.log_softmax(-1), Tensor([[1], [2]]), [steps] * 2, [1, 1])
+        return len(toposort([loss.node, *(x.node for x in loss.gradient(scores))]))
+
+    assert nodes(9) == nodes(300)
+
+
 def test_impossible_symbols(device):
     scores = np.log(np.full((3, 1, 3), 1 / 3))
     scores[:, :, 1] = -np.inf
@@ -79,6 +93,7 @@ def test_captured_steps_take_other_lengths(device):
         np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_wrong_arguments_are_named():
     scores = Tensor.zeros(4, 2, 3)
     target = Tensor([[1, 2], [2, 1]])

@@ -82,6 +82,27 @@ def test_autocast_gives_the_dtype_of_pytorch(name, device):
     assert np.isfinite(layer.weight_hh_l0.grad.numpy()).all()
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_autocast_equals_pytorchs_on_the_cpu(name):
+    """The dtypes of outputs and states, of a batch and of packed sequences, and their values."""
+    ours, reference = pair(name, {}, "cpu")
+    data = array(5, 2, 3)
+    found, wanted = [], []
+    with picograd.autocast("cpu"):
+        for pack in (False, True):
+            x = Tensor(data, device="cpu")
+            y, h = ours(nn.utils.rnn.pack_padded_sequence(x, [5, 4]) if pack else x)
+            found += [y.data if pack else y, *(h if name == "LSTM" else (h,))]
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        for pack in (False, True):
+            x = torch.tensor(data)
+            y, h = reference(torch.nn.utils.rnn.pack_padded_sequence(x, [5, 4]) if pack else x)
+            wanted += [y.data if pack else y, *(h if name == "LSTM" else (h,))]
+    for a, b in zip(found, wanted, strict=True):
+        assert f"torch.{a.dtype.name}" == str(b.dtype)
+        np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=0.02, atol=0.01)
+
+
 @pytest.mark.parametrize("lengths", [[5, 3, 2], [2, 5, 3], [4, 4, 4]])
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
 def test_packed_lengths(name, lengths, device):

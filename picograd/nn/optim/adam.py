@@ -36,8 +36,9 @@ class Adam(Optimizer):
     """This class is Adam (Kingma and Ba, 2015).
 
     m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p = p - lr (m / c1) / (sqrt(v / c2) + eps) with
-    c = 1 - b^t. `amsgrad` divides by the largest v so far (Reddi et al., 2018). Weight decay is
-    added to the gradient, or with `decoupled_weight_decay` shrinks the parameter, as in AdamW.
+    c = 1 - b^t; the root of c2 is moved to lr and eps, so that it costs nothing per element.
+    `amsgrad` divides by the largest v so far (Reddi et al., 2018). Weight decay is added to the
+    gradient, or with `decoupled_weight_decay` shrinks the parameter, as in AdamW.
 
     >>> from picograd import Tensor, nn
     >>> x = nn.Parameter(Tensor([1.0, 2.0]))
@@ -89,9 +90,9 @@ class Adam(Optimizer):
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Correct the bias of both averages."""
         step = shared["step"] + 1.0
-        step_size = n["lr"] / correction(step, n["log1"])
-        scale = correction(step, n["log2"]).rsqrt()
-        return {**n, "step_size": step_size, "scale": scale}, {"step": step}
+        root = correction(step, n["log2"]).sqrt()
+        step_size = n["lr"] * root / correction(step, n["log1"])
+        return {**n, "step_size": step_size, "eps": n["eps"] * root}, {"step": step}
 
     def update(
         self,
@@ -107,7 +108,7 @@ class Adam(Optimizer):
         new = {"exp_avg": mean, "exp_avg_sq": square}
         if options["amsgrad"]:
             square = new["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
-        change = n["step_size"] * mean / (square.sqrt() * n["scale"] + n["eps"])
+        change = n["step_size"] * mean / (square.sqrt() + n["eps"])
         return value - change, new
 
 

@@ -18,6 +18,7 @@ from picograd.engine.realize import buffer_to_numpy
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
+    Expanded,
     Numbers,
     Options,
     ParameterGroup,
@@ -108,7 +109,10 @@ class Optimizer:
         n: Numbers,
         options: Options,
     ) -> Result:
-        """Record the formula: the new value and the new state of one parameter."""
+        """Record the formula: the new value and the new state of one parameter.
+
+        All tensors have the parameter's shape, numbers too.
+        """
         raise NotImplementedError
 
     @property
@@ -175,12 +179,21 @@ class Optimizer:
         if not changed:
             fix = "call loss.backward() before step()"
             raise GradientError(type(self).__name__, "no parameter has a gradient", fix)
+        realize(self._assign(changed))
+        return loss
+
+    def _assign(self, changed: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """Record the in-place writes, and forget the values.
+
+        A value that a tensor still holds when it is computed would be stored once more.
+        """
+        targets = [tensor for tensor, _ in changed]
         for tensor, value in changed:
             if self.found_inf is not None:
                 value = tensor.detach().where(self.found_inf.to(tensor.device), value)
-            tensor.assign(value.detach().cast(tensor.dtype))
-        realize([tensor for tensor, _ in changed])
-        return loss
+            tensor.assign(value.cast(tensor.dtype))
+        changed.clear()
+        return targets
 
     def _batches(self, group: ParameterGroup) -> list[Batch]:
         """Sort the parameters that have a gradient into batches, making state that is missing."""
@@ -236,16 +249,16 @@ class Optimizer:
         self, group: ParameterGroup, batch: Batch
     ) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch: (tensor, new value) of parameters and state."""
-        options = group.options
-        n, new_shared = self.prepare(batch.numbers, batch.shared)
+        options, names = group.options, list(self.slots(group.options))
+        numbers, new_shared = self.prepare(batch.numbers, batch.shared)
         changed = [(batch.shared[name], value) for name, value in new_shared.items()]
+        expanded: dict[tuple[int, ...], Numbers] = {}
         for parameter in batch.members:
+            n = expanded.setdefault(parameter.shape, Expanded(numbers, parameter.shape))
             gradient = gradient_of(parameter).cast(batch.dtype)
             gradient = -gradient if options.get("maximize") else gradient
-            own = {name: self.state[parameter][name] for name in self.slots(options)}
-            wide = {
-                name: value.detach().cast(batch.dtype) for name, value in own.items()
-            }
+            own = {name: self.state[parameter][name] for name in names}
+            wide = {name: value.cast(batch.dtype) for name, value in own.items()}
             value = parameter.detach().cast(batch.dtype)
             value, gradient = self.decay(value, gradient, n, options)
             value, new = self.update(value, gradient, wide, n, options)

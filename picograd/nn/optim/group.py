@@ -31,6 +31,21 @@ RATES = (
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
 
 
+class Expanded(Numbers):
+    """This class holds numbers expanded to one shape, each made when it is first read.
+
+    Parameters of equal shape share it, so that a step records an expansion once a shape.
+    """
+
+    def __init__(self, numbers: Mapping[str, Tensor], shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.numbers, self.shape = numbers, shape
+
+    def __missing__(self, name: str) -> Tensor:
+        self[name] = made = self.numbers[name].expand(self.shape)
+        return made
+
+
 class ParameterGroup(MutableMapping[str, Any]):
     """This class holds parameters that share options; `group["lr"] = x` sets an option.
 

@@ -124,9 +124,9 @@ def orthogonal(
     a, b, c = coefficients
     is_tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.cast(bfloat16)
-    x = x.T if is_tall else x
     length = x.float().square().sum().sqrt().maximum(eps)
     x = (x.float() / length).cast(bfloat16)
+    x = x.T if is_tall else x
     for _ in range(steps):
         gram = x @ x.T
         mixed = (gram @ gram) * c + gram * b

@@ -76,7 +76,7 @@ class SGD(Optimizer):
         """Record the formula of the class."""
         if not options["momentum"]:
             return value - n["lr"] * gradient, {}
-        damped = gradient * n["weight"] if "weight" in n else gradient
+        damped = gradient * n["weight"] if options["dampening"] else gradient
         velocity = state["momentum_buffer"] * n["momentum"] + damped
         direction = (
             gradient + velocity * n["momentum"] if options["nesterov"] else velocity

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 from picograd.buffer import RuntimeScalar
+from picograd.engine.tracing import note_draw
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.parameter import check_tensor
 from picograd.nn.samplers import host_stream
@@ -188,9 +189,8 @@ class MixUp:
     def draw_share(self, images: Tensor) -> Tensor:
         """Draw the share of the image itself, as a number that jitted plans renew."""
         draw = functools.partial(draw_beta, self.generator, self.alpha)
-        return Tensor(
-            RuntimeScalar(draw(), draw), device=images.device
-        ).cast(images.dtype)
+        share = note_draw(RuntimeScalar(draw(), draw))
+        return Tensor(share, device=images.device).cast(images.dtype)
 
     def mix(
         self, images: Tensor, share: Tensor

@@ -1,4 +1,7 @@
-"""Adam and AdamW against PyTorch's."""
+"""Adam and AdamW against PyTorch's.
+
+Ancestors' list: M34.
+"""
 
 import pytest
 from optim_support import KERNEL_SHAPES, check_steps, kernels_of_a_step, start

@@ -6,6 +6,7 @@ from optim_support import array, compare, compare_states, set_gradients, start, 
 
 import picograd
 from picograd import Tensor, nn
+from picograd.engine import pending
 from picograd.errors import GradientError, StateError, ValueRangeError
 
 JITTED = {
@@ -197,6 +198,24 @@ def test_float64_parameters_keep_their_digits(device):
         mine.step()
         reference.step()
     np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-12)
+
+
+def test_a_step_stores_parameters_and_state_only(device, monkeypatch):
+    """A value still held by a tensor when it is computed would be stored beside its target."""
+    ours, _ = start(device)
+    optimizer, stored = nn.optim.Adam(ours), []
+    compute = pending.realize
+
+    def watch(roots):
+        stored.append({node.op for node in roots})
+        compute(roots)
+
+    monkeypatch.setattr(pending, "realize", watch)
+    for parameter in ours:
+        parameter.grad = Tensor(array(*parameter.shape), device=device).realize()
+    for _ in range(2):  # the first gives parameters and state their buffers
+        optimizer.step()
+    assert stored[-1] == {"assign"}
 
 
 def test_wrong_use_is_named(device):

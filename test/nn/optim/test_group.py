@@ -4,6 +4,7 @@ import pytest
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, ValueRangeError
+from picograd.nn.optim.group import Expanded
 
 
 def group(**options):
@@ -27,6 +28,11 @@ def test_numbers_follow_the_options():
     found.update(lr=0.25, betas=(0.5, 0.75))
     after = numbers(found)
     assert (after["lr"], after["keep"], after["beta1"], after["rest2"]) == (0.25, 0.875, 0.5, 0.25)
+
+
+def test_numbers_are_expanded_once_a_shape():
+    expanded = Expanded({"lr": Tensor(0.5)}, (2, 3))
+    assert expanded["lr"].shape == (2, 3) and expanded["lr"] is expanded["lr"]
 
 
 def test_a_rate_may_be_a_tensor():

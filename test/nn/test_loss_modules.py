@@ -1,0 +1,41 @@
+"""Losses as modules: options by name and position, weights as buffers, what they print."""
+
+import inspect
+
+import pytest
+
+from picograd import Tensor, nn
+from picograd.errors import DTypeError
+
+
+def test_options_are_those_of_the_function():
+    assert str(inspect.signature(nn.HuberLoss)).startswith("(reduction")
+    assert "weight" not in inspect.signature(nn.MSELoss).parameters  # the function's alone
+    loss = nn.HuberLoss("sum", 0.5)
+    assert (loss.reduction, loss.delta, nn.HuberLoss(delta=2.0).reduction) == ("sum", 0.5, "mean")
+
+
+def test_options_reach_the_function():
+    a, b = Tensor([1.0, 5.0]), Tensor([1.0, 2.0])
+    assert nn.L1Loss(reduction="none")(a, b).tolist() == [0.0, 3.0]
+    loss = nn.L1Loss()
+    loss.reduction = "sum"
+    assert loss(a, b).item() == 3.0
+
+
+def test_weights_are_buffers():
+    loss = nn.CrossEntropyLoss(Tensor([1.0, 3.0]))
+    assert list(loss.state_dict()) == ["weight"] and not list(loss.parameters())
+    assert loss.double().weight.dtype.name == "float64"
+
+
+def test_only_given_options_are_printed():
+    assert repr(nn.NLLLoss()) == "NLLLoss()"
+    assert repr(nn.SmoothL1Loss(beta=0.5)) == "SmoothL1Loss(beta=0.5)"
+
+
+def test_wrong_options_are_named():
+    with pytest.raises(DTypeError, match="HuberLoss: no option 'beta'"):
+        nn.HuberLoss(beta=1.0)
+    with pytest.raises(DTypeError, match="L1Loss: 3 options, at most 1 are known"):
+        nn.L1Loss("mean", 1, 2)

@@ -1,0 +1,42 @@
+"""Losses that compare distances and scores against PyTorch: value and gradients."""
+
+import numpy as np
+import pytest
+from nn_support import array, compare_loss, half
+
+from picograd import Tensor, nn
+from picograd.errors import ShapeError
+
+SIGNS = np.array([1, -1, 1, -1, 1])
+LISTED = np.array([[3, 0, -1, 1], [-1, 2, 3, 0], [0, 1, 2, 3]])
+CASES = {
+    "ranking": ("MarginRankingLoss", {"margin": 0.3}, lambda: [array(5), array(5), SIGNS]),
+    "hinge": ("HingeEmbeddingLoss", {}, lambda: [array(5), SIGNS]),
+    "soft_margin": ("SoftMarginLoss", {}, lambda: [array(5), SIGNS]),
+    "multi_soft": ("MultiLabelSoftMarginLoss", {}, lambda: [array(5, 4), half(5, 4)]),
+    "multi_margin": ("MultiMarginLoss", {"p": 2}, lambda: [array(5, 4), np.arange(5) % 4]),
+    "cosine": ("CosineEmbeddingLoss", {"margin": 0.1}, lambda: [array(5, 4), array(5, 4), SIGNS]),
+    "triplet": ("TripletMarginLoss", {}, lambda: [array(5, 4), array(5, 4), array(5, 4)]),
+    "multilabel_margin": ("MultiLabelMarginLoss", {}, lambda: [array(3, 4), LISTED]),
+    "multilabel_margin_one": ("MultiLabelMarginLoss", {}, lambda: [array(4), LISTED[1]]),
+    "triplet_distance": (
+        "TripletMarginWithDistanceLoss",
+        {"swap": True, "margin": 0.5},
+        lambda: [array(5, 4) for _ in range(3)],
+    ),
+    "triplet_swap": ("TripletMarginLoss", {"swap": True}, lambda: [array(5, 4) for _ in range(3)]),
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("case", CASES)
+def test_loss_equals_pytorch(case, reduction, device):
+    compare_loss(CASES[case], reduction, device)
+
+
+def test_wrong_use_is_named():
+    x = Tensor.ones(3, 4)
+    with pytest.raises(ShapeError, match="cosine_embedding_loss: target of shape"):
+        nn.CosineEmbeddingLoss()(x, x, Tensor.ones(4))
+    with pytest.raises(ShapeError, match="hinge_embedding_loss"):
+        nn.HingeEmbeddingLoss()(x, Tensor.ones(4, 4))
