@@ -1,5 +1,8 @@
 """Every error picograd raises: user mistakes (one class per built-in class) and our own bugs.
 
+PyTorch raises RuntimeError for most mistakes that Python and NumPy call a ValueError, TypeError or
+IndexError. The classes here are both, so that either `except` catches them.
+
 A message has the form `op: problem. Fix: what to do.` so that the reader can mend the program
 without opening picograd. `check` guards invariants of picograd itself and raises `InternalError`.
 """
@@ -16,19 +19,30 @@ class PicogradError(Exception):
 
 
 class ShapeError(PicogradError, ValueError, RuntimeError):
-    """Shapes that do not fit; PyTorch raises RuntimeError, NumPy ValueError: this is both."""
+    """Shapes that do not fit."""
 
 
-class ValueRangeError(PicogradError, ValueError):
+class ValueRangeError(PicogradError, ValueError, RuntimeError):
     """An argument outside its allowed values."""
 
 
-class DTypeError(PicogradError, TypeError):
+class DTypeError(PicogradError, TypeError, RuntimeError):
     """A dtype or Python type the operation does not take."""
 
 
-class AxisError(PicogradError, IndexError):
+class AxisError(PicogradError, IndexError, RuntimeError):
     """An axis or index out of range."""
+
+
+class IndexDTypeError(DTypeError, IndexError):
+    """An index that is no integer."""
+
+
+class MemberError(PicogradError, KeyError, AttributeError):
+    """A name of a module, parameter or buffer that is missing, taken or no name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the quotes of a key
 
 
 class DeviceError(PicogradError, RuntimeError):
@@ -37,6 +51,10 @@ class DeviceError(PicogradError, RuntimeError):
 
 class GradientError(PicogradError, RuntimeError):
     """A gradient asked for where there is none."""
+
+
+class ExportError(PicogradError, BufferError, RuntimeError):
+    """Memory that cannot be shared with another library."""
 
 
 class TraceError(PicogradError, RuntimeError):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import int64
-from picograd.engine.realize import node_from_numpy
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -216,9 +215,12 @@ def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
         raise ValueRangeError(
             "meshgrid", f"indexing={indexing!r}", 'use "ij" or "xy"'
         )
-    flat = [
-        node.reshape((node.size,)) for node in promote_all("meshgrid", nodes)
-    ]
+    nodes = promote_all("meshgrid", nodes)
+    for node in nodes:
+        if node.rank > 1:
+            text = f"takes vectors, not a tensor of shape {node.shape}"
+            raise ShapeError("meshgrid", text, "flatten it first")
+    flat = [node.reshape((node.size,)) for node in nodes]
     is_swapped = indexing == "xy" and len(flat) > 1
     order = (
         [1, 0, *range(2, len(flat))] if is_swapped else list(range(len(flat)))
@@ -286,26 +288,6 @@ def rotate(node: Node, turns: int, axes: Sequence[int]) -> Node:
     )
 
 
-def difference(node: Node, count: int, axis: Any) -> Node:
-    """Subtract neighbours along an axis, `count` times."""
-    at = as_axis(axis, len(node.shape), "diff")
-    need_rank("diff", node, 1)
-    for _ in range(min(count, node.shape[at])):
-        size = node.shape[at]
-        later, earlier = (
-            movement.cut(node, at, 1, size),
-            movement.cut(node, at, 0, size - 1),
-        )
-        op = "logical_xor" if node.dtype.kind == "bool" else "sub"
-        make = (
-            elementwise.logical_xor
-            if op == "logical_xor"
-            else elementwise.arithmetic
-        )
-        node = make(op, later, earlier)
-    return node
-
-
 def triangle_indices(
     rows: int, columns: int | None, offset: int, is_lower: bool
 ) -> "np.ndarray[Any, Any]":
@@ -313,35 +295,6 @@ def triangle_indices(
     width = rows if columns is None else columns
     find = np.tril_indices if is_lower else np.triu_indices
     return np.stack(find(rows, offset, width)).astype(np.int64)
-
-
-def covariance(node: Node, correction: int) -> Node:
-    """Compute the covariance of the rows of (variables, observations)."""
-    need_float("cov", node)
-    x = node.reshape((1, node.size)) if len(node.shape) < 2 else node
-    centred = elementwise.subtract(x, reduce.mean(x, 1, True))
-    products = build.matmul(centred, movement.transpose(centred, 0, 1))
-    result = elementwise.divide(
-        products, float(max(x.shape[1] - correction, 0))
-    )
-    return result if len(node.shape) > 1 else result.reshape(())
-
-
-def correlation(node: Node) -> Node:
-    """Compute the correlation coefficients of the rows of (variables, observations)."""
-    both = covariance(node, 1)
-    if not both.shape:
-        return elementwise.divide(both, both)
-    spread = elementwise.unary("sqrt", movement.diagonal(both, 0, 0, 1))
-    scaled = elementwise.divide(both, movement.unsqueeze(spread, 1))
-    return elementwise.clamp(elementwise.divide(scaled, spread), -1, 1)
-
-
-def constant_array(array: "np.ndarray[Any, Any]", like: Node) -> Node:
-    """Bring host values to the device and dtype of a node."""
-    return node_from_numpy(
-        array.astype(like.dtype.numpy), like.dtype, like.device
-    )
 
 
 def tensordot(a: Node, b: Node, axes: Any) -> Node:
@@ -485,9 +438,7 @@ def add_product(
         text = f"operands {a.shape} and {b.shape} need {ranks[0]} and {ranks[1]} axes"
         raise ShapeError(op, text, "reshape them")
     product_ = linalg.matmul(a, b)
-    wide = broadcast_to(
-        base.const_like(0) if beta == 0 else base, product_.shape, op
-    )
+    wide = broadcast_to(base.const_like(0) if beta == 0 else base, product_.shape, op)
     return weighted_sum(wide, product_, beta, alpha)
 
 

@@ -5,7 +5,8 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 from typing import Any, NamedTuple
 
-from picograd.tensor import scanning, sorting
+from picograd.errors import ValueRangeError
+from picograd.tensor import runs, scanning, sorting
 from picograd.tensor.operands import UNSET, either, optional_dtype
 from picograd.tensor.recording import (
     Other,
@@ -35,7 +36,12 @@ class OrderMethods(Recorded):
     def cumsum(
         self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
     ) -> Same:
-        """Compute running sums along an axis; bool and integers give int64."""
+        """Compute running sums along an axis; bool and integers give int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).cumsum(0).tolist()
+        [1.0, 3.0, 6.0]
+        """
         chosen = either("cumsum", "axis", axis, "dim", dim, 0)
         wanted = optional_dtype(dtype)
         return apply(scanning.cumulative, "cumsum", "sum", self, chosen, wanted)
@@ -43,7 +49,12 @@ class OrderMethods(Recorded):
     def cumprod(
         self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
     ) -> Same:
-        """Compute running products along an axis; bool and integers give int64."""
+        """Compute running products along an axis; bool and integers give int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).cumprod(0).tolist()
+        [1.0, 2.0, 6.0]
+        """
         chosen = either("cumprod", "axis", axis, "dim", dim, 0)
         wanted = optional_dtype(dtype)
         return apply(
@@ -51,19 +62,36 @@ class OrderMethods(Recorded):
         )
 
     def cummax(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
-        """Compute running maxima and where each came from: the last of equal ones."""
+        """Compute running maxima and where each came from: the last of equal ones.
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([1.0, 3.0, 2.0]).cummax(0)
+        >>> values.tolist(), indices.tolist()
+        ([1.0, 3.0, 3.0], [0, 1, 1])
+        """
         chosen = either("cummax", "axis", axis, "dim", dim, 0)
         return running("cummax", "max", self, chosen)
 
     def cummin(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
-        """Compute running minima and where each came from: the last of equal ones."""
+        """Compute running minima and where each came from: the last of equal ones.
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([2.0, 3.0, 1.0]).cummin(0)
+        >>> values.tolist(), indices.tolist()
+        ([2.0, 2.0, 1.0], [0, 0, 2])
+        """
         chosen = either("cummin", "axis", axis, "dim", dim, 0)
         return running("cummin", "min", self, chosen)
 
     def logcumsumexp(
         self: Same, axis: Any = UNSET, *, dim: Any = UNSET
     ) -> Same:
-        """Compute log(cumsum(exp(self))) along an axis, without overflow."""
+        """Compute log(cumsum(exp(self))) along an axis, without overflow.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp(0).tolist()
+        [0.0, 0.6931..., 1.0986...]
+        """
         chosen = either("logcumsumexp", "axis", axis, "dim", dim, 0)
         return apply(scanning.log_cumulative, self, chosen)
 
@@ -73,7 +101,13 @@ class OrderMethods(Recorded):
         self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
         axis: Any = UNSET,
     ) -> Ordered:  # fmt: skip
-        """Sort along an axis: values and indices. Always stable; NaN is the greatest."""
+        """Sort along an axis: values and indices. Always stable; NaN is the greatest.
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([3.0, 1.0, 2.0]).sort()
+        >>> values.tolist(), indices.tolist()
+        ([1.0, 2.0, 3.0], [1, 2, 0])
+        """
         chosen = either("sort", "axis", axis, "dim", dim, -1)
         indices = apply(sorting.order, "sort", self, chosen, descending)
         return Ordered(apply(sorting.picked, self, indices, chosen), indices)
@@ -82,12 +116,22 @@ class OrderMethods(Recorded):
         self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
         axis: Any = UNSET,
     ) -> Same:  # fmt: skip
-        """Compute the indices that sort an axis."""
+        """Compute the indices that sort an axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
+        [1, 2, 0]
+        """
         chosen = either("argsort", "axis", axis, "dim", dim, -1)
         return apply(sorting.order, "argsort", self, chosen, descending)
 
     def msort(self: Same) -> Same:
-        """Sort along the first axis."""
+        """Sort along the first axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([3.0, 1.0, 2.0]).msort().tolist()
+        [1.0, 2.0, 3.0]
+        """
         indices = apply(sorting.order, "msort", self, 0)
         return apply(sorting.picked, self, indices, 0)
 
@@ -95,7 +139,15 @@ class OrderMethods(Recorded):
         self: Same, k: int, dim: Any = UNSET, largest: bool = True, sorted: bool = True, *,
         axis: Any = UNSET,
     ) -> Ordered:  # fmt: skip
-        """Find the k largest (or smallest) elements along an axis, best first."""
+        """Find the k largest (or smallest) elements along an axis, best first.
+
+        NaN is the greatest, and of equal elements the first comes first.
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([3.0, 1.0, 2.0]).topk(2)
+        >>> values.tolist(), indices.tolist()
+        ([3.0, 2.0], [0, 2])
+        """
         chosen = either("topk", "axis", axis, "dim", dim, -1)
         indices = apply(sorting.top_indices, self, k, chosen, largest)
         return Ordered(apply(sorting.picked, self, indices, chosen), indices)
@@ -108,7 +160,13 @@ class OrderMethods(Recorded):
         *,
         axis: Any = UNSET,
     ) -> Ordered:
-        """Find the k-th smallest element along an axis, counted from 1."""
+        """Find the k-th smallest element along an axis, counted from 1.
+
+        >>> from picograd import Tensor
+        >>> value, index = Tensor([3.0, 1.0, 2.0]).kthvalue(2)
+        >>> value.item(), index.item()
+        (2.0, 2)
+        """
         chosen = either("kthvalue", "axis", axis, "dim", dim, -1)
         return chosen_one(
             self, apply(sorting.kth_index, self, k, chosen), chosen, keepdim
@@ -121,7 +179,12 @@ class OrderMethods(Recorded):
         *,
         axis: Any = UNSET,
     ) -> Any:
-        """Compute the lower median of all elements; along an axis (values, indices)."""
+        """Compute the lower median of all elements; along an axis (values, indices).
+
+        >>> from picograd import Tensor
+        >>> Tensor([3.0, 1.0, 2.0]).median().item()
+        2.0
+        """
         chosen = either("median", "axis", axis, "dim", dim)
         if chosen is None:
             return apply(sorting.median_of_all, self)
@@ -133,7 +196,12 @@ class OrderMethods(Recorded):
         self: Same, q: Any, dim: Any = UNSET, keepdim: bool = False, *,
         interpolation: str = "linear", axis: Any = UNSET,
     ) -> Same:  # fmt: skip
-        """Compute quantiles (fractions 0..1) along an axis, or of all elements."""
+        """Compute quantiles (fractions 0..1) along an axis, or of all elements.
+
+        >>> from picograd import Tensor
+        >>> Tensor([3.0, 1.0, 2.0]).quantile(0.5).item()
+        2.0
+        """
         chosen = either("quantile", "axis", axis, "dim", dim)
         given: Any = q
         wanted = given.tolist() if isinstance(q, Recorded) else q
@@ -146,14 +214,20 @@ class OrderMethods(Recorded):
         sorted: bool = True,
         return_inverse: bool = False,
         return_counts: bool = False,
+        dim: Any = None,
     ) -> Any:
-        """Find the distinct elements, sorted; how many there are is computed now."""
-        made = [wrap(node, False) for node in sorting.unique(read(self))]
-        wanted = [
-            made[0],
-            *made[1:2] * return_inverse,
-            *made[2:] * return_counts,
-        ]
+        """Find the distinct elements, or slices of an axis, sorted; how many is computed now.
+
+        >>> from picograd import Tensor
+        >>> Tensor([2.0, 1.0, 2.0]).unique().tolist()
+        [1.0, 2.0]
+        """
+        x: Any = self
+        nodes = sorting.unique(read(x)) if dim is None else runs.unique_slices(read(x), dim)
+        found, inverse, counts = (wrap(each, False) for each in nodes)
+        if dim is not None:  # found are the positions of slices
+            found = x.index_select(dim, found)
+        wanted = [found, *[inverse] * return_inverse, *[counts] * return_counts]
         return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
     def searchsorted(
@@ -163,18 +237,36 @@ class OrderMethods(Recorded):
         *,
         side: str | None = None,
     ) -> Same:
-        """Find where values belong in this sorted tensor (its last axis)."""
+        """Find where values belong in this sorted tensor (its last axis).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 3.0, 5.0]).searchsorted(Tensor([0.0, 3.0, 9.0])).tolist()
+        [0, 1, 3]
+        """
+        if side not in (None, "left", "right"):
+            problem = f"side={side!r} is unknown"
+            raise ValueRangeError("searchsorted", problem, 'use "left" or "right"')
         is_right = right or side == "right"
         return apply(sorting.search, self, as_tensor(values, self), is_right)
 
     def bincount(self: Same, weights: Any = None, minlength: int = 0) -> Same:
-        """Count how often each number occurs; the length of the result is computed now."""
+        """Count how often each number occurs; the length of the result is computed now.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 2, 2]).bincount().tolist()
+        [1, 0, 2]
+        """
         return apply(sorting.bincount, self, weights, minlength)
 
     def histc(
         self: Same, bins: int = 100, min: float = 0, max: float = 0
     ) -> Same:
-        """Count elements in equal bins between min and max; both 0: between the extremes."""
+        """Count elements in equal bins between min and max; both 0: between the extremes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 2.5]).histc(bins=3, min=0, max=3).tolist()
+        [0.0, 1.0, 2.0]
+        """
         return apply(sorting.histogram, self, bins, min, max)
 
 

@@ -131,16 +131,16 @@ def flip(node: Node, axes: Sequence[Any]) -> Node:
 
 
 def read_pads(node: Node, padding: Any) -> list[tuple[int, int]]:
-    """Read padding: PyTorch's flat list (last axis first), or one (low, high) pair per axis."""
+    """Read padding: PyTorch's flat list (last axis first), or (low, high) or None per axis."""
     rank = len(node.shape)
     if not isinstance(padding, (tuple, list)):
         fix = "give (low, high) of the last axis, then of the one before"
         raise DTypeError("pad", f"padding {padding!r} is no tuple", fix)
-    if padding and all(isinstance(each, (tuple, list)) for each in padding):
+    if padding and all(each is None or isinstance(each, (tuple, list)) for each in padding):
         if len(padding) != rank:
             text = f"{len(padding)} pairs for {rank} axes"
             raise ShapeError("pad", text, "give one (low, high) pair per axis")
-        return [(int(low), int(high)) for low, high in padding]
+        return [(0, 0) if each is None else (int(each[0]), int(each[1])) for each in padding]
     flat = as_sizes((padding,), "pad")
     if len(flat) % 2 or len(flat) > 2 * rank:
         text = f"padding {flat} does not fit {rank} axes"
@@ -181,13 +181,34 @@ def crop(node: Node, cuts: Pads) -> Node:
     return node.slice(tuple(ranges))
 
 
+def shrink(node: Node, ranges: Any) -> Node:
+    """Keep the elements from `start` up to `stop` of each axis: (start, stop), or None for all."""
+    if not isinstance(ranges, (tuple, list)) or len(ranges) != len(node.shape):
+        text = f"{ranges!r} does not give one range for each of {len(node.shape)} axes"
+        raise ShapeError("shrink", text, "give (start, stop) or None per axis")
+    kept = []
+    for size, each in zip(node.shape, ranges):
+        start, stop = (0, size) if each is None else as_sizes((each,), "shrink")
+        if not 0 <= start <= stop <= size:
+            text = f"({start}, {stop}) is no part of an axis of size {size}"
+            raise ShapeError("shrink", text, "use 0 <= start <= stop <= size")
+        kept.append((start, stop, 1))
+    return node.slice(tuple(kept))
+
+
 def pad_mode(node: Node, padding: Any, mode: str) -> Node:
-    """Pad with the tensor's own elements: "reflect", "replicate" or "circular"."""
-    result = node
-    for axis, (low, high) in enumerate(read_pads(node, padding)):
+    """Pad with the tensor's own elements: "reflect", "replicate" or "circular".
+
+    Negative padding cuts off: first for "circular", which goes round what is left, else last.
+    """
+    pads = read_pads(node, padding)
+    cuts = [(max(-low, 0), max(-high, 0)) for low, high in pads]
+    is_cut = any(low or high for low, high in cuts)
+    result = crop(node, cuts) if is_cut and mode == "circular" else node
+    for axis, (low, high) in enumerate(pads):
         if low or high:
-            result = pad_axis(result, axis, low, high, mode)
-    return result
+            result = pad_axis(result, axis, max(low, 0), max(high, 0), mode)
+    return crop(result, cuts) if is_cut and mode != "circular" else result
 
 
 def pad_axis(node: Node, axis: int, low: int, high: int, mode: str) -> Node:
@@ -201,7 +222,7 @@ def pad_axis(node: Node, axis: int, low: int, high: int, mode: str) -> Node:
     if limit is None:
         fix = "use constant, reflect, replicate or circular"
         raise ShapeError("pad", f"unknown mode {mode!r}", fix)
-    if max(low, high) > limit or min(low, high) < 0 or size == 0:
+    if max(low, high) > limit or size == 0:
         text = (
             f"padding ({low}, {high}) is too much for an axis of size {size}"
         )
@@ -410,7 +431,7 @@ def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size or length < 0:
         text = f"{length} elements from {start} do not fit an axis of size {size}"
-        raise ShapeError("narrow", text, "stay inside the axis")
+        raise AxisError("narrow", text, "stay inside the axis")
     return cut(node, position, first, first + length)
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
-from picograd.errors import AxisError, DeviceError, DTypeError, ShapeError
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError
 from picograd.graph import build
+from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
 from picograd.helpers import product
@@ -22,6 +24,8 @@ Scalar = bool | int | float
 Operand = Node | Scalar
 Shape = tuple[int, ...]
 Axes = int | Iterable[int] | None
+# Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
+IN_FLOAT32 = {"add", "sub", "mul", "div"}
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
@@ -84,13 +88,6 @@ def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     return shape
 
 
-def check_device(op: str, a: Node, b: Node) -> None:
-    """Raise DeviceError when two operands live apart."""
-    if a.device != b.device:
-        text = f"operands are on different devices: {a.device} and {b.device}"
-        raise DeviceError(op, text, f'move one with .to("{a.device}")')
-
-
 def result_dtype(a: Node, b: Node) -> DType:
     """Find the dtype of `a op b`, with PyTorch's rule for zero-dim tensors."""
     if a.dtype is b.dtype:
@@ -117,11 +114,8 @@ def read_scalar(op: str, value: Any) -> Scalar:
 
 
 def broadcast_to(node: Node, shape: Shape, op: str = "expand") -> Node:
-    """Repeat axes of size 1, and add axes on the left."""
-    if node.shape == shape:
-        return node
-    padded = (1,) * (len(shape) - len(node.shape)) + node.shape
-    return build.expand(build.reshape(node, padded), shape)
+    """Repeat axes of size 1, and add axes on the left; errors name the op."""
+    return node if node.shape == shape else build.expand(node, shape, op)
 
 
 def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node, Node]:
@@ -137,8 +131,9 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
     if a.device != b.device:
         a, b = meet(op, a, b)
     dtype = result_dtype(a, b)
-    if floating and not dtype.is_float:
-        dtype = default_float
+    if floating:
+        check_computed(op, dtype)
+        dtype = dtype if dtype.is_float else default_float
     if a.dtype is not dtype:
         a = build.cast(a, dtype)
     if b.dtype is not dtype:
@@ -155,7 +150,7 @@ def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:
         return a, build.copy(b, a.device)
     if not a.shape and a.device == "cpu":
         return build.copy(a, b.device), b
-    check_device(op, a, b)
+    check_device(op, (a, b))
     return a, b
 
 
@@ -172,8 +167,10 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
 
 def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
-    if dtype.kind == "float":
-        return Node("const", (), float(value), shape, dtype, device)
+    if dtype.is_float:
+        is_rounded = dtype.is_narrow_float and op not in IN_FLOAT32
+        number = float(convert(float(value), dtype) if is_rounded else value)
+        return Node("const", (), number, shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)
     if isinstance(value, float) and not value.is_integer():
@@ -196,29 +193,38 @@ def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:
     """Cast several nodes to their common dtype and check that they share a device."""
     if not nodes:
         raise ShapeError(op, "there are no tensors", "pass at least one")
+    check_device(op, nodes)
     dtype = nodes[0].dtype
     for node in nodes[1:]:
-        check_device(op, nodes[0], node)
         dtype = promote(dtype, node.dtype)
     return [build.cast(node, dtype) for node in nodes]
 
 
 def floating(op: str, node: Node) -> Node:
     """Cast bool and integers to float32, as PyTorch's float functions do."""
+    check_computed(op, node.dtype)
     return node if node.dtype.is_float else build.cast(node, default_float)
+
+
+def check_computed(op: str, dtype: DType) -> None:
+    """Raise DTypeError for an 8-bit float: PyTorch stores them but computes little with them."""
+    if dtype.kind == "float8":
+        text = f"takes a float dtype, not {dtype.name}"
+        raise DTypeError(op, text, "call .float() first")
 
 
 def need_float(op: str, node: Node) -> None:
     """Raise DTypeError for an op that takes floats only."""
+    check_computed(op, node.dtype)
     if not node.dtype.is_float:
         raise DTypeError(op, f"needs a float dtype, got {node.dtype.name}", "call .float() first")
 
 
 def need_integer(op: str, node: Node, what: str = "index") -> None:
-    """Raise DTypeError when an index is not an integer tensor."""
+    """Raise IndexDTypeError when an index is not an integer tensor."""
     if not node.dtype.is_integer:
         text = f"{what} must have an integer dtype, got {node.dtype.name}"
-        raise DTypeError(op, text, "call .long() first")
+        raise IndexDTypeError(op, text, "call .long() first")
 
 
 def need_rank(op: str, node: Node, least: int) -> None:

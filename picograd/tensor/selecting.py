@@ -16,6 +16,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
@@ -27,7 +28,6 @@ from picograd.tensor.operands import (
     as_axis,
     as_shape,
     broadcast_to,
-    check_device,
     need_integer,
 )
 
@@ -208,6 +208,7 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
 def take_along(node: Node, index: Node, axis: Any) -> Node:
     """Read by index along an axis, the other axes broadcasting; without an axis flattened."""
     op = "take_along_dim"
+    need_integer(op, index)
     if axis is None:
         flat = node.reshape((node.size,))
         return gather(op, flat, 0, index.reshape((index.size,)))
@@ -276,6 +277,14 @@ def unflattened(place: Node, shape: Shape) -> list[Node]:
     return indices
 
 
+def count_classes(index: Any) -> int:
+    """Count the classes up to the largest index of a tensor; computes. Raises for an empty one."""
+    if not index.numel():
+        text = "an empty tensor does not say how many classes there are"
+        raise ShapeError("one_hot", text, "pass num_classes")
+    return int(index.max().item()) + 1
+
+
 def one_hot(index: Node, count: int) -> Node:
     """Mark the position each index names along a new last axis; an unseen wrong one marks none."""
     need_integer("one_hot", index)
@@ -341,7 +350,7 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
         ).reshape(())
     position = need_axis(op, node, axis)
     need_integer(op, index)
-    check_device(op, node, source)
+    check_device(op, (node, source))
     index = checked(op, index, node.shape[position], position)
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
     wanted = (

@@ -14,6 +14,8 @@ from picograd.errors import (
     DeviceError,
     DTypeError,
     GradientError,
+    IndexDTypeError,
+    MemberError,
     OutOfMemoryError,
     PicogradError,
     ShapeError,
@@ -25,9 +27,11 @@ from picograd.errors import (
 # What a program written for PyTorch or NumPy catches.
 BUILTINS: dict[type, tuple[type, ...]] = {
     ShapeError: (ValueError, RuntimeError),
-    ValueRangeError: (ValueError,),
-    DTypeError: (TypeError,),
-    AxisError: (IndexError,),
+    ValueRangeError: (ValueError, RuntimeError),
+    DTypeError: (TypeError, RuntimeError),
+    AxisError: (IndexError, RuntimeError),
+    IndexDTypeError: (TypeError, IndexError, RuntimeError),
+    MemberError: (KeyError, AttributeError),
     DeviceError: (RuntimeError,),
     GradientError: (RuntimeError,),
     TraceError: (RuntimeError,),

@@ -84,7 +84,8 @@ CASES = [
         "cross_entropy",
         lambda: nn.functional.cross_entropy(X, Tensor([0, 1], device="null")),
         DeviceError,
-        'cross_entropy: operands are on cpu and null. Fix: move one with .to("cpu").',
+        "cross_entropy: operands are on different devices: cpu and null. Fix: move one with "
+        '.to("cpu").',
     ),
 ]  # fmt: skip
 

@@ -36,7 +36,8 @@ CASES = [
     Case(
         "unknown name", lambda: X.cast("float31"), DTypeError,
         "dtype: unknown dtype 'float31'. Fix: use one of bool, uint8, uint16, uint32, "
-        "uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64.",
+        "uint64, int8, int16, int32, int64, float8_e4m3fn, float8_e5m2, float16, bfloat16, "
+        "float32, float64.",
     ),
     Case(
         "complex", lambda: Tensor([1.0], dtype=complex), DTypeError,

@@ -4,7 +4,7 @@ import numpy as np
 from error_support import Case, check, named
 
 from picograd import Tensor
-from picograd.errors import AxisError, DTypeError, ShapeError
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError
 
 X = Tensor.ones(2, 3)
 FAR = Tensor([[5]])
@@ -50,7 +50,7 @@ CASES = [
         "and bool tensors.",
     ),
     Case(
-        "float tensor", lambda: X[Tensor([0.5])], DTypeError,
+        "float tensor", lambda: X[Tensor([0.5])], IndexDTypeError,
         "getitem: index must have an integer dtype, got float32. Fix: call .long() first.",
     ),
     Case(
@@ -144,7 +144,7 @@ CASES = [
         "the same number of axes.",
     ),
     Case(
-        "gather float", lambda: X.gather(1, Tensor([[0.0]])), DTypeError,
+        "gather float", lambda: X.gather(1, Tensor([[0.0]])), IndexDTypeError,
         "gather: index must have an integer dtype, got float32. Fix: call .long() first.",
     ),
     Case(
@@ -196,7 +196,7 @@ CASES = [
         "one_hot: index -1 is out of range for 3 classes. Fix: use indices from 0 to 2.",
     ),
     Case(
-        "one_hot float", lambda: Tensor([0.0]).one_hot(3), DTypeError,
+        "one_hot float", lambda: Tensor([0.0]).one_hot(3), IndexDTypeError,
         "one_hot: index must have an integer dtype, got float32. Fix: call .long() first.",
     ),
 ]  # fmt: skip
