@@ -97,6 +97,16 @@ def owner(node: Node) -> Any:
     return LIVE.get(id(node))
 
 
+def is_overwritten(node: Node) -> bool:
+    """Tell whether a write that is still to run takes the memory of a leaf.
+
+    A view of a view may come back as the leaf itself, after its own tensor moved on.
+    """
+    if node.op != "buffer" and node.op != "assign":
+        return False
+    return any(write.inputs[0] is node for write in WRITES if write.op == "assign")
+
+
 def is_over_budget() -> bool:
     """Count one recorded operation and tell whether it is time to compute what is pending."""
     RECORDED[0] += 1

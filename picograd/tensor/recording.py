@@ -13,15 +13,21 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.dtype import DType, category, dtype_named
 from picograd.engine import pending
-from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph import build_composite as composite
+from picograd.graph.batch import Batch
+from picograd.graph.check_inputs import check_device
+from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
-from picograd.tensor import autograd, creation, elementwise, random
+from picograd.tensor import autograd, creation, random, samples
+from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
 from picograd.tensor.operands import Shape, as_shape, optional_dtype
 
 NUMBERS = (bool, int, float, np.generic)
+VIEWS = ("reshape", "permute", "expand", "slice")  # what is a view in PyTorch
+RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
+VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Other = Any  # a Tensor, a Python number or an array
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
 
@@ -38,7 +44,7 @@ class Recorded:
     _node: Node
     _tracks: bool
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
-    _hooks: "dict[int, Callable[..., Any]] | None"  # what `register_hook` was given
+    _hooks: "Hooks | None"  # what `register_hook` was given
     grad: Any
     name: str
 
@@ -62,37 +68,72 @@ class Recorded:
 
     @property
     def shape(self) -> Shape:
-        """Sizes of the axes."""
+        """Sizes of the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).shape
+        (1, 2)
+        """
         return self._node.shape
 
     @property
     def dtype(self) -> DType:
-        """Element type."""
+        """Element type.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).dtype
+        picograd.float32
+        """
         return self._node.dtype
 
     @property
     def device(self) -> str:
-        """Name of the device it lives on."""
+        """Name of the device it lives on.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], device="cpu").device
+        'cpu'
+        """
         return self._node.device
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """Number of axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).ndim
+        2
+        """
         return len(self._node.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).itemsize
+        4
+        """
         return self._node.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).nbytes
+        8
+        """
         return self._node.size * self._node.dtype.itemsize
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` gives this tensor, or what it was computed from, a gradient."""
+        """Whether `backward` gives this tensor, or what it was computed from, a gradient.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], requires_grad=True).requires_grad
+        True
+        """
         return self._tracks
 
     @requires_grad.setter
@@ -112,8 +153,23 @@ class Recorded:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the user made this tensor, rather than an operation on tensors that track."""
+        """Whether the user made this tensor, rather than an operation on tensors that track.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0], requires_grad=True)
+        >>> x.is_leaf, (x * 2).is_leaf
+        (True, False)
+        """
         return not self._tracks or autograd.leaf_of(self._node) is self
+
+    @property
+    def _version(self) -> int:
+        """How often the tensor was changed in place."""
+        node, count = self._node, 0
+        while node.op == "assign":
+            node, count = node.inputs[0], count + 1
+        stored: int = node.arg.version if node.op == "buffer" else VERSIONS.get(node, 0)
+        return stored + count
 
     def settle(self) -> None:
         """Let the graph go once the value is computed; the engine calls this."""
@@ -122,7 +178,8 @@ class Recorded:
         is_leaf = self.is_leaf
         if buffer is None or node.op == "buffer" or not is_leaf:
             return
-        storage = pending.next_version(node) if node.op == "assign" else Storage(buffer)
+        storage = Storage(buffer)
+        storage.version = VERSIONS.get(node, 0)
         is_made = node in LEAVES
         keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
         self.node = Node("buffer", (), storage, node.shape, node.dtype, node.device)
@@ -131,7 +188,7 @@ class Recorded:
 
 def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor."""
-    if id(node) in pending.LIVE:
+    if id(node) in pending.LIVE or pending.is_overwritten(node):
         node = same_value(node)
     tensor._node, tensor._tracks = node, tracks
     tensor._history = tensor._hooks = tensor.grad = None
@@ -207,6 +264,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
             nodes.append(operand)
     if not is_recorded:
         raise no_tensor(function, operands)
+    if REGIONS.dtypes:
+        nodes = converted(function, nodes)
     try:
         result = function(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
@@ -240,7 +299,8 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
             text = f"expected tensors, got {type(tensor).__name__}"
             raise DTypeError(getattr(function, "__name__", "op"), text, "wrap it in Tensor(...)")
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
-    result = function([read(tensor) for tensor in tensors], *options)
+    nodes = [read(tensor) for tensor in tensors]
+    result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
     return wrap(result, tracks and result.dtype.is_float)
 
 
@@ -254,6 +314,9 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     """Wrap data that is not a tensor yet, on the device of `like`; numbers take its dtype."""
     if isinstance(value, Recorded):
         return value
+    if not isinstance(like, Recorded):
+        text = f"the input must be a Tensor, not {type(like).__name__}"
+        raise DTypeError("op", text, "wrap it in picograd.Tensor(...)")
     if isinstance(value, (bool, int, float)):
         return wrap(build.const(value, (), like.dtype, like.device), False)
     return Recorded.kind(value, device=like.device)
@@ -273,7 +336,7 @@ def check_write(op: str, target: "Recorded", node: Node) -> None:
     if node.dtype is not target.dtype:
         text = f"value is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, text, f'cast it with .cast("{target.dtype.name}")')
-    elementwise.check_device(op, target._node, node)
+    check_device(op, (target._node, node))
 
 
 def check_leaf_write(op: str, target: "Recorded") -> None:
@@ -312,9 +375,15 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
 
 
 def write(target: "Recorded", node: Node, tracks: bool) -> None:
-    """Give a tensor its next value: in place if it has a buffer."""
+    """Give a tensor its next value: in place if it has a buffer.
+
+    A value that is still to be computed is replaced; `VERSIONS` counts that as a change.
+    """
     current, was_leaf = target._node, target.is_leaf
+    check_target(target, current, tracks)
+    version = target._version
     if current.op in ("buffer", "assign") and not tracks:
+        samples.check_write(node)
         node = build.assign(current, node)
         pending.WRITES.add(node)
     elif was_leaf and not tracks:
@@ -326,48 +395,106 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
         target._node = same_value(node) if pending.owner(node) is not None else node
         pending.track(target._node, target)
         target._tracks = True
+        VERSIONS[target._node] = version + 1
         return
     if not was_leaf:
         target._tracks = False
     target.node = node
     LEAVES[target._node] = weakref.ref(target)
+    if target._node.op != "assign":
+        VERSIONS[target._node] = version + 1
     if pending.is_over_budget():
         pending.realize_all()
 
 
+def check_target(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Raise for a change in place that PyTorch refuses: of repeated elements, of a leaf's view."""
+    if node.realized is not None or node.op not in VIEWS:
+        return
+    if node.op == "expand" and node.size > node.inputs[0].size:
+        text = f"several elements of the expanded tensor {node.shape} are one element in memory"
+        raise ShapeError("in-place", text, "call .clone() first")
+    if not tracks:
+        return
+    while node.op in VIEWS:
+        node = node.inputs[0]
+    leaf = autograd.leaf_of(node)
+    if leaf is not None and leaf is not target and leaf._tracks:
+        text = "a view of a leaf that requires gradients cannot be changed in place"
+        raise GradientError("in-place", text, "change a .clone(), or use picograd.no_grad()")
+
+
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False,
-    allow_unused: bool = False,
+    allow_unused: Any = None, retain_graph: Any = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> Any:  # fmt: skip
     """Find the gradients of outputs with respect to inputs, without touching `grad`.
 
-    A list of tensors, one per input (None where `allow_unused` and nothing leads there).
+    A list of tensors, one per input. An input that nothing leads to is an error, None with
+    `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the grad_outputs, and
+    the gradients, have a leading axis of cases, computed together. The graph is always kept.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([3.0], requires_grad=True)
+    >>> picograd.grad(x * x, x)[0].tolist()
+    [6.0]
     """
-    sources = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-    targets = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    given = [grad_outputs] if isinstance(grad_outputs, Recorded) else grad_outputs
-    starts = (
-        [None] * len(sources)
-        if given is None
-        else [None if each is None else each._node for each in given]
-    )
-    for each in (*sources, *targets):
+    sources, targets = listed(outputs), listed(inputs)
+    given = [None] * len(sources) if grad_outputs is None else listed(grad_outputs)
+    for each in (*sources, *targets, *(each for each in given if each is not None)):
         if not isinstance(each, Recorded):
             text = f"expected tensors, got {type(each).__name__}"
             raise DTypeError("grad", text, "pass tensors that were computed from others")
+    if len(given) != len(sources):
+        text = f"{len(given)} grad_outputs for {len(sources)} outputs"
+        raise ShapeError("grad", text, "give one per output, or None")
+    if materialize_grads and allow_unused is False:
+        text = "materialize_grads=True contradicts allow_unused=False"
+        raise ValueRangeError("grad", text, "leave allow_unused out")
+    batch = cases_of(given) if is_grads_batched else None
     pairs = []
-    for source, beginning in zip(sources, starts):
+    for source, beginning in zip(sources, given):
         root = source._history if source._history is not None else source._node
-        pairs.append((root, autograd.start_gradient("grad", root, beginning)))
+        node = None if beginning is None else beginning._node
+        start = node if batch is None or node is None else batch.sample(node)
+        pairs.append((root, autograd.start_gradient("grad", root, start)))
     found = autograd.gradients_of(pairs, targets)
-    if not allow_unused and any(node is None for node in found):
-        position = [node is None for node in found].index(True)
+    if batch is not None:
+        found = [None if node is None else batch.full(node) for node in found]
+    return [
+        answered(node, target, create_graph, allow_unused, materialize_grads, position)
+        for position, (node, target) in enumerate(zip(found, targets))
+    ]
+
+
+def listed(values: Any) -> list[Any]:
+    """Read one tensor or several."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def cases_of(given: Sequence[Any]) -> Batch:
+    """Open a vectorisation over the first axis of grad_outputs."""
+    sizes = {each.shape[0] if each.shape else 0 for each in given if each is not None}
+    if len(sizes) != 1 or 0 in sizes:
+        text = f"is_grads_batched needs grad_outputs with one leading size, got {sorted(sizes)}"
+        raise ShapeError("grad", text, "stack the cases along the first axis")
+    return Batch(sizes.pop(), samples.symbolic)
+
+
+def answered(
+    node: Node | None, target: "Recorded", create_graph: bool, allow_unused: Any,
+    materialize: bool, position: int,
+) -> Any:  # fmt: skip
+    """Make the gradient tensor of one input."""
+    if node is not None:
+        return wrap(node if create_graph else build.detach(node), create_graph)
+    if materialize:
+        return fresh(target._node.const_like(0))
+    if not allow_unused:
         text = f"input {position} was not used to compute the outputs"
         raise GradientError("grad", text, "pass allow_unused=True, or check for detach and no_grad")
-    return [
-        None if node is None else wrap(node if create_graph else build.detach(node), create_graph)
-        for node in found
-    ]
+    return None
 
 
 def copied(tensor: "Recorded") -> Any:
@@ -393,7 +520,7 @@ def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: boo
 class HookHandle:
     """This class takes a hook away again."""
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], number: int) -> None:
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
         self.hooks, self.number = hooks, number
 
     def remove(self) -> None:
@@ -401,13 +528,45 @@ class HookHandle:
         self.hooks.pop(self.number, None)
 
 
-def run_hooks(hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
-    """Let hooks see a gradient, one after the other, and replace it."""
-    for hook in list(hooks.values()):
-        answer = hook(wrap(gradient, False))
-        if answer is not None:
-            gradient = answer._node
-    return gradient
+class Hooks:
+    """This class keeps what is called with a tensor's gradient: before, after it is added."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[..., Any]] = {}
+        self.after: dict[int, Callable[..., Any]] = {}
+
+    def run(self, gradient: Node) -> Node:
+        """Let hooks see a gradient, one after the other, and replace it."""
+        for hook in list(self.before.values()):
+            answer = hook(wrap(gradient, False))
+            if answer is None:
+                continue
+            if not isinstance(answer, Recorded) or answer.shape != gradient.shape:
+                text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
+                fix = f"return None, or a tensor of shape {gradient.shape}"
+                raise GradientError("register_hook", text, fix)
+            gradient = answer._node.cast(gradient.dtype)
+        return gradient
+
+
+def hooks_of(tensor: "Recorded") -> Hooks:
+    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
+    if tensor._hooks is None:
+        tensor._hooks = Hooks()
+        if not tensor.is_leaf:
+            HOOKS[tensor._node] = tensor._hooks.run
+    return tensor._hooks
+
+
+def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
+    """Add a hook after those there are."""
+    if not callable(hook):
+        raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
+    number = max(hooks, default=-1) + 1
+    hooks[number] = hook
+    return HookHandle(hooks, number)
 
 
 def add_hook(tensor: "Recorded", hook: Callable[..., Any]) -> HookHandle:
@@ -415,15 +574,22 @@ def add_hook(tensor: "Recorded", hook: Callable[..., Any]) -> HookHandle:
     if not tensor._tracks:
         text = "the tensor does not ask for gradients"
         raise GradientError("register_hook", text, "set requires_grad=True first")
-    if tensor._hooks is None:
-        hooks: dict[int, Callable[..., Any]] = {}
-        tensor._hooks = hooks
-        if not tensor.is_leaf:  # backward runs the hooks of leaves
-            current = tensor._node
-            node = composite.custom(current, (current,), lambda g, y, x: (run_hooks(hooks, g),))
-            pending.forget(current, tensor)
-            tensor._node = node
-            pending.track(node, tensor)
-    number = max(tensor._hooks, default=-1) + 1
-    tensor._hooks[number] = hook
-    return HookHandle(tensor._hooks, number)
+    return register(hooks_of(tensor).before, hook)
+
+
+def retain(tensor: "Recorded") -> None:
+    """Let the walk add the gradient of a computed tensor to its `grad`."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
+    if tensor.is_leaf or tensor._node in RETAINED:
+        return
+    RETAINED.add(tensor._node)
+    owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
+
+    def keep(gradient: Any) -> None:
+        kept = owner()
+        if kept is not None:
+            kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
+
+    add_hook(tensor, keep)

@@ -19,6 +19,14 @@ FOUND = {
         lib.realize(t0)
         t0 *= t1
         t2 = t0 + t1""",
+    # a view of a view was the leaf itself, which its own tensor had left to a write
+    "a view undone after a write": """
+        t0 = lib.leaf((2,), 1, 'float32')
+        t1 = t0.reshape((2, 1))
+        t0 -= 1
+        t2 = t1.reshape((2,))
+        t0 *= 2
+        t3 = t2 + t0""",
     # fusion took the outer product of a stored value with itself for its diagonal
     "outer product in one domain": """
         t0 = lib.leaf((2,), 1, 'float32')
