@@ -2,13 +2,17 @@
 
     python docs/regenerate.py [--check] [page ...]
 
+Without pages it also writes the reference, docs/api, by `docs/api_reference.py`.
+
 A `python` block runs after those before it on its page, in an empty folder; a `console` block runs
 each line that starts with `$` in the repository. A `text` block right after a `python` block, and
 the other lines of a `console` block, are the output. Times and rates may differ; a line `...`
-stands for any lines, and such a block is only compared. `sh` blocks are for reading.
+stands for any lines, and such a block is only compared. `sh` blocks are for reading. Without page
+names, and with PyTorch installed, docs/pytorch_names.md is written anew too.
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import subprocess
@@ -19,7 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED = {"flags.md"}
+GENERATED = {"flags.md", "pytorch_names.md"}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MEASURED = re.compile(r" *[\d.]+ (us|ms|s|seconds|GFLOP/s|GB/s)\b")
 MACHINE = re.compile(r"(compile +\d+ kernels for) [^\s,]+")
@@ -162,6 +166,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     stale = []
+    if not options.pages and not options.check:
+        print(run([sys.executable, str(ROOT / "docs/api_reference.py")], ROOT), end="")
     for page in map(Path.resolve, options.pages or pages()):
         wrong = [finding for finding in findings(page) if not finding.is_right]
         if options.check:
@@ -169,6 +175,8 @@ def main() -> int:
         else:
             stale += update(page, wrong)
         print(f"{page.relative_to(ROOT)}: {len(wrong)} outputs out of date")
+    if not options.check and not options.pages and importlib.util.find_spec("torch"):
+        run([sys.executable, "docs/pytorch_names.py"], ROOT)
     print("\n".join(stale), end="\n" if stale else "")
     return len(stale)
 

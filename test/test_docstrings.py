@@ -1,5 +1,6 @@
 """Examples in docstrings print what they show."""
 
+import builtins
 import doctest
 import importlib
 from pathlib import Path
@@ -17,5 +18,7 @@ def name_of(path: Path) -> str:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_examples(path: Path) -> None:
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testmod(importlib.import_module(name_of(path)), optionflags=options)
+    module = importlib.import_module(name_of(path))
+    names = {**vars(module), **vars(builtins)}  # `round` is Python's, whatever the file imports
+    result = doctest.testmod(module, optionflags=options, globs=names)
     assert result.attempted and not result.failed
