@@ -9,9 +9,13 @@ compiled at run time. The rooms, each importing only those before it:
     tensor                  the class users know  nn        layers, losses, optimizers
 """
 
+import importlib
+
 from picograd.config import config
 from picograd.dtype import (
     bfloat16,
+    float8_e4m3fn,
+    float8_e5m2,
     float16,
     float32,
     float64,
@@ -25,12 +29,23 @@ from picograd.dtype import (
     uint64,
 )
 from picograd.dtype import bool_ as bool
+from picograd.dtype import float8_e4m3fn as float8_e4m3
 from picograd.engine.profile import profile
 from picograd.explain import explain
+from picograd.tensor import families
 from picograd.tensor import fourier as fft
 from picograd.tensor import linear_algebra as linalg
-from picograd.tensor.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from picograd.tensor import special_functions as special
+from picograd.tensor.autocast import autocast, get_autocast_dtype, is_autocast_enabled
+from picograd.tensor.autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from picograd.tensor.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
+from picograd.tensor.families import *  # noqa: F403
 from picograd.tensor.functions import (
     abs,
     acos,
@@ -294,10 +309,14 @@ from picograd.tensor.functions import (
     zeros,
     zeros_like,
 )
+from picograd.tensor.guard import guard_functions
 from picograd.tensor.inspect import plan, synchronize
 from picograd.tensor.jit import jit
+from picograd.tensor.looping import scan
+from picograd.tensor.printing import set_printoptions
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.vmap import vmap
 
 __all__ = [
     "Function", "Generator", "Tensor", "abs", "acos",
@@ -322,12 +341,12 @@ __all__ = [
     "einsum", "empty", "empty_like", "enable_grad", "eq",
     "erf", "erfc", "erfinv", "exp", "exp2",
     "explain", "expm1", "eye", "fft", "flatten",
-    "flip", "fliplr", "flipud", "float16", "float32",
-    "float64", "floor", "floor_divide", "fmod", "frac",
+    "flip", "fliplr", "flipud", "float8_e4m3", "float8_e4m3fn",
+    "float8_e5m2", "float16", "float32", "float64", "floor", "floor_divide", "fmod", "frac",
     "from_dlpack", "from_numpy", "full", "full_like", "gather",
     "ge", "grad", "greater", "greater_equal", "gt",
     "heaviside", "hessian", "histc", "hstack", "hypot",
-    "index_add", "index_copy", "index_fill", "index_select", "inner",
+    "index_add", "index_copy", "index_fill", "index_select", "inference_mode", "inner",
     "int8", "int16", "int32", "int64", "is_grad_enabled",
     "isclose", "isfinite", "isinf", "isnan", "jacobian",
     "jit", "jvp", "kron", "kthvalue", "le",
@@ -347,8 +366,8 @@ __all__ = [
     "randint", "randn", "randn_like", "randperm", "ravel",
     "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
     "roll", "rot90", "round", "row_stack", "rsqrt",
-    "scatter", "scatter_add", "scatter_reduce", "searchsorted", "select",
-    "set_grad_enabled", "sigmoid", "sign", "signbit", "sin",
+    "scan", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "select",
+    "set_grad_enabled", "set_printoptions", "sigmoid", "sign", "signbit", "sin",
     "sinc", "sinh", "softmax", "sort", "split",
     "sqrt", "square", "squeeze", "stack", "std",
     "std_mean", "sub", "subtract", "sum", "swapaxes",
@@ -358,5 +377,20 @@ __all__ = [
     "triu_indices", "true_divide", "trunc", "uint8", "uint16",
     "uint32", "uint64", "unbind", "unflatten", "unique",
     "unsqueeze", "var", "var_mean", "vdot", "vjp",
-    "vstack", "where", "xlogy", "zeros", "zeros_like",
+    "vmap", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip
+__all__ += [*families.__all__, "special"]
+__all__ += ["autocast", "get_autocast_dtype", "is_autocast_enabled"]
+
+guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
+
+ROOMS_ABOVE = ("amp", "autograd", "func", "nn")  # imported at their first use: they import this one
+
+
+def __getattr__(name: str) -> object:
+    """Import a room at its first use: `picograd.nn`."""
+    if name in ROOMS_ABOVE:
+        return importlib.import_module(f"picograd.{name}")
+    if name == "GradScaler":  # steps the optimizers of nn
+        return importlib.import_module("picograd.amp").GradScaler
+    raise AttributeError(f"module 'picograd' has no attribute {name!r}")

@@ -33,6 +33,8 @@ from picograd.graph.build_composite import (
 from picograd.graph.check_inputs import check_device, check_dtype, check_same
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
+from picograd.graph.random import signed
+from picograd.graph.row import ORDERED
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -97,7 +99,7 @@ def scalar(value: RuntimeScalar, device: str, dtype: DType = float32) -> Node:
     return Node("scalar", (), value, (), dtype, device)
 
 
-def random_bits(offset: Node, seed: int, shape: Shape) -> Node:
+def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
     """Draw uint32 bits: threefry2x32 with key `seed` at counters `offset` + flat index."""
     if offset.shape != () or not offset.dtype.is_integer:
         raise ShapeError(
@@ -105,9 +107,11 @@ def random_bits(offset: Node, seed: int, shape: Shape) -> Node:
             "the offset is not an integer scalar",
             "pass a scalar node",
         )
-    return Node(
-        "random_bits", (offset,), seed, tuple(shape), uint32, offset.device
-    )
+    if isinstance(seed, int):
+        seed = const(signed(seed), (), int64, offset.device)
+    inputs = (offset, seed)
+    return Node("random_bits", inputs, None, tuple(shape), uint32, offset.device)
+
 
 
 # elementwise
@@ -317,6 +321,7 @@ def reduce(
             "takes an integer or float dtype, not bool",
             "cast to int64 first",
         )
+    check_dtype(name, ORDERED, (node,))
     axes = normalise_axes(axes, node.rank, name)
     if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
         raise ShapeError(

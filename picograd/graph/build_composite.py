@@ -284,6 +284,8 @@ def cross_entropy(
         )
     wide = logits.accumulated()
     classes = logits.shape[axis]
+    if target.dtype.bits < 32:
+        target = target.cast(int32)
     known = is_class(target, classes)
     fill: Node | float = math.nan
     if ignore_index is not None:
@@ -291,8 +293,6 @@ def cross_entropy(
         fill = ignored.where(known.const_like(0).cast(wide.dtype), math.nan)
         if 0 <= ignore_index < classes:
             known = known.binary("logical_and", ignored.unary("logical_not"))
-    if target.dtype.bits < 32:
-        target = target.cast(int32)
     target = known.where(target, 0)
     arg = (axis, label_smoothing)
     inputs = wide, target, drop_axis("logsumexp", wide, axis)

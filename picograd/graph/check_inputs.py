@@ -12,16 +12,17 @@ def check_device(op: str, inputs: Sequence[Node]) -> None:
     first = inputs[0].device
     for node in inputs:
         if node.device != first:
-            raise DeviceError(
-                op, f"operands are on {first} and {node.device}", f'move one with .to("{first}")'
-            )
+            text = f"operands are on different devices: {first} and {node.device}"
+            raise DeviceError(op, text, f'move one with .to("{first}")')
 
 
 def check_dtype(op: str, rule: DTypeRule, inputs: Sequence[Node]) -> None:
     """Raise DTypeError unless all inputs have one dtype and the rule takes it."""
     dtype = inputs[0].dtype
     if dtype.kind not in rule.kinds:
-        raise DTypeError(op, f"takes {rule.wanted}, not {dtype.name}", "cast the operand first")
+        is_stored = dtype.kind == "float8"  # for storage: PyTorch computes little with it too
+        fix = "call .float() first" if is_stored else "cast the operand first"
+        raise DTypeError(op, f"takes {rule.wanted}, not {dtype.name}", fix)
     for node in inputs:
         if node.dtype is not dtype:
             raise DTypeError(

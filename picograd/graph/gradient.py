@@ -1,11 +1,17 @@
 """Reverse-mode differentiation, graph -> graph: nothing runs, so unread gradients cost nothing."""
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 
+from picograd.buffer import Overwritten
 from picograd.errors import GradientError, internal
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.helpers import paused_collection
+
+Hook = Callable[[Node], Node]
+HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
 
 
 def gradient(
@@ -32,17 +38,46 @@ def gradient(
         accumulate(gradients, output, cotangent)
     with paused_collection():
         walk_back(order, gradients, needed, {id(target) for target in targets})
-    return [gradients.get(id(target)) for target in targets]
+    found = [gradients.get(id(target)) for target in targets]
+    if any(is_overwritten(node) for node in order):
+        check_versions(order, [node for node in found if node is not None])
+    return found
+
+
+def is_overwritten(node: Node) -> bool:
+    """Tell whether a leaf's contents were changed in place since it was recorded."""
+    return node.op == "buffer" and type(node.arg) is Overwritten
+
+
+def check_versions(order: Sequence[Node], gradients: Sequence[Node]) -> None:
+    """Raise GradientError if a gradient needs a value that was changed in place; only then."""
+    readers = {id(child): node.op for node in order for child in node.inputs}
+    for node in toposort(gradients, lambda node: node.realized is not None):
+        if is_overwritten(node):
+            reader = readers.get(id(node), "a custom function")
+            text = (
+                "one of the variables needed for gradient computation has been modified by an "
+                f"in-place operation: the {node.dtype.name} tensor of shape {node.shape} "
+                f"read by {reader} {node.arg.describe()}"
+            )
+            fix = "change it after backward(), or compute with its clone()"
+            raise GradientError("backward", text, fix)
 
 
 def walk_back(
     order: Sequence[Node], gradients: dict[int, Node], needed: set[int], wanted: set[int]
 ) -> None:
-    """Pass every node's gradient on to its inputs, keeping those of `wanted` nodes."""
+    """Pass every node's gradient on to its inputs, keeping those of `wanted` nodes.
+
+    A node's gradient is complete when the walk comes to it: its hook sees it, and may replace it.
+    """
+    is_hooked = bool(HOOKS)
     for node in reversed(order):
         if id(node) not in needed or id(node) not in gradients:
             continue
         flowing = gradients[id(node)]
+        if is_hooked and node in HOOKS:
+            flowing = gradients[id(node)] = HOOKS[node](flowing)
         if id(node) not in wanted:
             del gradients[id(node)]
         if any(id(child) in needed for child in node.inputs):
@@ -69,7 +104,12 @@ def pass_back(
     vjp = OPS[node.op].vjp
     if vjp is None:
         return
-    for child, part in zip(node.inputs, vjp(flowing, node, *node.inputs)):
+    parts: Sequence[Node | None]
+    if node.op == "recur":
+        parts = recur_vjp(flowing, node, gradient, is_cheap)
+    else:
+        parts = vjp(flowing, node, *node.inputs)
+    for child, part in zip(node.inputs, parts):
         if part is None or id(child) not in needed:
             continue
         if part.shape != child.shape or part.dtype is not child.dtype:
@@ -77,7 +117,16 @@ def pass_back(
         accumulate(gradients, child, part)
 
 
+def is_cheap(node: Node) -> bool:
+    """Tell whether the gradient of a loop computes a value of its body again: it is not kept."""
+    row = OPS[node.op]
+    is_elementwise = row.is_elementwise or row.kind in ("leaf", "view", "effect")
+    return is_elementwise or node.op in ("relu", "sigmoid", "silu", "gelu")
+
+
 def accumulate(gradients: dict[int, Node], node: Node, part: Node) -> None:
     """Add to the gradient of a node."""
     found = gradients.get(id(node))
-    gradients[id(node)] = part if found is None else found + part
+    if found is not None and node.dtype.kind == "float8":  # too coarse to add up in
+        part, found = part.accumulated(), found.accumulated()
+    gradients[id(node)] = part if found is None else (found + part).cast(node.dtype)

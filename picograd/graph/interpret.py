@@ -70,9 +70,7 @@ def interpret(
                 done[id(node)] = run_recurrence(node, firsts, float64)
                 continue
             else:
-                result = evaluate(
-                    node, [done[id(child)] for child in node.inputs], float64
-                )
+                result = evaluate(node, [done[id(child)] for child in node.inputs])
             done[id(node)] = rounded(result, node.dtype, float64)
     return [done[id(root)] for root in roots]
 
@@ -95,7 +93,7 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
     return outcomes
 
 
-def evaluate(node: Node, inputs: list[Array], float64: bool) -> Array:
+def evaluate(node: Node, inputs: list[Array]) -> Array:
     """Apply the NumPy meaning of one op."""
     if node.op == "outcome":
         return inputs[0].find(*node.arg)

@@ -21,6 +21,7 @@ from typing import Any, Union
 import numpy as np
 
 from picograd.buffer import Buffer
+from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.shape import (
@@ -93,6 +94,12 @@ class Node:
         return (
             f"Node({self.op}, {self.shape}, {self.dtype.name}, {self.device})"
         )
+
+    def with_inputs(self, inputs: tuple["Node", ...]) -> "Node":
+        """Apply the same operation to other inputs; the same node if none is another."""
+        if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
+            return self
+        return Node(self.op, inputs, self.arg, self.shape, self.dtype, self.device)
 
     # elementwise
 
@@ -188,7 +195,7 @@ class Node:
         return fold_constant(node) if can_fold else node
 
     def accumulated(self) -> "Node":
-        """Cast to the dtype sums accumulate in: float32 for 16-bit floats."""
+        """Cast to the dtype sums accumulate in: float32 for 8- and 16-bit floats."""
         return self.cast(accumulate_dtype(self.dtype))
 
     def const_like(self, value: Number) -> "Node":
@@ -361,15 +368,13 @@ class Node:
 
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant node; the value takes the Python type of the dtype's kind."""
-    python = {"bool": bool, "float": float}.get(dtype.kind, int)
+    python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
     return Node("const", (), python(value), shape, dtype, device)
 
 
 def fold_constant(node: Node) -> Node:
     """Compute an elementwise node whose inputs are all constants."""
-    arrays = [
-        np.asarray(source.arg, source.dtype.numpy) for source in node.inputs
-    ]
+    arrays = [convert(source.arg, source.dtype) for source in node.inputs]
     with np.errstate(all="ignore"):
         value = ELEMENTWISE[node.op].numpy(*arrays)  # type: ignore[misc]
         if node.dtype.kind in ("int", "uint"):  # wrap as the dtype does
@@ -432,3 +437,12 @@ def toposort(
             listed.add(key)
             order.append(node)
     return order
+
+
+def substituted(roots: Sequence[Node], values: dict[int, Node]) -> list[Node]:
+    """Copy a graph over other nodes in the place of some, which are known by `id`."""
+    done = dict(values)
+    for node in toposort(roots, lambda node: id(node) in values):
+        if id(node) not in done:
+            done[id(node)] = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
+    return [done[id(root)] for root in roots]

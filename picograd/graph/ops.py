@@ -1,18 +1,22 @@
 """The op table: one row per op, assembled from the files that own the rows.
 
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
-contractions in graph/product_ops.py, gather and scatter in graph/indexing.py, scans and sorts in
-graph/scanning.py and graph/sorting.py, and composites in graph/composites.py and graph/norms.py.
+contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
+graph/scattering.py, scans and sorts in graph/scanning.py and graph/sorting.py, loops over time in
+graph/recurrence.py, and composites in graph/composites.py and graph/norms.py.
 """
 
 from picograd.graph.composites import COMPOSITES
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.norms import NORMS
+from picograd.graph.recurrence import RECURRENCE_ROWS
 from picograd.graph.row import Op
 from picograd.graph.scanning import SCAN_ROWS
+from picograd.graph.scattering import SCATTER_ROWS
 from picograd.graph.sorting import SORT_ROWS
 from picograd.graph.structure import STRUCTURE
 
 __all__ = ["OPS", "Op"]
 
-OPS: dict[str, Op] = ELEMENTWISE | STRUCTURE | COMPOSITES | NORMS | SCAN_ROWS | SORT_ROWS
+OPS: dict[str, Op] = ELEMENTWISE | STRUCTURE | COMPOSITES | NORMS
+OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from picograd.graph.node import Node
-from picograd.graph.row import FLOAT, NUMBER, Op, table
+from picograd.graph.row import FACTOR, FLOAT, Op, table
 from picograd.graph.shape import ConvSpec, Shape, span
 
 Array = Any
@@ -154,6 +154,6 @@ def conv_vjp(gradient: Node, output: Node, x: Node, weight: Node) -> Gradients:
 
 
 PRODUCT_ROWS = table(
-    Op("contract", "contract", 2, NUMBER, contract, contract_vjp),
+    Op("contract", "contract", 2, FACTOR, contract, contract_vjp),
     Op("conv", "conv", 2, FLOAT, conv, conv_vjp),
 )

@@ -228,17 +228,7 @@ def close(
             and node.realized is None
         ):
             varying.add(id(node))
-            inputs = tuple([closed(child) for child in node.inputs])
-            is_same = all(a is b for a, b in zip(inputs, node.inputs))
-            parts = (
-                node.op,
-                inputs,
-                node.arg,
-                node.shape,
-                node.dtype,
-                node.device,
-            )
-            done[id(node)] = node if is_same else Node(*parts)
+            done[id(node)] = node.with_inputs(tuple([closed(child) for child in node.inputs]))
     return [closed(root) for root in roots], constants
 
 

@@ -178,10 +178,7 @@ class Replaced:
             if self.is_leaf(node):
                 done[id(node)] = self.leaf(node)
                 continue
-            inputs = tuple([done[id(child)] for child in node.inputs])
-            is_same = all(a is b for a, b in zip(inputs, node.inputs))
-            parts = (node.op, inputs, node.arg, node.shape, node.dtype, node.device)
-            done[id(node)] = node if is_same else Node(*parts)
+            done[id(node)] = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
         new = [done[id(root)] for root in roots]
         leaves = [*self.arriving, *self.kept.values(), *self.constants.values()]
         closed, constants = close(new, leaves)
@@ -322,10 +319,7 @@ class Totals:
         if node.op == "add":
             return self.total(node.inputs[0]) + self.total(node.inputs[1])
         if is_linear(node):
-            inner = self.total(node.inputs[0])
-            return Node(
-                node.op, (inner,), node.arg, node.shape, node.dtype, node.device
-            )
+            return node.with_inputs((self.total(node.inputs[0]),))
         return self.lifted(node).reduce("sum", (0,))
 
     def lifted(self, node: Node) -> Node:

@@ -17,7 +17,7 @@ import numpy as np
 
 from picograd.dtype import DType, accumulate_dtype
 from picograd.graph.node import Node, Number
-from picograd.graph.row import ANY, Op, table
+from picograd.graph.row import ORDERED, Op, table
 from picograd.helpers import ceil_div, product
 
 Array = Any
@@ -241,6 +241,6 @@ def log_gradient(
 
 
 SCAN_ROWS = table(
-    Op("scan", "composite", 1, ANY, None, scan_vjp, expand_scan),
-    Op("scan_chunks", "scan", -1, ANY, scan_chunks),
+    Op("scan", "composite", 1, ORDERED, None, scan_vjp, expand_scan),
+    Op("scan_chunks", "scan", -1, ORDERED, scan_chunks),
 )

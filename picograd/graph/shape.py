@@ -79,7 +79,7 @@ def normalise_permutation(
 ) -> Shape:
     """Check that `axes` lists every axis once."""
     if len(axes) != rank:
-        raise AxisError(
+        raise ShapeError(
             op,
             f"{tuple(axes)} does not order {rank} axes",
             "list every axis once",
@@ -88,7 +88,7 @@ def normalise_permutation(
         tuple(normalise_axis(axis, rank, op) for axis in axes) if rank else ()
     )
     if len(set(result)) != rank:
-        raise AxisError(
+        raise ShapeError(
             op, f"{tuple(axes)} repeats an axis", "list every axis once"
         )
     return result

@@ -7,6 +7,7 @@ from picograd.dtype import bool_
 from picograd.errors import check
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.recurrence import problem_of_recurrence
 from picograd.graph.shape import (
     Shape,
     contract_shape,
@@ -85,9 +86,11 @@ def data_inputs(node: Node) -> tuple[Node, ...]:
     """Inputs that share the row's dtype: not conditions, indices, targets or offsets."""
     if node.op == "where":
         return node.inputs[1:]
+    if OPS[node.op].kind == "recur":  # checked on its own
+        return ()
     if node.op == "scatter":
         return node.inputs[:2]
-    if node.op in ("gather", "cross_entropy", "scan_chunks", "merge_runs"):
+    if node.op in ("gather", "cross_entropy", "scan_chunks", "scatter_runs", "radix_move"):
         return node.inputs[:1]
     return node.inputs
 
@@ -110,7 +113,7 @@ def dtype_problem(node: Node) -> str:
         return "an index is not an integer"
     if node.op in ("cast", "bitcast"):
         return "" if node.arg is node.dtype else "the dtype is not the argument"
-    free = node.op in ("argmax", "argmin", "random_bits", "sort", "sort_keys", "merge_runs")
+    free = node.op in ("argmax", "argmin", "random_bits", "sort", "sort_keys", "radix_count")
     if not free and node.dtype is not row.dtype_rule.result(dtype):
         return "the dtype does not follow from the inputs"
     return ""
@@ -140,7 +143,8 @@ SHAPES: dict[str, Callable[[Node, Shape], Shape]] = {
     "scan_chunks": lambda node, x: x,
     "sort": lambda node, x: x,
     "sort_keys": lambda node, x: x,
-    "merge_runs": lambda node, x: x,
+    "radix_move": lambda node, x: x,
+    "scatter_runs": lambda node, x: x,
     "scalar": lambda node, x: (),
 }
 
@@ -205,6 +209,15 @@ def check_slice_arg(node: Node) -> str:
     return "" if fits else f"ranges do not fit {x}"
 
 
+def check_recurrence(node: Node) -> str:
+    """The inputs fit the body, and the body is a graph without faults."""
+    problem = problem_of_recurrence(node)
+    if problem:
+        return problem
+    found = [(inner, problem_of(inner)) for inner in node.arg.body.order]
+    return next((f"in the body, {inner}: {text}" for inner, text in found if text), "")
+
+
 ARG_CHECKS: dict[str, Callable[[Node], str]] = {
     "expand": check_expand_arg,
     "reshape": check_reshape_arg,
@@ -212,4 +225,6 @@ ARG_CHECKS: dict[str, Callable[[Node], str]] = {
     "reduce": check_reduce_arg,
     "contract": check_labels,
     "slice": check_slice_arg,
+    "recur": check_recurrence,
+    "outcome": problem_of_recurrence,
 }

@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 from picograd.dtype import int16, int32, int64
 from picograd.errors import DTypeError
 from picograd.tensor.inputs import Tensor, as_float, need_tensor, promoted
+from picograd.tensor.type_info import FORMATS
 
-# significant bits stored, exponent's bias, integer of the same width, power of two that lifts
-# subnormal numbers among the normal ones
-LAYOUT: dict[str, tuple[int, int, Any, int]] = {
-    "float32": (23, 127, int32, 64),
-    "float64": (52, 1023, int64, 64),
-    "float16": (10, 15, int16, 11),
-    "bfloat16": (7, 127, int16, 64),
-}
+WHOLE = {16: int16, 32: int32, 64: int64}  # integers of the widths of floats
 # steps of Euclid's algorithm for the worst pair, neighbours among Fibonacci's numbers
 EUCLID = {8: 12, 16: 23, 32: 46, 64: 92}
 
@@ -163,11 +157,12 @@ def frexp(input: Tensor) -> Parts:
             f"needs a float dtype, got {input.dtype.name}",
             "call .float()",
         )
-    digits, bias, whole, lift = LAYOUT[input.dtype.name]
+    digits, bias = FORMATS[input.dtype.name]
+    lift = digits + 1  # a factor of 2 ** lift makes subnormal numbers normal
     x = input.detach()
     is_small = (x.abs() < 2.0 ** (1 - bias)).logical_and(x != 0)
     lifted = is_small.where(x * 2.0**lift, x)
-    bits = lifted.bitcast(whole).long() >> digits
+    bits = lifted.bitcast(WHOLE[x.dtype.bits]).long() >> digits
     exponent = (bits & (2 * bias + 1)) - (bias - 1) - is_small.long() * lift
     exponent = x.isfinite().logical_and(x != 0).where(exponent, 0)
     half = exponent // 2  # the whole power may be beyond the largest number
@@ -179,8 +174,9 @@ def frexp(input: Tensor) -> Parts:
 
 def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
     """Make 2 ** exponent from its bits, exactly, for the exponents of normal numbers."""
-    digits, bias, whole, _ = LAYOUT[like.dtype.name]
-    return ((exponent + bias) << digits).cast(whole).bitcast(like.dtype)
+    digits, bias = FORMATS[like.dtype.name]
+    bits = ((exponent + bias) << digits).cast(WHOLE[like.dtype.bits])
+    return bits.bitcast(like.dtype)
 
 
 def ldexp(input: Tensor, other: Any) -> Tensor:
@@ -212,7 +208,7 @@ def nextafter(input: Tensor, other: Any) -> Tensor:
             "call .float() first",
         )
     a, b = a.detach(), b.detach()
-    whole = LAYOUT[a.dtype.name][2]
+    whole = WHOLE[a.dtype.bits]
     bits = a.bitcast(whole)
     grows = (a < b) == (a > 0)
     stepped = (bits + grows.where(1, -1).cast(whole)).bitcast(a.dtype)

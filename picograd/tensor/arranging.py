@@ -13,8 +13,9 @@ from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import shape as shapes
 from picograd.helpers import product
 from picograd.tensor import assembling
+from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, from_host, need_tensor, need_tensors
-from picograd.tensor.recording import Recorded, apply
+from picograd.tensor.recording import Recorded, apply, read, wrap
 
 
 def at_least(op: str, tensors: Any, rank: int) -> Any:
@@ -304,3 +305,24 @@ def as_strided(
         text = f"position {places.max()} is beyond {input.numel()} elements"
         raise AxisError("as_strided", text, "use smaller sizes or strides")
     return input.reshape(input.numel())[from_host(places, input)]
+
+
+def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
+    """Record an operation that turns several tensors into several."""
+    listed = (
+        list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    )
+    nodes = function([read(each) for each in listed], *options)
+    tracks = MODE.enabled and any(each.requires_grad for each in listed)
+    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+    """Repeat vectors over the grid they span; indexing="xy" swaps the first two axes.
+
+    >>> import picograd
+    >>> x, y = picograd.Tensor([1, 2]).meshgrid(picograd.Tensor([3, 4]))
+    >>> x.tolist(), y.tolist()
+    ([[1, 1], [2, 2]], [[3, 4], [3, 4]])
+    """
+    return several_of(assembling.meshgrid, need_tensors("meshgrid", tensors), indexing)

@@ -166,11 +166,6 @@ def is_grad_enabled() -> bool:
     return MODE.enabled
 
 
-def register_leaf(node: Node, tensor: Any) -> None:
-    """Remember that gradients of this node belong to the tensor."""
-    LEAVES[node] = weakref.ref(tensor)
-
-
 def leaf_of(node: Node) -> Any:
     """Find the live leaf tensor of a node, or None."""
     found = LEAVES.get(node)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import RuntimeScalar
+from picograd.conversion import to_bits
 from picograd.dtype import (
     ALIASES,
     BY_NAME,
     DType,
-    bfloat16,
     default_float,
     float32,
     int64,
@@ -57,17 +57,7 @@ def from_array(array: "np.ndarray[Any, Any]", dtype: DType, device: str) -> Node
     if array.dtype.kind not in SUPPORTED:
         text = f"arrays of dtype {array.dtype} have no picograd dtype"
         raise DTypeError("Tensor", text, "convert it with .astype(numpy.float32)")
-    host = np.asarray(array, dtype.numpy)
-    if dtype is bfloat16:
-        host = bfloat16_bits(host)
-    return node_from_numpy(host, dtype, device)
-
-
-def bfloat16_bits(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Round float32 to the upper 16 bits, to nearest even; NaN stays NaN."""
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    return np.where(np.isnan(array), 0x7FC0, rounded).astype(np.uint16)
+    return node_from_numpy(to_bits(array, dtype), dtype, device)
 
 
 def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:

@@ -12,7 +12,7 @@ from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, substituted
 from picograd.tensor import autograd, transform
 from picograd.tensor.autograd import MODE, no_grad
 from picograd.tensor.guard import guard_functions
@@ -257,22 +257,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         ends = [
             same_value(each) for each in inputs
         ]  # no path leads from one to another
-        return node_gradient([(again(root, inputs, ends), flowing)], ends)
+        others = {id(each): end for each, end in zip(inputs, ends)}
+        return node_gradient([(substituted([root], others)[0], flowing)], ends)
 
     return wrap(custom(root, inputs, vjp), result.requires_grad)
-
-
-def again(root: Node, inputs: Sequence[Node], ends: Sequence[Node]) -> Node:
-    """Copy the graph between inputs and root over other inputs, to compute it a second time."""
-    done = {id(node): end for node, end in zip(inputs, ends)}
-    for node in toposort([root], lambda node: id(node) in done):
-        if id(node) in done:
-            continue
-        children = tuple(done[id(child)] for child in node.inputs)
-        is_same = all(a is b for a, b in zip(children, node.inputs))
-        parts = (node.op, children, node.arg, node.shape, node.dtype, node.device)
-        done[id(node)] = node if is_same else Node(*parts)
-    return done[id(root)]
 
 
 # products with derivatives, in the form of torch.autograd.functional

@@ -5,13 +5,13 @@ import math
 from picograd.dtype import DType, bool_, float32, int64
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
+from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.tensor.operands import (
     Operand,
     Scalar,
     broadcast_to,
-    check_device,
     constant,
     floating,
     pair,
@@ -176,6 +176,15 @@ def rounding(op: str, node: Node) -> Node:
     return build.elementwise(op, node) if node.dtype.is_float else node
 
 
+def round_decimals(a: Node, decimals: int) -> Node:
+    """Round to so many decimals; negative ones round to tens, hundreds and so on."""
+    scale = 10.0 ** abs(decimals)
+    x = a.accumulated()
+    if decimals < 0:
+        return ((x / scale).unary("round") * scale).cast(a.dtype)
+    return ((x * scale).unary("round") / scale).cast(a.dtype)
+
+
 def absolute(node: Node) -> Node:
     """Compute |x|; unsigned integers stay."""
     return (
@@ -211,15 +220,13 @@ def is_finite(node: Node) -> Node:
     return build.const(True, node.shape, bool_, node.device)
 
 
-def where(
-    condition: Node, a: Operand, b: Operand, dtype: DType | None = None
-) -> Node:
+def where(condition: Node, a: Operand, b: Operand) -> Node:
     """Choose from `a` where the condition holds, else from `b`; all three broadcast."""
     if condition.dtype is not bool_:
         text = f"condition must be bool, got {condition.dtype.name}"
         raise DTypeError("where", text, "compare it, or call .bool()")
     first, second = choices(condition, a, b)
-    check_device("where", condition, first)
+    check_device("where", (condition, first))
     shape = broadcast_shapes(condition.shape, first.shape, op="where")
     nodes = [broadcast_to(node, shape) for node in (condition, first, second)]
     return build.elementwise("where", *nodes)

@@ -1,11 +1,20 @@
 """PyTorch's function spelling: `picograd.exp(x)` is `x.exp()`, and so on."""
 
-import builtins
 from typing import Any
 
-from picograd.tensor import assembling
-from picograd.tensor.autograd import is_grad_enabled
-from picograd.tensor.recording import apply_all, read, wrap
+from picograd.tensor import assembling, special_functions
+from picograd.tensor.arranging import meshgrid as meshgrid
+from picograd.tensor.arranging import several_of
+from picograd.tensor.guard import guard_functions
+from picograd.tensor.making import (
+    empty_like,
+    full_like,
+    ones_like,
+    rand_like,
+    randn_like,
+    zeros_like,
+)
+from picograd.tensor.recording import apply_all
 from picograd.tensor.recording import grad as grad
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
@@ -148,7 +157,7 @@ erfc = Tensor.erfc
 erfinv = Tensor.erfinv
 lgamma = Tensor.lgamma
 digamma = Tensor.digamma
-polygamma = Tensor.polygamma
+polygamma = special_functions.polygamma
 signbit = Tensor.signbit
 hypot = Tensor.hypot
 copysign = Tensor.copysign
@@ -259,91 +268,86 @@ adaptive_max_pool3d = Tensor.adaptive_max_pool3d
 from_dlpack = Tensor.from_dlpack
 
 
-def place_like(x: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
-    """Default dtype and device to those of a tensor."""
-    return dict(dtype=dtype or x.dtype, device=device or x.device)
-
-
-def zeros_like(x: Tensor, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
-    """Make zeros of the shape, dtype and device of another tensor."""
-    return Tensor.zeros(x.shape, **place_like(x, dtype, device), **more)
-
-
-def ones_like(x: Tensor, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
-    """Make ones of the shape, dtype and device of another tensor."""
-    return Tensor.ones(x.shape, **place_like(x, dtype, device), **more)
-
-
-def empty_like(x: Tensor, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
-    """Make a tensor of the shape, dtype and device of another; its values are zeros."""
-    return Tensor.empty(x.shape, **place_like(x, dtype, device), **more)
-
-
-def full_like(
-    x: Tensor, fill_value: Any, dtype: Any = None, device: Any = None, **more: Any
-) -> Tensor:
-    """Fill the shape of another tensor with one value."""
-    return Tensor.full(x.shape, fill_value, **place_like(x, dtype, device), **more)
-
-
-def rand_like(x: Tensor, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
-    """Draw uniformly from [0, 1) in the shape of another tensor."""
-    return Tensor.rand(x.shape, **place_like(x, dtype, device), **more)
-
-
-def randn_like(x: Tensor, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
-    """Draw from the standard normal distribution in the shape of another tensor."""
-    return Tensor.randn(x.shape, **place_like(x, dtype, device), **more)
-
-
-def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
-    """Record an operation that turns several tensors into several."""
-    listed = (
-        list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    )
-    nodes = function([read(each) for each in listed], *options)
-    tracks = is_grad_enabled() and builtins.any(each.requires_grad for each in listed)
-    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
-
-
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
-    """Repeat vectors over the grid they span; indexing="xy" swaps the first two axes."""
-    return several_of(assembling.meshgrid, tensors, indexing)
-
-
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """Repeat tensors to their common shape."""
+    """Repeat tensors to their common shape.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x, y = picograd.broadcast_tensors(Tensor([1.0, 2.0]), Tensor([[3.0], [4.0]]))
+    >>> x.tolist(), y.tolist()
+    ([[1.0, 2.0], [1.0, 2.0]], [[3.0, 3.0], [4.0, 4.0]])
+    """
     return several_of(assembling.broadcast_all, tensors)
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """Put matrices on the diagonal of a larger one."""
+    """Put matrices on the diagonal of a larger one.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.block_diag(Tensor([[1.0]]), Tensor([[2.0, 3.0]])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 3.0]]
+    """
     return apply_all(assembling.block_diag, tensors)
 
 
 def vstack(tensors: Any) -> Tensor:
-    """Join along axis 0 after making everything at least 2-d."""
+    """Join along axis 0 after making everything at least 2-d.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.vstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
     return apply_all(assembling.stack_along, tensors, 2, 0)
 
 
 def hstack(tensors: Any) -> Tensor:
-    """Join along axis 1, or along axis 0 for vectors."""
+    """Join along axis 1, or along axis 0 for vectors.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.hstack([Tensor([1.0, 2.0]), Tensor([3.0])]).tolist()
+    [1.0, 2.0, 3.0]
+    """
     return apply_all(assembling.stack_along, tensors, 1, 1)
 
 
 def dstack(tensors: Any) -> Tensor:
-    """Join along axis 2 after making everything at least 3-d."""
+    """Join along axis 2 after making everything at least 3-d.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.dstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
+    [[[1.0, 3.0], [2.0, 4.0]]]
+    """
     return apply_all(assembling.stack_along, tensors, 3, 2)
 
 
 def tril_indices(row: int, col: int | None = None, offset: int = 0, device: Any = None) -> Tensor:
-    """List the positions of a lower triangle, (2, count) in int64."""
+    """List the positions of a lower triangle, (2, count) in int64.
+
+    >>> import picograd
+    >>> picograd.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
     return Tensor(assembling.triangle_indices(row, col, offset, True), device=device)
 
 
 def triu_indices(row: int, col: int | None = None, offset: int = 0, device: Any = None) -> Tensor:
-    """List the positions of an upper triangle, (2, count) in int64."""
+    """List the positions of an upper triangle, (2, count) in int64.
+
+    >>> import picograd
+    >>> picograd.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
     return Tensor(assembling.triangle_indices(row, col, offset, False), device=device)
 
 
 row_stack = vstack
+
+OWN = [name for name, value in globals().items() if getattr(value, "__module__", "") == __name__]
+LIKE = [each.__name__ for each in (
+    empty_like, full_like, ones_like, rand_like, randn_like, zeros_like,
+)]  # fmt: skip
+guard_functions(globals(), [*OWN, *LIKE, "meshgrid", "where"])

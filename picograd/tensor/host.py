@@ -247,7 +247,7 @@ def qr(node: Node) -> list[Node]:
     return outputs_of([q, r], (x,), vjp)
 
 
-def gaps(values: Node, like: Node) -> Node:
+def gaps(values: Node) -> Node:
     """Compute 1 / (v_j - v_i), and 0 on the diagonal."""
     shape = (*values.shape, values.shape[-1])
     rows = build.expand(values.reshape((*values.shape, 1)), shape)
@@ -275,7 +275,7 @@ def svd(node: Node) -> list[Node]:
 
     def vjp(given: list[Node], x: Node) -> list[Node | None]:
         for_u, for_s, for_v = given[0], given[1], turned(given[2])
-        v, f = turned(vh), gaps(s * s, x)
+        v, f = turned(vh), gaps(s * s)
         scale = diagonal_matrix(s, f)
         j, k = (
             f * product(turned(u), for_u),
@@ -301,7 +301,7 @@ def eigh(node: Node) -> list[Node]:
     w, v = on_host("eigh", lambda a: tuple(np.linalg.eigh(a)), x)
 
     def vjp(given: list[Node], x: Node) -> list[Node | None]:
-        inner = gaps(w, x) * product(
+        inner = gaps(w) * product(
             turned(v), given[1]
         ) + diagonal_matrix(given[0], x)
         total = product(v, inner, turned(v))

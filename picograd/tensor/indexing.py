@@ -11,6 +11,7 @@ from typing import Any
 
 from picograd.dtype import bool_, int64
 from picograd.errors import AxisError, DTypeError, ShapeError
+from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.tensor import elementwise, movement
@@ -19,7 +20,6 @@ from picograd.tensor.operands import (
     Shape,
     as_axis,
     broadcast_to,
-    check_device,
     check_index,
     constant,
     need_integer,
@@ -160,11 +160,11 @@ def common_indices(viewed: Node, selection: Selection) -> list[Node]:
     """Broadcast the index nodes together, in one integer dtype."""
     nodes = [node for _, node in selection.indices]
     for node in nodes:
-        check_device("getitem", viewed, node)
+        check_device("getitem", (viewed, node))
     shape = broadcast_shapes(*(node.shape for node in nodes), op="getitem")
     if any(node.dtype is not nodes[0].dtype for node in nodes):
         nodes = [node.cast(int64) for node in nodes]
-    return [broadcast_to(node, shape, "getitem") for node in nodes]
+    return [broadcast_to(node, shape) for node in nodes]
 
 
 def index_place(selection: Selection) -> int:
@@ -222,7 +222,7 @@ def value_node(node: Node, value: Operand) -> Node:
         return constant("setitem", number, (), node.dtype, node.device)
     if value.device != node.device and not value.shape and value.device == "cpu":
         value = Node("copy", (value,), node.device, (), value.dtype, node.device)
-    check_device("setitem", node, value)
+    check_device("setitem", (node, value))
     return value.cast(node.dtype)
 
 
@@ -236,7 +236,7 @@ def fit_value(value: Node, shape: Shape) -> Node:
     if not fits or any(a not in (1, b) for a, b in zip(sizes[::-1], shape[::-1])):
         text = f"value of shape {value.shape} does not fit the selected {shape}"
         raise ShapeError("setitem", text, "assign a value that broadcasts to it")
-    return broadcast_to(value, shape, "setitem")
+    return broadcast_to(value, shape)
 
 
 def is_whole(node: Node, selection: Selection) -> bool:
@@ -309,17 +309,12 @@ def inside_range(
     return mask
 
 
-def mask_fits(node: Node, mask: Node, items: int) -> bool:
-    """Tell whether x[mask] = value can be written as `where`: one mask, of leading axes."""
-    return items == 1 and mask.shape == node.shape[: len(mask.shape)]
-
-
 def put_mask(node: Node, mask: Node, value: Node) -> Node:
     """Write a value that broadcasts over the trailing axes where a mask holds."""
     trailing = len(node.shape) - len(mask.shape)
     wide = mask.reshape((*mask.shape, *(1,) * trailing))
     values = fit_value(value, node.shape)
-    return broadcast_to(wide, node.shape, "setitem").where(values, node)
+    return broadcast_to(wide, node.shape).where(values, node)
 
 
 def check_mask(node_shape: Shape, mask: Node, axis: int) -> None:
@@ -335,7 +330,7 @@ def along_axis(
 ) -> tuple[Node, list[Node], int]:
     """Prepare an index along one axis: all axes are indexed, the others by their position."""
     need_integer(op, index)
-    check_device(op, node, index)
+    check_device(op, (node, index))
     if not node.shape or len(index.shape) != len(node.shape):
         if node.shape != index.shape:
             text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
@@ -364,7 +359,7 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
 def index_select(node: Node, axis: Any, index: Node) -> Node:
     """Take whole slices along an axis, in the order of a 1-d index."""
     need_integer("index_select", index)
-    check_device("index_select", node, index)
+    check_device("index_select", (node, index))
     position = as_axis(axis, len(node.shape), "index_select")
     if len(index.shape) > 1:
         raise ShapeError(

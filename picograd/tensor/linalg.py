@@ -7,16 +7,16 @@ from typing import Any
 from picograd.dtype import promote
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
+from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, movement
-from picograd.tensor.operands import check_device
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def same_dtype(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     """Check devices and cast both factors to their common dtype."""
-    check_device(op, a, b)
+    check_device(op, (a, b))
     dtype = promote(a.dtype, b.dtype)
     return build.cast(a, dtype), build.cast(b, dtype)
 

@@ -307,10 +307,7 @@ def fresh_numbers(roots: Sequence[Node], step: Step) -> list[Node]:
             moved = (step.index * step.taken[id(node.arg)]).cast(node.dtype)
             done[id(node)] = node + moved
             continue
-        inputs = tuple([done[id(child)] for child in node.inputs])
-        is_same = all(a is b for a, b in zip(inputs, node.inputs))
-        parts = (node.op, inputs, node.arg, node.shape, node.dtype, node.device)
-        done[id(node)] = node if is_same else Node(*parts)
+        done[id(node)] = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
     return [done[id(root)] for root in roots]
 
 

@@ -15,7 +15,9 @@ from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.recording import Recorded, fresh
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
     """Make a zero-dim tensor of a number, float32 unless told otherwise.
 
     >>> import picograd
@@ -36,7 +38,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     try:
         array = np.frombuffer(buffer, wanted.storage, count, offset)
     except (ValueError, TypeError) as error:
-        raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
+        raise ValueRangeError(
+            "frombuffer", str(error), "check count and offset"
+        ) from None
     made = Recorded.kind(array.copy())
     return made if made.dtype is wanted else made.bitcast(wanted)
 
@@ -83,7 +87,12 @@ def new_empty(
 
 
 def new_full(
-    x: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **more: Any
+    x: Tensor,
+    size: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    device: Any = None,
+    **more: Any,
 ) -> Tensor:
     """Fill a shape with one value, in this dtype and on this device.
 
@@ -104,7 +113,9 @@ def new_tensor(
     >>> picograd.Tensor([1.0]).new_tensor([2, 3]).tolist()
     [2.0, 3.0]
     """
-    return Recorded.kind(data, dtype=dtype or x.dtype, device=device or x.device, **more)
+    return Recorded.kind(
+        data, dtype=dtype or x.dtype, device=device or x.device, **more
+    )
 
 
 def logspace(
@@ -125,7 +136,9 @@ def logspace(
     """
     count = operator.index(steps)
     if count < 0:
-        raise ValueRangeError("logspace", f"{count} numbers are not possible", "use at least 0")
+        raise ValueRangeError(
+            "logspace", f"{count} numbers are not possible", "use at least 0"
+        )
     wanted = creation.to_dtype(dtype or "float32")
     powers = np.power(float(base), np.linspace(float(start), float(end), count))
     return Recorded.kind(powers, dtype=wanted, device=device, **more)
@@ -159,11 +172,19 @@ def linear_range(
 # windows for signals: N points of a cosine series, periodic unless told otherwise
 
 
-def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any) -> Tensor:
-    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over one period."""
+def points(op: str, length: Any) -> int:
+    """Read the length of a window."""
     count = operator.index(length)
     if count < 0:
         raise ValueRangeError(op, f"length {count} is negative", "use 0 or more")
+    return count
+
+
+def window(
+    op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any
+) -> Tensor:
+    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over one period."""
+    count = points(op, length)
     span = count if periodic else count - 1
     angle = np.arange(count) * (2 * math.pi / max(span, 1))
     values = sum((-1) ** n * a * np.cos(n * angle) for n, a in enumerate(terms))
@@ -214,9 +235,7 @@ def bartlett_window(window_length: Any, periodic: bool = True, **more: Any) -> T
     >>> picograd.bartlett_window(4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
-    count = operator.index(window_length)
-    if count < 0:
-        raise ValueRangeError("bartlett_window", f"length {count} is negative", "use 0 or more")
+    count = points("bartlett_window", window_length)
     span = max(count if periodic else count - 1, 1)
     values = 1 - np.abs(2 * np.arange(count) / span - 1) if count != 1 else np.ones(1)
     return Recorded.kind(values, **{"dtype": "float32", **more})
@@ -231,12 +250,92 @@ def kaiser_window(
     >>> picograd.kaiser_window(4, beta=0.0).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    count = operator.index(window_length)
-    if count < 0:
-        raise ValueRangeError("kaiser_window", f"length {count} is negative", "use 0 or more")
+    count = points("kaiser_window", window_length)
     is_cut = periodic and count > 1
     values = np.kaiser(count + is_cut, beta)[:count]
     return Recorded.kind(values, **{"dtype": "float32", **more})
+
+
+# like another tensor
+
+
+def place_like(x: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+    """Default dtype and device to those of a tensor."""
+    return dict(dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(
+    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Make zeros of the shape, dtype and device of another tensor.
+
+    >>> import picograd
+    >>> picograd.zeros_like(picograd.Tensor([5.0, 2.0])).tolist()
+    [0.0, 0.0]
+    """
+    return Recorded.kind.zeros(input.shape, **place_like(input, dtype, device), **more)
+
+
+def ones_like(
+    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Make ones of the shape, dtype and device of another tensor.
+
+    >>> import picograd
+    >>> picograd.ones_like(picograd.Tensor([5.0, 2.0])).tolist()
+    [1.0, 1.0]
+    """
+    return Recorded.kind.ones(input.shape, **place_like(input, dtype, device), **more)
+
+
+def empty_like(
+    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Make a tensor of the shape, dtype and device of another; its values are zeros.
+
+    >>> import picograd
+    >>> picograd.empty_like(picograd.Tensor([1.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.empty(input.shape, **place_like(input, dtype, device), **more)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Fill the shape of another tensor with one value.
+
+    >>> import picograd
+    >>> picograd.full_like(picograd.Tensor([1.0, 2.0]), 7).tolist()
+    [7.0, 7.0]
+    """
+    return Recorded.kind.full(
+        input.shape, fill_value, **place_like(input, dtype, device), **more
+    )
+
+
+def rand_like(
+    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Draw uniformly from [0, 1) in the shape of another tensor.
+
+    >>> import picograd
+    >>> picograd.rand_like(picograd.Tensor([5.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.rand(input.shape, **place_like(input, dtype, device), **more)
+
+
+def randn_like(
+    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
+    """Draw from the standard normal distribution in the shape of another tensor.
+
+    >>> import picograd
+    >>> picograd.randn_like(picograd.Tensor([5.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.randn(input.shape, **place_like(input, dtype, device), **more)
 
 
 # facts about a tensor

@@ -4,11 +4,19 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.tensor import assembling, elementwise, linalg, movement, reduce
+from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, either
 from picograd.tensor.recording import Other, Recorded, Same, apply, read, several
+
+
+class Extremes(NamedTuple):
+    """This class holds the result of `aminmax`."""
+
+    min: Any
+    max: Any
 
 
 class AssemblyMethods(Recorded):
@@ -23,7 +31,12 @@ class AssemblyMethods(Recorded):
         axis0: Any,
         axis1: Any,
     ) -> Same:
-        """Swap two axes."""
+        """Swap two axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).swapaxes(0, 1).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(movement.transpose, self, axis0, axis1)
 
     swapdims = swapaxes
@@ -33,7 +46,12 @@ class AssemblyMethods(Recorded):
         source: Any,
         destination: Any,
     ) -> Same:
-        """Move one axis, or several, to other positions."""
+        """Move one axis, or several, to other positions.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0, 2.0]]]).movedim(2, 0).shape
+        (2, 1, 1)
+        """
         return apply(assembling.move_axes, self, source, destination)
 
     moveaxis = movedim
@@ -42,7 +60,12 @@ class AssemblyMethods(Recorded):
         self: Same,
         *counts: Any,
     ) -> Same:
-        """Repeat along axes; missing counts are 1."""
+        """Repeat along axes; missing counts are 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).tile((2, 1)).tolist()
+        [[1.0, 2.0], [1.0, 2.0]]
+        """
         return apply(assembling.tile, self, counts)
 
     def tensor_split(
@@ -50,7 +73,12 @@ class AssemblyMethods(Recorded):
         indices_or_sections: Any,
         dim: Any = 0,
     ) -> tuple[Same, ...]:
-        """Cut into nearly equal pieces, or at positions."""
+        """Cut into nearly equal pieces, or at positions.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).tensor_split(2)]
+        [[1.0, 2.0], [3.0]]
+        """
         pieces = assembling.tensor_split(read(self), indices_or_sections, dim)
         return several(self, pieces)
 
@@ -59,28 +87,53 @@ class AssemblyMethods(Recorded):
         dim: Any,
         index: Any,
     ) -> Same:
-        """Take one slice along an axis."""
+        """Take one slice along an axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).select(0, 1).tolist()
+        [3.0, 4.0]
+        """
         return apply(assembling.select, self, dim, index)
 
     def ravel(self: Same) -> Same:
-        """Flatten to one axis."""
+        """Flatten to one axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).ravel().tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return apply(movement.flatten, self, 0, -1)
 
     def reshape_as(
         self: Same,
         other: Same,
     ) -> Same:
-        """Take another tensor's shape."""
+        """Take another tensor's shape.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).reshape_as(Tensor([[0.0], [0.0]])).tolist()
+        [[1.0], [2.0]]
+        """
         return apply(movement.reshape, self, other.shape)
 
     view_as = reshape_as
 
     def fliplr(self: Same) -> Same:
-        """Reverse the columns."""
+        """Reverse the columns.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).fliplr().tolist()
+        [[2.0, 1.0], [4.0, 3.0]]
+        """
         return apply(movement.flip, self, (1,))
 
     def flipud(self: Same) -> Same:
-        """Reverse the rows."""
+        """Reverse the rows.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flipud().tolist()
+        [[3.0, 4.0], [1.0, 2.0]]
+        """
         return apply(movement.flip, self, (0,))
 
     def rot90(
@@ -88,16 +141,13 @@ class AssemblyMethods(Recorded):
         k: int = 1,
         dims: Sequence[int] = (0, 1),
     ) -> Same:
-        """Rotate by quarter turns in the plane of two axes."""
-        return apply(assembling.rotate, self, k, dims)
+        """Rotate by quarter turns in the plane of two axes.
 
-    def diff(
-        self: Same,
-        n: int = 1,
-        dim: Any = -1,
-    ) -> Same:
-        """Subtract neighbours along an axis, n times."""
-        return apply(assembling.difference, self, n, dim)
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).rot90().tolist()
+        [[2.0, 4.0], [1.0, 3.0]]
+        """
+        return apply(assembling.rotate, self, k, dims)
 
     # diagonals and products
 
@@ -105,7 +155,12 @@ class AssemblyMethods(Recorded):
         self: Same,
         diagonal: int = 0,
     ) -> Same:
-        """Make a matrix of a vector, or take the diagonal of a matrix."""
+        """Make a matrix of a vector, or take the diagonal of a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).diag().tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
+        """
         return apply(assembling.diag, self, diagonal)
 
     def diag_embed(
@@ -114,18 +169,33 @@ class AssemblyMethods(Recorded):
         dim1: Any = -2,
         dim2: Any = -1,
     ) -> Same:
-        """Write the last axis onto a diagonal of two new axes."""
+        """Write the last axis onto a diagonal of two new axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).diag_embed().tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
+        """
         return apply(assembling.diag_embed, self, offset, dim1, dim2)
 
     def trace(self: Same) -> Same:
-        """Sum the diagonal of a matrix."""
+        """Sum the diagonal of a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).trace().item()
+        5.0
+        """
         return apply(assembling.trace, self)
 
     def kron(
         self: Same,
         other: Same,
     ) -> Same:
-        """Multiply every element with the whole other tensor, as blocks."""
+        """Multiply every element with the whole other tensor, as blocks.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).kron(Tensor([[1.0, 10.0]])).tolist()
+        [[1.0, 10.0, 2.0, 20.0]]
+        """
         return apply(assembling.kron, self, other)
 
     def cross(
@@ -133,7 +203,12 @@ class AssemblyMethods(Recorded):
         other: Same,
         dim: Any = -1,
     ) -> Same:
-        """Multiply vectors of three: the result is at right angles to both."""
+        """Multiply vectors of three: the result is at right angles to both.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 0.0, 0.0]).cross(Tensor([0.0, 1.0, 0.0])).tolist()
+        [0.0, 0.0, 1.0]
+        """
         return apply(assembling.cross, self, other, dim)
 
     def cdist(
@@ -141,7 +216,12 @@ class AssemblyMethods(Recorded):
         other: Same,
         p: float = 2.0,
     ) -> Same:
-        """Measure the distance of each row from each row of other."""
+        """Measure the distance of each row from each row of other.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [[5.0, 1.0]]
+        """
         return apply(assembling.cdist, self, other, p)
 
     def dist(
@@ -149,7 +229,12 @@ class AssemblyMethods(Recorded):
         other: Same,
         p: float = 2,
     ) -> Same:
-        """Compute the norm of the difference."""
+        """Compute the norm of the difference.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
+        5.0
+        """
         gap = apply(elementwise.subtract, self, other)
         return apply(reduce.norm, gap, p, None, False)
 
@@ -158,14 +243,24 @@ class AssemblyMethods(Recorded):
         other: Same,
         dims: Any = 2,
     ) -> Same:
-        """Contract the last axes with the first of other, or listed pairs."""
+        """Contract the last axes with the first of other, or listed pairs.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tensordot(Tensor([[1.0, 0.0], [0.0, 1.0]]), 2).item()
+        5.0
+        """
         return apply(assembling.tensordot, self, other, dims)
 
     def inner(
         self: Same,
         other: Same,
     ) -> Same:
-        """Sum the products of the last axes."""
+        """Sum the products of the last axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).inner(Tensor([1.0, 1.0, 2.0])).item()
+        9.0
+        """
         axes = ([-1], [-1])
         return apply(assembling.tensordot, self, other, axes)
 
@@ -173,14 +268,24 @@ class AssemblyMethods(Recorded):
         self: Same,
         vec: Same,
     ) -> Same:
-        """Multiply a matrix with a vector."""
+        """Multiply a matrix with a vector.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mv(Tensor([1.0, 1.0])).tolist()
+        [3.0, 7.0]
+        """
         return apply(assembling.matrix_vector, self, vec)
 
     def vdot(
         self: Same,
         other: Same,
     ) -> Same:
-        """Sum the products of two vectors."""
+        """Sum the products of two vectors.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).vdot(Tensor([1.0, 1.0, 2.0])).item()
+        9.0
+        """
         return apply(assembling.vector_dot, self, other)
 
     def addmm(
@@ -191,7 +296,13 @@ class AssemblyMethods(Recorded):
         beta: Any = 1,
         alpha: Any = 1,
     ) -> Same:
-        """Compute beta * self + alpha * (mat1 @ mat2)."""
+        """Compute beta * self + alpha * (mat1 @ mat2).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0]).addmm(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[1.0, 0.0], [0.0,
+        ...     1.0]])).tolist()
+        [[2.0, 3.0], [4.0, 5.0]]
+        """
         return apply(assembling.add_product, "addmm", self, mat1, mat2, beta, alpha)
 
     def addmv(
@@ -202,7 +313,12 @@ class AssemblyMethods(Recorded):
         beta: Any = 1,
         alpha: Any = 1,
     ) -> Same:
-        """Compute beta * self + alpha * (mat @ vec)."""
+        """Compute beta * self + alpha * (mat @ vec).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0]).addmv(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
+        [4.0, 8.0]
+        """
         return apply(assembling.add_product, "addmv", self, mat, vec, beta, alpha)
 
     def baddbmm(
@@ -213,7 +329,12 @@ class AssemblyMethods(Recorded):
         beta: Any = 1,
         alpha: Any = 1,
     ) -> Same:
-        """Compute beta * self + alpha * (batch1 @ batch2)."""
+        """Compute beta * self + alpha * (batch1 @ batch2).
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0]]]).baddbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
+        [[[12.0]]]
+        """
         return apply(assembling.add_product, "baddbmm", self, batch1, batch2, beta, alpha)
 
     def addr(
@@ -224,21 +345,14 @@ class AssemblyMethods(Recorded):
         beta: Any = 1,
         alpha: Any = 1,
     ) -> Same:
-        """Compute beta * self + alpha * outer(vec1, vec2)."""
+        """Compute beta * self + alpha * outer(vec1, vec2).
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).addr(Tensor([1.0, 2.0]), Tensor([3.0, 4.0])).tolist()
+        [[4.0, 5.0], [7.0, 9.0]]
+        """
         product = apply(linalg.outer, vec1, vec2)
         return apply(assembling.weighted_sum, self, product, beta, alpha)
-
-    def cov(
-        self: Same,
-        *,
-        correction: int = 1,
-    ) -> Same:
-        """Compute the covariance of the rows."""
-        return apply(assembling.covariance, self, correction)
-
-    def corrcoef(self: Same) -> Same:
-        """Compute the correlation coefficients of the rows."""
-        return apply(assembling.correlation, self)
 
     # elements
 
@@ -249,7 +363,12 @@ class AssemblyMethods(Recorded):
         *,
         value: Any = 1,
     ) -> Same:
-        """Compute self + value * tensor1 * tensor2."""
+        """Compute self + value * tensor1 * tensor2.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0]).addcmul(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
+        [5.0, 10.0]
+        """
         product = apply(elementwise.arithmetic, "mul", tensor1, tensor2)
         return apply(assembling.weighted_sum, self, product, 1, value)
 
@@ -260,7 +379,12 @@ class AssemblyMethods(Recorded):
         *,
         value: Any = 1,
     ) -> Same:
-        """Compute self + value * tensor1 / tensor2."""
+        """Compute self + value * tensor1 / tensor2.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0]).addcdiv(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
+        [2.0, 2.0]
+        """
         ratio = apply(elementwise.divide, tensor1, tensor2)
         return apply(assembling.weighted_sum, self, ratio, 1, value)
 
@@ -271,7 +395,12 @@ class AssemblyMethods(Recorded):
         atol: Any = 1e-8,
         equal_nan: Any = False,
     ) -> Same:
-        """Test |self - other| <= atol + rtol |other| for each element."""
+        """Test |self - other| <= atol + rtol |other| for each element.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1])).tolist()
+        [True, False]
+        """
         return apply(assembling.is_close, self, other, rtol, atol, equal_nan)
 
     def nan_to_num(
@@ -280,33 +409,63 @@ class AssemblyMethods(Recorded):
         posinf: Any = None,
         neginf: Any = None,
     ) -> Same:
-        """Replace NaN and infinities by numbers."""
+        """Replace NaN and infinities by numbers.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nan_to_num(0.0).tolist()
+        [1.0, 0.0, 3.0]
+        """
         return apply(assembling.nan_to_num, self, nan, posinf, neginf)
 
     def frac(self: Same) -> Same:
-        """Compute x - trunc(x)."""
+        """Compute x - trunc(x).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.5, 0.25, 2.0]).frac().tolist()
+        [-0.5, 0.25, 0.0]
+        """
         return apply(assembling.fraction, self)
 
     def heaviside(
         self: Same,
         values: Other,
     ) -> Same:
-        """Compute 0 below 0, 1 above, and `values` at 0."""
+        """Compute 0 below 0, 1 above, and `values` at 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).heaviside(Tensor([0.5, 0.5, 0.5])).tolist()
+        [0.0, 0.5, 1.0]
+        """
         return apply(assembling.heaviside, self, values)
 
     def logit(
         self: Same,
         eps: Any = None,
     ) -> Same:
-        """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first."""
+        """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.25, 0.5, 0.75]).logit().tolist()
+        [-1.0986..., 0.0, 1.0986...]
+        """
         return apply(assembling.logit, self, eps)
 
     def deg2rad(self: Same) -> Same:
-        """Turn degrees into radians."""
+        """Turn degrees into radians.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 90.0, 180.0]).deg2rad().tolist()
+        [0.0, 1.5707..., 3.1415...]
+        """
         return apply(assembling.scaled, self, assembling.RADIAN)
 
     def rad2deg(self: Same) -> Same:
-        """Turn radians into degrees."""
+        """Turn radians into degrees.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).rad2deg().tolist()
+        [0.0, 57.2957..., 114.5915...]
+        """
         return apply(assembling.scaled, self, 1 / assembling.RADIAN)
 
     # statistics
@@ -314,44 +473,73 @@ class AssemblyMethods(Recorded):
     def std_mean(
         self: Same,
         axis: Any = UNSET,
-        keepdim: bool = False,
+        keepdim: Any = UNSET,
         *,
         correction: Any = 1,
         dim: Any = UNSET,
+        keepdims: Any = UNSET,
+        unbiased: bool | None = None,
     ) -> tuple[Same, Same]:
-        """Compute the standard deviation and the mean."""
+        """Compute the standard deviation and the mean.
+
+        >>> from picograd import Tensor
+        >>> std, mean = Tensor([1.0, 2.0, 3.0]).std_mean()
+        >>> std.item(), mean.item()
+        (1.0, 2.0)
+        """
         chosen = either("std_mean", "axis", axis, "dim", dim)
-        spread = apply(reduce.deviation, self, chosen, keepdim, correction)
-        return spread, apply(reduce.mean, self, chosen, keepdim)
+        keeps = either("std_mean", "keepdim", keepdim, "keepdims", keepdims, False)
+        spread = apply(reduce.deviation, self, chosen, keeps, lost(correction, unbiased))
+        return spread, apply(reduce.mean, self, chosen, keeps)
 
     def var_mean(
         self: Same,
         axis: Any = UNSET,
-        keepdim: bool = False,
+        keepdim: Any = UNSET,
         *,
         correction: Any = 1,
         dim: Any = UNSET,
+        keepdims: Any = UNSET,
+        unbiased: bool | None = None,
     ) -> tuple[Same, Same]:
-        """Compute the variance and the mean."""
+        """Compute the variance and the mean.
+
+        >>> from picograd import Tensor
+        >>> var, mean = Tensor([1.0, 2.0, 3.0]).var_mean()
+        >>> var.item(), mean.item()
+        (1.0, 2.0)
+        """
         chosen = either("var_mean", "axis", axis, "dim", dim)
-        spread = apply(reduce.variance, "var", self, chosen, keepdim, correction)
-        return spread, apply(reduce.mean, self, chosen, keepdim)
+        keeps = either("var_mean", "keepdim", keepdim, "keepdims", keepdims, False)
+        spread = apply(reduce.variance, "var", self, chosen, keeps, lost(correction, unbiased))
+        return spread, apply(reduce.mean, self, chosen, keeps)
 
     def aminmax(
         self: Same,
         *,
         dim: Any = None,
         keepdim: bool = False,
-    ) -> tuple[Same, Same]:
-        """Find the smallest and the largest elements."""
+    ) -> "Extremes":
+        """Find the smallest and the largest elements, as (min, max).
+
+        >>> from picograd import Tensor
+        >>> low, high = Tensor([3.0, 1.0, 2.0]).aminmax()
+        >>> low.item(), high.item()
+        (1.0, 3.0)
+        """
         least = apply(reduce.extreme, "min", self, dim, keepdim)
-        return least, apply(reduce.extreme, "max", self, dim, keepdim)
+        return Extremes(least, apply(reduce.extreme, "max", self, dim, keepdim))
 
     def count_nonzero(
         self: Same,
         dim: Any = None,
     ) -> Same:
-        """Count the elements that are not zero."""
+        """Count the elements that are not zero.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 5.0, 6.0]).count_nonzero().item()
+        2
+        """
         return apply(assembling.count_nonzero, self, dim)
 
     def nansum(
@@ -361,7 +549,12 @@ class AssemblyMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Add up what is not NaN."""
+        """Add up what is not NaN.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
+        4.0
+        """
         return apply(assembling.nan_sum, self, either("nansum", "axis", axis, "dim", dim), keepdim)
 
     def nanmean(
@@ -371,7 +564,12 @@ class AssemblyMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Average what is not NaN."""
+        """Average what is not NaN.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
+        2.0
+        """
         return apply(
             assembling.nan_mean, self, either("nanmean", "axis", axis, "dim", dim), keepdim
         )

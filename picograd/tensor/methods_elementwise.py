@@ -8,6 +8,7 @@ from typing import Any
 from picograd.dtype import bool_
 from picograd.graph import build_composite as composite
 from picograd.tensor import activation, elementwise, indexing, special
+from picograd.tensor.operands import UNSET
 from picograd.tensor.recording import Other, Recorded, Same, apply
 
 
@@ -19,105 +20,222 @@ class ElementwiseMethods(Recorded):
     # elementwise functions
 
     def exp(self: Same) -> Same:
-        """Compute e ** x."""
+        """Compute e ** x.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).exp().tolist()
+        [1.0, 2.7182..., 7.3890...]
+        """
         return apply(elementwise.unary, "exp", self)
 
     def exp2(self: Same) -> Same:
-        """Compute 2 ** x."""
+        """Compute 2 ** x.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 3.0]).exp2().tolist()
+        [1.0, 2.0, 8.0]
+        """
         return apply(elementwise.exp2, self)
 
     def expm1(self: Same) -> Same:
-        """Compute e ** x - 1, exact near 0."""
+        """Compute e ** x - 1, exact near 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).expm1().tolist()
+        [0.0, 1.7182..., 6.3890...]
+        """
         return apply(special.expm1, self)
 
     def log(self: Same) -> Same:
-        """Compute the natural logarithm."""
+        """Compute the natural logarithm.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 4.0]).log().tolist()
+        [0.0, 0.6931..., 1.3862...]
+        """
         return apply(elementwise.unary, "log", self)
 
     def log2(self: Same) -> Same:
-        """Compute the logarithm to base 2."""
+        """Compute the logarithm to base 2.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 8.0]).log2().tolist()
+        [0.0, 1.0, 3.0]
+        """
         return apply(elementwise.scaled_log, self, elementwise.LOG_2)
 
     def log10(self: Same) -> Same:
-        """Compute the logarithm to base 10."""
+        """Compute the logarithm to base 10.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 10.0, 1000.0]).log10().tolist()
+        [0.0, 1.0, 3.0]
+        """
         return apply(elementwise.scaled_log, self, elementwise.LOG_10)
 
     def log1p(self: Same) -> Same:
-        """Compute log(1 + x), exact near 0."""
+        """Compute log(1 + x), exact near 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 3.0]).log1p().tolist()
+        [0.0, 0.6931..., 1.3862...]
+        """
         return apply(special.log1p, self)
 
     def sqrt(self: Same) -> Same:
-        """Compute the square root."""
+        """Compute the square root.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 4.0, 9.0]).sqrt().tolist()
+        [1.0, 2.0, 3.0]
+        """
         return apply(elementwise.unary, "sqrt", self)
 
     def rsqrt(self: Same) -> Same:
-        """Compute 1 / sqrt(x)."""
+        """Compute 1 / sqrt(x).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 4.0, 16.0]).rsqrt().tolist()
+        [1.0, 0.5, 0.25]
+        """
         return apply(elementwise.unary, "rsqrt", self)
 
     def reciprocal(self: Same) -> Same:
-        """Compute 1 / x."""
+        """Compute 1 / x.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 4.0]).reciprocal().tolist()
+        [1.0, 0.5, 0.25]
+        """
         return apply(elementwise.unary, "reciprocal", self)
 
     def square(self: Same) -> Same:
-        """Compute x * x."""
+        """Compute x * x.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, -2.0, 3.0]).square().tolist()
+        [1.0, 4.0, 9.0]
+        """
         return apply(elementwise.power, "pow", self, 2)
 
     def sin(self: Same) -> Same:
-        """Compute the sine."""
+        """Compute the sine.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).sin().tolist()
+        [0.0, 0.8414..., 0.9092...]
+        """
         return apply(elementwise.unary, "sin", self)
 
     def cos(self: Same) -> Same:
-        """Compute the cosine."""
+        """Compute the cosine.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).cos().tolist()
+        [1.0, 0.5403..., -0.4161...]
+        """
         return apply(elementwise.unary, "cos", self)
 
     def tan(self: Same) -> Same:
-        """Compute the tangent."""
+        """Compute the tangent.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).tan().tolist()
+        [0.0, 1.5574..., -2.1850...]
+        """
         return apply(special.tan, self)
 
     def tanh(self: Same) -> Same:
-        """Compute the hyperbolic tangent."""
+        """Compute the hyperbolic tangent.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).tanh().tolist()
+        [-0.7615..., 0.0, 0.9640...]
+        """
         return apply(elementwise.unary, "tanh", self)
 
     def erf(self: Same) -> Same:
-        """Compute the error function."""
+        """Compute the error function.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).erf().tolist()
+        [-0.8427..., 0.0, 0.9953...]
+        """
         return apply(elementwise.unary, "erf", self)
 
     def abs(self: Same) -> Same:
-        """Compute |x|."""
+        """Compute |x|.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 2.0, -3.0]).abs().tolist()
+        [1.0, 2.0, 3.0]
+        """
         return apply(elementwise.absolute, self)
 
     def sign(self: Same) -> Same:
-        """Compute -1, 0 or 1."""
+        """Compute -1, 0 or 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
+        [-1.0, 0.0, 1.0]
+        """
         return apply(elementwise.sign, self)
 
     def floor(self: Same) -> Same:
-        """Round down."""
+        """Round down.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.5, 0.2, 2.0]).floor().tolist()
+        [-2.0, 0.0, 2.0]
+        """
         return apply(elementwise.rounding, "floor", self)
 
     def ceil(self: Same) -> Same:
-        """Round up."""
+        """Round up.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.5, 0.2, 2.0]).ceil().tolist()
+        [-1.0, 1.0, 2.0]
+        """
         return apply(elementwise.rounding, "ceil", self)
 
-    def round(self: Same) -> Same:
-        """Round to the nearest whole number, halves to even."""
+    def round(self: Same, *, decimals: int = 0) -> Same:
+        """Round to so many decimals, halves to even."""
+        if decimals and self.dtype.is_float:
+            return apply(elementwise.round_decimals, self, decimals)
         return apply(elementwise.rounding, "round", self)
 
     def trunc(self: Same) -> Same:
-        """Round towards 0."""
+        """Round towards 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.5, 0.2, 2.0]).trunc().tolist()
+        [-1.0, 0.0, 2.0]
+        """
         return apply(elementwise.rounding, "trunc", self)
 
     def maximum(
         self: Same,
         other: Other,
     ) -> Same:
-        """Compute the larger of two; NaN propagates."""
+        """Compute the larger of two; NaN propagates.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 5.0, 3.0]).maximum(Tensor([2.0, 4.0, 3.0])).tolist()
+        [2.0, 5.0, 3.0]
+        """
         return apply(elementwise.arithmetic, "maximum", self, other)
 
     def minimum(
         self: Same,
         other: Other,
     ) -> Same:
-        """Compute the smaller of two; NaN propagates."""
+        """Compute the smaller of two; NaN propagates.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 5.0, 3.0]).minimum(Tensor([2.0, 4.0, 3.0])).tolist()
+        [1.0, 4.0, 3.0]
+        """
         return apply(elementwise.arithmetic, "minimum", self, other)
 
     def clamp(
@@ -125,7 +243,12 @@ class ElementwiseMethods(Recorded):
         min: Other = None,
         max: Other = None,
     ) -> Same:
-        """Limit values to [min, max]."""
+        """Limit values to [min, max].
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.5, 3.0]).clamp(0, 1).tolist()
+        [0.0, 0.5, 1.0]
+        """
         return apply(elementwise.clamp, self, min, max)
 
     clip = clamp
@@ -135,7 +258,12 @@ class ElementwiseMethods(Recorded):
         end: Other,
         weight: Other,
     ) -> Same:
-        """Interpolate: self + weight * (end - self)."""
+        """Interpolate: self + weight * (end - self).
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 2.0, 4.0]).lerp(Tensor([4.0, 4.0, 4.0]), 0.25).tolist()
+        [1.0, 2.5, 4.0]
+        """
         return apply(elementwise.lerp, self, end, weight)
 
     def where(
@@ -153,46 +281,87 @@ class ElementwiseMethods(Recorded):
         mask: Same,
         value: Other,
     ) -> Same:
-        """Replace elements where the mask holds."""
+        """Replace elements where the mask holds.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x.masked_fill(x > 1.5, 0).tolist()
+        [1.0, 0.0, 0.0]
+        """
         return apply(indexing.masked_fill, self, mask, value)
 
     # activations
 
     def relu(self: Same) -> Same:
-        """Compute max(x, 0)."""
+        """Compute max(x, 0).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).relu().tolist()
+        [0.0, 0.0, 2.0]
+        """
         return apply(activation.relu, self)
 
     def sigmoid(self: Same) -> Same:
-        """Compute 1 / (1 + exp(-x))."""
+        """Compute 1 / (1 + exp(-x)).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).sigmoid().tolist()
+        [0.2689..., 0.5, 0.8807...]
+        """
         return apply(activation.sigmoid, self)
 
     def logsigmoid(self: Same) -> Same:
-        """Compute log(sigmoid(x))."""
+        """Compute log(sigmoid(x)).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().tolist()
+        [-1.3132..., -0.6931..., -0.1269...]
+        """
         return apply(activation.log_sigmoid, self)
 
     def silu(self: Same) -> Same:
-        """Compute x * sigmoid(x)."""
+        """Compute x * sigmoid(x).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).silu().tolist()
+        [-0.2689..., 0.0, 1.7615...]
+        """
         return apply(composite.silu, self)
 
     def gelu(
         self: Same,
         approximate: str = "none",
     ) -> Same:
-        """Compute x * Phi(x); approximate="tanh" for the usual approximation."""
+        """Compute x * Phi(x); approximate="tanh" for the usual approximation.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).gelu().tolist()
+        [-0.1586..., 0.0, 1.9544...]
+        """
         return apply(composite.gelu, self, approximate)
 
     def leaky_relu(
         self: Same,
         negative_slope: Any = 0.01,
     ) -> Same:
-        """Compute x where positive, else negative_slope * x."""
+        """Compute x where positive, else negative_slope * x.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
+        [-0.5, 0.0, 2.0]
+        """
         return apply(activation.leaky_relu, self, negative_slope)
 
     def elu(
         self: Same,
         alpha: Any = 1.0,
     ) -> Same:
-        """Compute x where positive, else alpha * (exp(x) - 1)."""
+        """Compute x where positive, else alpha * (exp(x) - 1).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).elu().tolist()
+        [-0.6321..., 0.0, 2.0]
+        """
         return apply(activation.elu, self, alpha)
 
     def softplus(
@@ -200,7 +369,12 @@ class ElementwiseMethods(Recorded):
         beta: Any = 1.0,
         threshold: Any = 20.0,
     ) -> Same:
-        """Compute log(1 + exp(beta * x)) / beta."""
+        """Compute log(1 + exp(beta * x)) / beta.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 0.0, 2.0]).softplus().tolist()
+        [0.3132..., 0.6931..., 2.1269...]
+        """
         return apply(activation.softplus, self, beta, threshold)
 
     def hardtanh(
@@ -208,16 +382,37 @@ class ElementwiseMethods(Recorded):
         min_val: Any = -1.0,
         max_val: Any = 1.0,
     ) -> Same:
-        """Limit values to [min_val, max_val]."""
+        """Limit values to [min_val, max_val].
+
+        >>> from picograd import Tensor
+        >>> Tensor([-3.0, 0.5, 2.0]).hardtanh().tolist()
+        [-1.0, 0.5, 1.0]
+        """
         return apply(activation.hard_limit, self, min_val, max_val)
 
     def relu6(self: Same) -> Same:
-        """Compute min(max(x, 0), 6)."""
+        """Compute min(max(x, 0), 6).
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 3.0, 8.0]).relu6().tolist()
+        [0.0, 3.0, 6.0]
+        """
         return apply(activation.hard_limit, self, 0, 6)
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
-    """Choose from `a` where the condition holds, else from `b`; all broadcast."""
+def where(condition: Any, a: Any = UNSET, b: Any = UNSET) -> Any:
+    """Choose from `a` where the condition holds, else from `b`; all broadcast.
+
+    With a condition alone, the positions where it holds, one vector per axis.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.where(Tensor([True, False, True]), Tensor([1.0, 2.0, 3.0]), 0.0).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    if b is UNSET:
+        found: Any = condition
+        return found.nonzero(as_tuple=True)
     if not isinstance(condition, Recorded):
         like = a if isinstance(a, Recorded) else b
         condition = Recorded.kind(

@@ -15,10 +15,12 @@ from picograd.tensor import (
     distributions,
     fourier,
     host,
+    initial,
     linear_algebra,
     linear_systems,
     making,
     placing,
+    rearranging,
     special_functions,
     statistics,
 )
@@ -65,6 +67,8 @@ class FamilyMethods(Recorded):
     diagflat = arranging.diagflat
     sum_to_size = arranging.sum_to_size
     as_strided = arranging.as_strided
+    meshgrid = arranging.meshgrid
+    rearrange = rearranging.rearrange
 
     select_scatter = placing.select_scatter
     slice_scatter = placing.slice_scatter
@@ -87,6 +91,13 @@ class FamilyMethods(Recorded):
     corrcoef = statistics.corrcoef
     renorm = statistics.renorm
 
+    zeros_like = making.zeros_like
+    ones_like = making.ones_like
+    empty_like = making.empty_like
+    full_like = making.full_like
+    rand_like = making.rand_like
+    randn_like = making.randn_like
+    randint_like = distributions.randint_like
     new_zeros = making.new_zeros
     new_ones = making.new_ones
     new_empty = making.new_empty
@@ -97,6 +108,11 @@ class FamilyMethods(Recorded):
     is_contiguous = making.is_contiguous
     get_device = making.get_device
     type_as = making.type_as
+
+    scaled_uniform = staticmethod(initial.scaled_uniform)
+    glorot_uniform = staticmethod(initial.glorot_uniform)
+    kaiming_uniform = staticmethod(initial.kaiming_uniform)
+    kaiming_normal = staticmethod(initial.kaiming_normal)
 
     uniform_ = distributions.uniform_
     normal_ = distributions.normal_
@@ -138,6 +154,24 @@ class FamilyMethods(Recorded):
         """Write matrices as U diag(S) V^T; gives V, as PyTorch's old name does."""
         u, s, vh = linear_algebra.svd(self, full_matrices=not some)
         return linear_algebra.SVD(u, s, vh.mT)
+
+    def mod(self: Same, other: Other) -> Same:
+        """Compute the remainder of a division rounded down: its sign is that of the divisor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).mod(3).tolist()
+        [1, 2]
+        """
+        return self.remainder(other)
+
+    def idiv(self: Same, other: Other) -> Same:
+        """Divide, rounded towards 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).idiv(2).tolist()
+        [3, -3]
+        """
+        return self.div(other, rounding_mode="trunc")
 
     def ger(self: Same, vec2: Same) -> Same:
         """Multiply every element of one vector with every element of another.

@@ -20,46 +20,83 @@ class MovementMethods(Recorded):
     def reshape(
         self: Same,
         *sizes: Any,
+        shape: Any = None,
     ) -> Same:
-        """Give the same elements another shape; one size may be -1."""
-        return apply(movement.reshape, self, sizes)
+        """Give the same elements another shape; one size may be -1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0, 4.0]).reshape(2, -1).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
+        return apply(movement.reshape, self, sizes if shape is None else (shape,))
 
     view = reshape
 
     def permute(
         self: Same,
         *axes: Any,
+        dims: Any = None,
     ) -> Same:
-        """Reorder the axes."""
-        return apply(movement.permute, self, axes)
+        """Reorder the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0, 2.0]]]).permute(2, 0, 1).shape
+        (2, 1, 1)
+        """
+        return apply(movement.permute, self, axes if dims is None else (dims,))
 
     def transpose(
         self: Same,
         dim0: Any = 0,
         dim1: Any = 1,
     ) -> Same:
-        """Swap two axes."""
+        """Swap two axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).transpose(0, 1).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(movement.transpose, self, dim0, dim1)
 
     def t(self: Same) -> Same:
-        """Transpose a matrix."""
+        """Transpose a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).t().tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
 
     @property
     def T(self: Same) -> Same:
-        """This tensor with its axes reversed: the transpose of a matrix."""
+        """This tensor with its axes reversed: the transpose of a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
 
     @property
     def mT(self: Same) -> Same:
-        """This tensor with its last two axes swapped."""
+        """This tensor with its last two axes swapped.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mT.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(movement.transpose, self, -2, -1)
 
     def expand(
         self: Same,
         *sizes: Any,
     ) -> Same:
-        """Repeat axes of size 1 without copying; -1 keeps a size."""
+        """Repeat axes of size 1 without copying; -1 keeps a size.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0], [2.0]]).expand(2, 3).tolist()
+        [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+        """
         return apply(movement.expand, self, sizes)
 
     broadcast_to = expand
@@ -68,7 +105,12 @@ class MovementMethods(Recorded):
         self: Same,
         other: Same,
     ) -> Same:
-        """Expand to another tensor's shape."""
+        """Expand to another tensor's shape.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0], [2.0]]).expand_as(Tensor([[0.0, 0.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [2.0, 2.0]]
+        """
         return apply(movement.expand, self, (other.shape,))
 
     def squeeze(
@@ -77,7 +119,12 @@ class MovementMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Drop axes of size 1."""
+        """Drop axes of size 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0, 2.0]]]).squeeze().shape
+        (2,)
+        """
         return apply(movement.squeeze, self, either("squeeze", "axis", axis, "dim", dim))
 
     def unsqueeze(
@@ -86,7 +133,12 @@ class MovementMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Insert an axis of size 1."""
+        """Insert an axis of size 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).unsqueeze(1).tolist()
+        [[1.0], [2.0]]
+        """
         return apply(movement.unsqueeze, self, either("unsqueeze", "axis", axis, "dim", dim, 0))
 
     def flatten(
@@ -94,7 +146,12 @@ class MovementMethods(Recorded):
         start_dim: Any = 0,
         end_dim: Any = -1,
     ) -> Same:
-        """Merge axes into one."""
+        """Merge axes into one.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flatten().tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
         return apply(movement.flatten, self, start_dim, end_dim)
 
     def unflatten(
@@ -102,15 +159,28 @@ class MovementMethods(Recorded):
         dim: Any,
         sizes: Any,
     ) -> Same:
-        """Split one axis into several."""
+        """Split one axis into several.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0, 4.0]).unflatten(0, (2, 2)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         return apply(movement.unflatten, self, dim, sizes)
 
     def flip(
         self: Same,
         *axes: Any,
+        dims: Any = None,
+        axis: Any = None,
     ) -> Same:
-        """Reverse the order along axes."""
-        return apply(movement.flip, self, axes)
+        """Reverse the order along axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).flip(0).tolist()
+        [3.0, 2.0, 1.0]
+        """
+        named = dims if axis is None else axis
+        return apply(movement.flip, self, axes if named is None else (named,))
 
     def pad(
         self: Same,
@@ -118,16 +188,40 @@ class MovementMethods(Recorded):
         mode: str = "constant",
         value: Scalar = 0,
     ) -> Same:
-        """Pad: PyTorch's flat list (last axis first) or one (low, high) pair per axis."""
+        """Pad: PyTorch's flat list (last axis first), or one (low, high) pair or None per axis.
+
+        Modes are constant, reflect, replicate and circular; negative padding cuts off.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).pad((1, 2), value=9).tolist()
+        [9.0, 1.0, 2.0, 3.0, 9.0, 9.0]
+        """
         if mode == "constant":
             return apply(movement.pad, self, padding, value)
         return apply(movement.pad_mode, self, padding, mode)
+
+    def shrink(
+        self: Same,
+        ranges: Any,
+    ) -> Same:
+        """Keep a range of each axis: (start, stop), or None for the whole axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shrink((None, (1, 3))).tolist()
+        [[2.0, 3.0], [5.0, 6.0]]
+        """
+        return apply(movement.shrink, self, ranges)
 
     def repeat(
         self: Same,
         *counts: Any,
     ) -> Same:
-        """Tile copies along each axis."""
+        """Tile copies along each axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).repeat(2).tolist()
+        [1.0, 2.0, 1.0, 2.0]
+        """
         return apply(movement.repeat, self, counts)
 
     def repeat_interleave(
@@ -135,7 +229,12 @@ class MovementMethods(Recorded):
         repeats: Any,
         dim: Any = None,
     ) -> Same:
-        """Repeat each element in place."""
+        """Repeat each element in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).repeat_interleave(2).tolist()
+        [1.0, 1.0, 2.0, 2.0]
+        """
         if isinstance(repeats, Recorded):
             return apply(assembling.repeat_each, self, repeats, dim)
         return apply(movement.repeat_interleave, self, repeats, dim)
@@ -145,7 +244,12 @@ class MovementMethods(Recorded):
         shifts: Any,
         dims: Any = None,
     ) -> Same:
-        """Rotate elements along axes."""
+        """Rotate elements along axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).roll(1).tolist()
+        [3.0, 1.0, 2.0]
+        """
         return apply(movement.roll, self, shifts, dims)
 
     def unfold(
@@ -154,7 +258,12 @@ class MovementMethods(Recorded):
         size: Any,
         step: Any,
     ) -> Same:
-        """Slide windows along an axis."""
+        """Slide windows along an axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).tolist()
+        [[1.0, 2.0], [2.0, 3.0]]
+        """
         return apply(movement.unfold, self, dimension, size, step)
 
     def narrow(
@@ -163,21 +272,36 @@ class MovementMethods(Recorded):
         start: Any,
         length: Any,
     ) -> Same:
-        """Take `length` elements from `start` along an axis."""
+        """Take `length` elements from `start` along an axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).narrow(0, 1, 2).tolist()
+        [2.0, 3.0]
+        """
         return apply(movement.narrow, self, dim, start, length)
 
     def tril(
         self: Same,
         diagonal: Any = 0,
     ) -> Same:
-        """Zero the elements above a diagonal."""
+        """Zero the elements above a diagonal.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tril().tolist()
+        [[1.0, 0.0], [3.0, 4.0]]
+        """
         return apply(movement.triangle, self, diagonal, True)
 
     def triu(
         self: Same,
         diagonal: Any = 0,
     ) -> Same:
-        """Zero the elements below a diagonal."""
+        """Zero the elements below a diagonal.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).triu().tolist()
+        [[1.0, 2.0], [0.0, 4.0]]
+        """
         return apply(movement.triangle, self, diagonal, False)
 
     def diagonal(
@@ -186,7 +310,12 @@ class MovementMethods(Recorded):
         dim1: Any = 0,
         dim2: Any = 1,
     ) -> Same:
-        """Take a diagonal of two axes as the last axis."""
+        """Take a diagonal of two axes as the last axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).diagonal().tolist()
+        [1.0, 4.0]
+        """
         return apply(movement.diagonal, self, offset, dim1, dim2)
 
     def split(
@@ -194,7 +323,12 @@ class MovementMethods(Recorded):
         sizes: Any,
         dim: Any = 0,
     ) -> tuple[Same, ...]:
-        """Cut into pieces of one size, or of listed sizes."""
+        """Cut into pieces of one size, or of listed sizes.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
+        [[1.0, 2.0], [3.0]]
+        """
         return several(self, movement.split(read(self), sizes, dim))
 
     def chunk(
@@ -202,12 +336,22 @@ class MovementMethods(Recorded):
         chunks: Any,
         dim: Any = 0,
     ) -> tuple[Same, ...]:
-        """Cut into at most `chunks` equal pieces."""
+        """Cut into at most `chunks` equal pieces.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
+        [[1.0, 2.0], [3.0]]
+        """
         return several(self, movement.chunk(read(self), chunks, dim))
 
     def unbind(
         self: Same,
         dim: Any = 0,
     ) -> tuple[Same, ...]:
-        """Take an axis apart."""
+        """Take an axis apart.
+
+        >>> from picograd import Tensor
+        >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         return several(self, movement.unbind(read(self), dim))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, linalg, special
 from picograd.tensor.recording import Other, Recorded, Same, apply, as_tensor, update
@@ -24,6 +25,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Add elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) + 1).tolist()
+        [2.0, 3.0, 4.0]
+        """
         return operate(elementwise.arithmetic, "add", self, other)
 
     def __radd__(
@@ -36,6 +43,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Subtract elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) - 1).tolist()
+        [0.0, 1.0, 2.0]
+        """
         return operate(elementwise.arithmetic, "sub", self, other)
 
     def __rsub__(
@@ -48,6 +61,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Multiply elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) * 2).tolist()
+        [2.0, 4.0, 6.0]
+        """
         return operate(elementwise.arithmetic, "mul", self, other)
 
     def __rmul__(
@@ -60,6 +79,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Divide elementwise; integers give floats.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1, 2, 3]) / 2).tolist()
+        [0.5, 1.0, 1.5]
+        """
         return operate(elementwise.division, "div", self, other)
 
     def __rtruediv__(
@@ -72,6 +97,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Divide and round down.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([5, -5, 6]) // 3).tolist()
+        [1, -2, 2]
+        """
         return operate(elementwise.arithmetic, "floordiv", self, other)
 
     def __rfloordiv__(
@@ -84,6 +115,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Compute the remainder of floor division, which has the divisor's sign.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([5, -5, 6]) % 3).tolist()
+        [2, 1, 0]
+        """
         return operate(elementwise.arithmetic, "mod", self, other)
 
     def __rmod__(
@@ -117,6 +154,12 @@ class OperatorMethods(Recorded):
         return apply(linalg.matmul, as_tensor(other, self), self)
 
     def __neg__(self: Same) -> Same:
+        """Change the sign.
+
+        >>> from picograd import Tensor
+        >>> (-Tensor([1.0, 2.0, -3.0])).tolist()
+        [-1.0, -2.0, 3.0]
+        """
         return apply(elementwise.negate, self)
 
     def __pos__(self: Same) -> Same:
@@ -126,12 +169,24 @@ class OperatorMethods(Recorded):
         return apply(elementwise.absolute, self)
 
     def __invert__(self: Same) -> Same:
+        """Invert every bit; of bools, logical not.
+
+        >>> from picograd import Tensor
+        >>> (~Tensor([0, 1, -1])).tolist()
+        [-1, -2, 0]
+        """
         return apply(elementwise.bitwise_not, self)
 
     def __and__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Compute bitwise and; of bools, logical and.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) & 4).tolist()
+        [4, 4, 4]
+        """
         return operate(elementwise.bitwise, "bitwise_and", self, other)
 
     def __rand__(
@@ -144,6 +199,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Compute bitwise or; of bools, logical or.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) | 1).tolist()
+        [7, 5, 5]
+        """
         return operate(elementwise.bitwise, "bitwise_or", self, other)
 
     def __ror__(
@@ -156,6 +217,12 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Compute bitwise exclusive or; of bools, unequal.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) ^ 5).tolist()
+        [3, 0, 1]
+        """
         return operate(elementwise.bitwise, "bitwise_xor", self, other)
 
     def __rxor__(
@@ -168,30 +235,66 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
+        """Shift the bits of integers to the left.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1, 2, 3]) << 2).tolist()
+        [4, 8, 12]
+        """
         return operate(elementwise.bitwise, "shift_left", self, other)
 
     def __rshift__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Shift the bits of integers to the right, the sign stays.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([4, 8, -8]) >> 2).tolist()
+        [1, 2, -2]
+        """
         return operate(elementwise.bitwise, "shift_right", self, other)
 
     def __iadd__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Add in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x += 1
+        >>> x.tolist()
+        [2.0, 3.0, 4.0]
+        """
         return update(self, elementwise.arithmetic, "add", other)
 
     def __isub__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Subtract in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x -= 1
+        >>> x.tolist()
+        [0.0, 1.0, 2.0]
+        """
         return update(self, elementwise.arithmetic, "sub", other)
 
     def __imul__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Multiply in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x *= 2
+        >>> x.tolist()
+        [2.0, 4.0, 6.0]
+        """
         return update(self, elementwise.arithmetic, "mul", other)
 
     def __itruediv__(
@@ -236,8 +339,44 @@ class OperatorMethods(Recorded):
     ) -> Same:
         return update(self, elementwise.bitwise, "bitwise_xor", other)
 
-    add, sub, mul = __add__, __sub__, __mul__
-    subtract, multiply, negative = __sub__, __mul__, __neg__
+    def add(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+        """Compute self + alpha * other.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).add(Tensor([1.0, 1.0]), alpha=3).tolist()
+        [4.0, 5.0]
+        """
+        return combined(self, "add", other, alpha)
+
+    def sub(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+        """Compute self - alpha * other.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).sub(Tensor([1.0, 1.0]), alpha=3).tolist()
+        [-2.0, -1.0]
+        """
+        return combined(self, "sub", other, alpha)
+
+    def add_(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+        """Add alpha * other in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).add_(1.0, alpha=2).tolist()
+        [3.0, 4.0]
+        """
+        return update(self, elementwise.arithmetic, "add", scaled(other, alpha))
+
+    def sub_(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+        """Subtract alpha * other in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).sub_(1.0, alpha=2).tolist()
+        [-1.0, 0.0]
+        """
+        return update(self, elementwise.arithmetic, "sub", scaled(other, alpha))
+
+    mul = __mul__
+    subtract, multiply, negative = sub, __mul__, __neg__
     bitwise_left_shift, bitwise_right_shift = __lshift__, __rshift__
     true_divide, floor_divide, remainder, neg, matmul = (
         __truediv__,
@@ -246,7 +385,7 @@ class OperatorMethods(Recorded):
         __neg__,
         __matmul__,
     )
-    add_, sub_, mul_, div_ = __iadd__, __isub__, __imul__, __itruediv__
+    mul_, div_ = __imul__, __itruediv__
     bitwise_and, bitwise_or, bitwise_xor, bitwise_not = __and__, __or__, __xor__, __invert__
 
     def div(
@@ -254,7 +393,12 @@ class OperatorMethods(Recorded):
         other: Other,
         rounding_mode: str | None = None,
     ) -> Same:
-        """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers."""
+        """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
+
+        >>> from picograd import Tensor
+        >>> Tensor([5.0, -5.0, 6.0]).div(2, rounding_mode="trunc").tolist()
+        [2.0, -2.0, 3.0]
+        """
         if rounding_mode is None:
             return operate(elementwise.division, "div", self, other)
         return apply(special.divide_rounded, self, other, rounding_mode)
@@ -265,7 +409,12 @@ class OperatorMethods(Recorded):
         self: Same,
         exponent: Other,
     ) -> Same:
-        """Raise to a power."""
+        """Raise to a power.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).pow(2).tolist()
+        [1.0, 4.0, 9.0]
+        """
         return apply(elementwise.power, "pow", self, exponent)
 
     # comparison
@@ -274,36 +423,72 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:  # type: ignore[override]
+        """Compare elementwise, equal or not.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) == 2).tolist()
+        [False, True, False]
+        """
         return operate(elementwise.compare, "equal", self, other)
 
     def __ne__(  # type: ignore[override]
         self: Same,
         other: Other,
     ) -> Same:  # type: ignore[override]
+        """Compare elementwise, unequal or not.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) != 2).tolist()
+        [True, False, True]
+        """
         return operate(elementwise.compare, "not_equal", self, other)
 
     def __lt__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Compare elementwise whether each is less.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) < 2).tolist()
+        [True, False, False]
+        """
         return operate(elementwise.compare, "less", self, other)
 
     def __le__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Compare elementwise whether each is at most the other.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) <= 2).tolist()
+        [True, True, False]
+        """
         return operate(elementwise.compare, "less_equal", self, other)
 
     def __gt__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Compare elementwise whether each is greater.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) > 2).tolist()
+        [False, False, True]
+        """
         return operate(elementwise.compare_swapped, "less", self, other)
 
     def __ge__(
         self: Same,
         other: Other,
     ) -> Same:
+        """Compare elementwise whether each is at least the other.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) >= 2).tolist()
+        [False, True, True]
+        """
         return operate(elementwise.compare_swapped, "less_equal", self, other)
 
     eq, ne, lt, le, gt, ge = __eq__, __ne__, __lt__, __le__, __gt__, __ge__
@@ -318,38 +503,87 @@ class OperatorMethods(Recorded):
         self: Same,
         other: Other,
     ) -> Same:
-        """Compute `and` of truth values."""
+        """Compute `and` of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_and(Tensor([1, 0, 1])).tolist()
+        [False, False, True]
+        """
         return apply(elementwise.logical, "logical_and", self, other)
 
     def logical_or(
         self: Same,
         other: Other,
     ) -> Same:
-        """Compute `or` of truth values."""
+        """Compute `or` of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_or(Tensor([1, 0, 1])).tolist()
+        [True, True, True]
+        """
         return apply(elementwise.logical, "logical_or", self, other)
 
     def logical_xor(
         self: Same,
         other: Other,
     ) -> Same:
-        """Compute exclusive or of truth values."""
+        """Compute exclusive or of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_xor(Tensor([1, 0, 1])).tolist()
+        [True, True, False]
+        """
         return apply(elementwise.logical_xor, "logical_xor", self, other)
 
     def logical_not(self: Same) -> Same:
-        """Negate truth values."""
+        """Negate truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_not().tolist()
+        [True, False, False]
+        """
         return apply(elementwise.logical_not, self)
 
     def isnan(self: Same) -> Same:
-        """Tell which elements are NaN."""
+        """Tell which elements are NaN.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
+        [False, False, True]
+        """
         return apply(elementwise.is_nan, self)
 
     def isinf(self: Same) -> Same:
-        """Tell which elements are infinite."""
+        """Tell which elements are infinite.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
+        [False, True, False]
+        """
         return apply(elementwise.is_infinite, self)
 
     def isfinite(self: Same) -> Same:
-        """Tell which elements are finite."""
+        """Tell which elements are finite.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
+        [True, False, False]
+        """
         return apply(elementwise.is_finite, self)
+
+
+def scaled(other: Any, alpha: Any) -> Any:
+    """Multiply the second operand of `add` or `sub` by a number."""
+    return other if alpha == 1 and not isinstance(alpha, bool) else other * alpha
+
+
+def combined(x: Any, op: str, other: Any, alpha: Any) -> Any:
+    """Compute `add` or `sub`; what an operator would leave to Python is a DTypeError here."""
+    result = operate(elementwise.arithmetic, op, x, scaled(other, alpha))
+    if result is NotImplemented:
+        text = f"operand must be a Tensor or a number, not {type(other).__name__}"
+        raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+    return result
 
 
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:

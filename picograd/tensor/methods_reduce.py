@@ -5,6 +5,8 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 from typing import Any, NamedTuple
 
+from picograd.dtype import to_dtype
+from picograd.graph import build
 from picograd.tensor import reduce
 from picograd.tensor.autograd import MODE
 from picograd.tensor.operands import UNSET, either, optional_dtype
@@ -34,7 +36,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Add up; bool and integers give int64."""
+        """Add up; bool and integers give int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).sum(1).tolist()
+        [3.0, 7.0]
+        """
         where_, keep = axes("sum", axis, dim, keepdim, keepdims)
         return apply(reduce.total, "sum", self, where_, keep, optional_dtype(dtype))
 
@@ -47,7 +54,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Multiply up; bool and integers give int64."""
+        """Multiply up; bool and integers give int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).prod(1).tolist()
+        [2.0, 12.0]
+        """
         where_, keep = axes("prod", axis, dim, keepdim, keepdims)
         return apply(reduce.total, "prod", self, where_, keep, optional_dtype(dtype))
 
@@ -56,11 +68,18 @@ class ReduceMethods(Recorded):
         axis: Any = UNSET,
         keepdim: Any = UNSET,
         *,
+        dtype: Any = None,
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Average."""
-        return apply(reduce.mean, self, *axes("mean", axis, dim, keepdim, keepdims))
+        """Average.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
+        [2.0, 3.0]
+        """
+        x = self if dtype is None else apply(build.cast, self, to_dtype(dtype))
+        return apply(reduce.mean, x, *axes("mean", axis, dim, keepdim, keepdims))
 
     def max(
         self: Same,
@@ -70,7 +89,13 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Any:
-        """Find the largest element; along an axis (values, indices); or max(self, tensor)."""
+        """Find the largest element; along an axis (values, indices); or max(self, tensor).
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([[1.0, 2.0], [4.0, 3.0]]).max(1)
+        >>> values.tolist(), indices.tolist()
+        ([2.0, 4.0], [1, 0])
+        """
         return extreme("max", self, axis, dim, keepdim, keepdims)
 
     def min(
@@ -81,7 +106,13 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Any:
-        """Find the smallest element; along an axis (values, indices); or min(self, tensor)."""
+        """Find the smallest element; along an axis (values, indices); or min(self, tensor).
+
+        >>> from picograd import Tensor
+        >>> values, indices = Tensor([[1.0, 2.0], [4.0, 3.0]]).min(1)
+        >>> values.tolist(), indices.tolist()
+        ([1.0, 3.0], [0, 1])
+        """
         return extreme("min", self, axis, dim, keepdim, keepdims)
 
     def amax(
@@ -92,7 +123,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Find the largest elements along axes; ties share the gradient."""
+        """Find the largest elements along axes; ties share the gradient.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amax(0).tolist()
+        [3.0, 4.0]
+        """
         return apply(reduce.extreme, "max", self, *axes("amax", axis, dim, keepdim, keepdims))
 
     def amin(
@@ -103,7 +139,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Find the smallest elements along axes; ties share the gradient."""
+        """Find the smallest elements along axes; ties share the gradient.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amin(0).tolist()
+        [1.0, 2.0]
+        """
         return apply(reduce.extreme, "min", self, *axes("amin", axis, dim, keepdim, keepdims))
 
     def argmax(
@@ -114,7 +155,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Find the first position of the largest element, in int64."""
+        """Find the first position of the largest element, in int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).argmax(1).tolist()
+        [1, 0]
+        """
         chosen = axes("argmax", axis, dim, keepdim, keepdims)
         return apply(reduce.arg_extreme, "argmax", self, *chosen)
 
@@ -126,25 +172,40 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Find the first position of the smallest element, in int64."""
+        """Find the first position of the smallest element, in int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).argmin(1).tolist()
+        [0, 1]
+        """
         chosen = axes("argmin", axis, dim, keepdim, keepdims)
         return apply(reduce.arg_extreme, "argmin", self, *chosen)
 
     def var(
         self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
-        dim: Any = UNSET, keepdims: Any = UNSET,
+        dim: Any = UNSET, keepdims: Any = UNSET, unbiased: bool | None = None,
     ) -> Same:  # fmt: skip
-        """Compute the variance, divided by n - correction."""
+        """Compute the variance, divided by n - correction; unbiased=False is correction 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).var().item()
+        1.0
+        """
         chosen = axes("var", axis, dim, keepdim, keepdims)
-        return apply(reduce.variance, "var", self, *chosen, correction)
+        return apply(reduce.variance, "var", self, *chosen, lost(correction, unbiased))
 
     def std(
         self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
-        dim: Any = UNSET, keepdims: Any = UNSET,
+        dim: Any = UNSET, keepdims: Any = UNSET, unbiased: bool | None = None,
     ) -> Same:  # fmt: skip
-        """Compute the standard deviation."""
+        """Compute the standard deviation.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).std().item()
+        1.0
+        """
         chosen = axes("std", axis, dim, keepdim, keepdims)
-        return apply(reduce.deviation, self, *chosen, correction)
+        return apply(reduce.deviation, self, *chosen, lost(correction, unbiased))
 
     def any(
         self: Same,
@@ -154,7 +215,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Tell whether any element is non-zero."""
+        """Tell whether any element is non-zero.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[True, False], [False, False]]).any(1).tolist()
+        [True, False]
+        """
         chosen = axes("any", axis, dim, keepdim, keepdims)
         return apply(reduce.truth_test, "any", "any", self, *chosen)
 
@@ -166,7 +232,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Tell whether all elements are non-zero."""
+        """Tell whether all elements are non-zero.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[True, True], [True, False]]).all(1).tolist()
+        [True, False]
+        """
         chosen = axes("all", axis, dim, keepdim, keepdims)
         return apply(reduce.truth_test, "all", "all", self, *chosen)
 
@@ -178,7 +249,12 @@ class ReduceMethods(Recorded):
         dim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Same:
-        """Compute log(sum(exp(x))) without overflow."""
+        """Compute log(sum(exp(x))) without overflow.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[0.0, 0.0], [1.0, 1.0]]).logsumexp(1).tolist()
+        [0.6931..., 1.6931...]
+        """
         return apply(reduce.logsumexp, self, *axes("logsumexp", axis, dim, keepdim, keepdims))
 
     def softmax(
@@ -188,7 +264,12 @@ class ReduceMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Normalise exp(x) to sum 1 along an axis (the last, unless given)."""
+        """Normalise exp(x) to sum 1 along an axis (the last, unless given).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0, 1.0, 1.0]).softmax(0).tolist()
+        [0.25, 0.25, 0.25, 0.25]
+        """
         chosen = either("softmax", "axis", axis, "dim", dim, -1)
         return apply(reduce.softmax, "softmax", self, chosen, optional_dtype(dtype))
 
@@ -199,7 +280,12 @@ class ReduceMethods(Recorded):
         *,
         dim: Any = UNSET,
     ) -> Same:
-        """Compute log(softmax(x)) along an axis (the last, unless given)."""
+        """Compute log(softmax(x)) along an axis (the last, unless given).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 1.0, 1.0]).log_softmax(0).tolist()
+        [-1.0986..., -1.0986..., -1.0986...]
+        """
         chosen = either("log_softmax", "axis", axis, "dim", dim, -1)
         return apply(reduce.softmax, "log_softmax", self, chosen, optional_dtype(dtype))
 
@@ -207,8 +293,18 @@ class ReduceMethods(Recorded):
         self: Same, p: Any = 2, axis: Any = UNSET, keepdim: Any = UNSET, *,
         dim: Any = UNSET, keepdims: Any = UNSET,
     ) -> Same:  # fmt: skip
-        """Compute the vector norm of order p."""
+        """Compute the vector norm of order p.
+
+        >>> from picograd import Tensor
+        >>> Tensor([3.0, 4.0]).norm().item()
+        5.0
+        """
         return apply(reduce.norm, self, p, *axes("norm", axis, dim, keepdim, keepdims))
+
+
+def lost(correction: Any, unbiased: bool | None) -> Any:
+    """Read the older spelling of a correction."""
+    return correction if unbiased is None else int(unbiased)
 
 
 def axes(op: str, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:

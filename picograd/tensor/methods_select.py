@@ -21,7 +21,12 @@ class SelectMethods(Recorded):
         dim: Any,
         index: Same,
     ) -> Same:
-        """Read out[i][j] = self[i][index[i][j]] (dim 1); the index is clamped to the axis."""
+        """Read out[i][j] = self[i][index[i][j]] (dim 1); the index is clamped to the axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).gather(1, Tensor([[1], [0]])).tolist()
+        [[2.0], [3.0]]
+        """
         return apply(selecting.gather, "gather", self, dim, index)
 
     def take_along_dim(
@@ -29,7 +34,12 @@ class SelectMethods(Recorded):
         indices: Same,
         dim: Any = None,
     ) -> Same:
-        """Read by index along an axis; the other axes broadcast."""
+        """Read by index along an axis; the other axes broadcast.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
+        [[2.0], [3.0]]
+        """
         return apply(selecting.take_along, self, indices, dim)
 
     def index_select(
@@ -37,7 +47,12 @@ class SelectMethods(Recorded):
         dim: Any,
         index: Same,
     ) -> Same:
-        """Take slices along an axis in the order of an index."""
+        """Take slices along an axis in the order of an index.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).index_select(0, Tensor([2, 0])).tolist()
+        [3.0, 1.0]
+        """
         return apply(selecting.index_select, self, dim, index)
 
     def scatter(
@@ -47,7 +62,12 @@ class SelectMethods(Recorded):
         src: Other,
         reduce: Any = None,
     ) -> Same:
-        """Write out[i][index[i][j]] = src[i][j] (dim 1); reduce="add" or "multiply"."""
+        """Write out[i][index[i][j]] = src[i][j] (dim 1); reduce="add" or "multiply".
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).scatter(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+        [20.0, 2.0, 10.0]
+        """
         return apply(selecting.scatter, "scatter", self, dim, index, src, reduce)
 
     def scatter_add(
@@ -56,7 +76,12 @@ class SelectMethods(Recorded):
         index: Same,
         src: Same,
     ) -> Same:
-        """Add src[i][j] to out[i][index[i][j]] (dim 1)."""
+        """Add src[i][j] to out[i][index[i][j]] (dim 1).
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).scatter_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
+        [31.0, 2.0, 3.0]
+        """
         return apply(selecting.scatter, "scatter_add", self, dim, index, src, "add")
 
     def index_add(
@@ -65,36 +90,48 @@ class SelectMethods(Recorded):
         index: Same,
         source: Same,
     ) -> Same:
-        """Add slices of `source` along an axis at the positions of a 1-d index."""
+        """Add slices of `source` along an axis at the positions of a 1-d index.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).index_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
+        [31.0, 2.0, 3.0]
+        """
         return apply(selecting.index_add, self, dim, index, source)
-
-    def masked_select(
-        self: Same,
-        mask: Same,
-    ) -> Same:
-        """Take the elements where the mask holds, as a vector; computes the mask."""
-        return apply(selecting.masked_select, self, mask)
-
-    def nonzero(self: Same) -> Same:
-        """List the positions of non-zero elements; computes."""
-        return apply(selecting.nonzero, self)
 
     def one_hot(
         self: Same,
-        num_classes: Any,
+        num_classes: Any = -1,
     ) -> Same:
-        """Write each index as a row with a single 1, in int64."""
-        return apply(selecting.one_hot, self, num_classes)
+        """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
+
+        The latter computes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 2]).one_hot(3).tolist()
+        [[1, 0, 0], [0, 0, 1]]
+        """
+        count = selecting.count_classes(self) if num_classes == -1 else num_classes
+        return apply(selecting.one_hot, self, count)
 
     def argwhere(self: Same) -> Same:
-        """List the positions of non-zero elements; computes."""
+        """List the positions of non-zero elements; computes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0.0, 5.0, 6.0]).argwhere().tolist()
+        [[1], [2]]
+        """
         return apply(selecting.nonzero, self)
 
     def take(
         self: Same,
         index: Same,
     ) -> Same:
-        """Read elements by position in the flattened tensor."""
+        """Read elements by position in the flattened tensor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take(Tensor([3, 0])).tolist()
+        [4.0, 1.0]
+        """
         return apply(writing.take, self, index)
 
     def put(
@@ -103,7 +140,12 @@ class SelectMethods(Recorded):
         source: Same,
         accumulate: bool = False,
     ) -> Same:
-        """Write elements by position in the flattened tensor."""
+        """Write elements by position in the flattened tensor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).put(Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+        [20.0, 2.0, 10.0]
+        """
         return apply(writing.put, self, index, source, accumulate)
 
     def index_fill(
@@ -112,7 +154,12 @@ class SelectMethods(Recorded):
         index: Same,
         value: Other,
     ) -> Same:
-        """Write one number over the slices that a 1-d index names."""
+        """Write one number over the slices that a 1-d index names.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).index_fill(0, Tensor([2, 0]), 9).tolist()
+        [9.0, 2.0, 9.0]
+        """
         return apply(writing.index_fill, self, dim, index, value)
 
     def index_copy(
@@ -121,7 +168,12 @@ class SelectMethods(Recorded):
         index: Same,
         source: Same,
     ) -> Same:
-        """Write slices of `source` over those that a 1-d index names."""
+        """Write slices of `source` over those that a 1-d index names.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).index_copy(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+        [20.0, 2.0, 10.0]
+        """
         return apply(writing.index_copy, self, dim, index, source)
 
     def scatter_reduce(
@@ -132,7 +184,13 @@ class SelectMethods(Recorded):
         reduce: str,
         include_self: bool = True,
     ) -> Same:
-        """Reduce src[i][j] into out[i][index[i][j]] (dim 1): sum, prod, mean, amax, amin."""
+        """Reduce src[i][j] into out[i][index[i][j]] (dim 1): sum, prod, mean, amax, amin.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).scatter_reduce(0, Tensor([0, 0]), Tensor([10.0, 20.0]),
+        ...     "amax").tolist()
+        [20.0, 2.0, 3.0]
+        """
         options = (reduce, include_self)
         return apply(writing.scatter_reduce, self, dim, index, src, *options)
 
@@ -141,5 +199,11 @@ class SelectMethods(Recorded):
         mask: Same,
         source: Same,
     ) -> Same:
-        """Write the elements of source, in order, where the mask holds; computes the mask."""
+        """Write the elements of source, in order, where the mask holds; computes the mask.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x.masked_scatter(x > 1.5, Tensor([8.0, 9.0])).tolist()
+        [1.0, 8.0, 9.0]
+        """
         return apply(writing.masked_scatter, self, mask, source)

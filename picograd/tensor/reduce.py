@@ -9,12 +9,13 @@ from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor import elementwise
-from picograd.tensor.operands import as_axes, as_axis, floating, need_float
+from picograd.tensor.operands import as_axes, as_axis, check_computed, floating, need_float
 
 
 def reduce(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
     """Reduce over one axis, several, or all of them (None)."""
     axes = as_axes(axis, len(node.shape), op)
+    check_computed(op, node.dtype)
     return node.reduce(monoid, axes, keepdim)
 
 

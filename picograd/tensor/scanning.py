@@ -9,7 +9,7 @@ from typing import Any
 from picograd.dtype import DType, bool_, int64, uint8
 from picograd.graph.node import Node
 from picograd.graph.scanning import extremum_index, scan
-from picograd.tensor.operands import as_axis, need_float
+from picograd.tensor.operands import as_axis, check_computed, need_float
 
 
 def with_axis(node: Node, function: Callable[[Node], Node]) -> Node:
@@ -36,6 +36,7 @@ def cumulative(
     if dtype is None and not node.dtype.is_float:
         dtype = int64
     wide = node if dtype is None else node.cast(dtype)
+    check_computed(op, wide.dtype)
     return with_axis(wide, lambda x: scan(x, monoid, position))
 
 
@@ -44,6 +45,7 @@ def running_extreme(
 ) -> Node:
     """Compute the values of `cummax` or `cummin`; NaN propagates."""
     position = as_axis(axis, max(node.rank, 1), op)
+    check_computed(op, node.dtype)
     wide = node.cast(uint8) if node.dtype is bool_ else node
     found = with_axis(wide, lambda x: scan(x, monoid, position))
     return found.cast(node.dtype)

@@ -488,13 +488,6 @@ def lgamma_slope(x: Node, y: Node) -> Node:
     return known_slope(x, digamma_value, digamma_slope)
 
 
-def trigamma(node: Node) -> Node:
-    """Compute the derivative of digamma; its gradient is not defined here and is zero."""
-    return smooth(
-        "polygamma", node, trigamma_value, lambda x, y: x.const_like(0.0), True
-    )
-
-
 def digamma(node: Node) -> Node:
     """Compute the derivative of log|gamma(x)|."""
     return smooth("digamma", node, digamma_value, digamma_slope, True)

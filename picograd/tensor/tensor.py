@@ -7,7 +7,7 @@ meanings are PyTorch's; reductions take `axis` and `dim`, `keepdim` and `keepdim
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ from picograd.dtype import (
 )
 from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, buffer_view, node_over_numpy
-from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import DTypeError, ShapeError
+from picograd.engine.realize import buffer_to_numpy, node_over_numpy
+from picograd.engine.tracing import check_not_tracing
+from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
@@ -34,31 +34,36 @@ from picograd.helpers import row_major
 from picograd.tensor import (
     autograd,
     creation,
+    distributions,
+    exchange,
     indexing,
     linalg,
     movement,
-    printing,
     random,
+    samples,
     selecting,
 )
 from picograd.tensor.autograd import LEAVES, MODE
+from picograd.tensor.guard import guard_methods
 from picograd.tensor.methods_assemble import AssemblyMethods
-from picograd.tensor.methods_convolution import ConvolutionMethods
 from picograd.tensor.methods_elementwise import ElementwiseMethods
 from picograd.tensor.methods_elementwise import where as where
+from picograd.tensor.methods_family import FamilyMethods
 from picograd.tensor.methods_in_place import InPlaceMethods
 from picograd.tensor.methods_movement import MovementMethods
+from picograd.tensor.methods_network import NetworkMethods
 from picograd.tensor.methods_operator import OperatorMethods
 from picograd.tensor.methods_order import OrderMethods
 from picograd.tensor.methods_product import ProductMethods
+from picograd.tensor.methods_protocol import ProtocolMethods
 from picograd.tensor.methods_reduce import ReduceMethods
 from picograd.tensor.methods_select import SelectMethods
 from picograd.tensor.methods_special import SpecialMethods
-from picograd.tensor.operands import Scalar, Shape, as_shape, optional_dtype
+from picograd.tensor.operands import UNSET, Scalar, Shape, as_shape, either, optional_dtype
 from picograd.tensor.recording import (
     NUMBERS,
+    RETAINED,
     HookHandle,
-    Other,
     Recorded,
     add_hook,
     apply,
@@ -66,14 +71,14 @@ from picograd.tensor.recording import (
     as_tensor,
     check_leaf_write,
     check_write,
-    copied,
     drawn,
     fresh,
     grad,
+    hooks_of,
     made,
     read,
-    restored,
-    run_hooks,
+    register,
+    retain,
     selector,
     start,
     wrap,
@@ -90,9 +95,11 @@ class Tensor(
     SelectMethods,
     ProductMethods,
     SpecialMethods,
-    ConvolutionMethods,
     AssemblyMethods,
+    FamilyMethods,
+    NetworkMethods,
     InPlaceMethods,
+    ProtocolMethods,
 ):
     """This class is a lazy tensor; see the module docstring.
 
@@ -105,7 +112,6 @@ class Tensor(
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves `array + tensor` to the methods here
 
     grad: "Tensor | None"
 
@@ -124,6 +130,8 @@ class Tensor(
             node = node if device is None else build.copy(node, creation.device_named(device))
         elif isinstance(data, Node):
             node = data
+        elif exchange.is_exporter(data):
+            node = exchange.as_leaf(data, wanted, creation.device_named(device), True)
         else:
             node = creation.from_data(data, wanted, creation.device_named(device))
         start(self, node, False)
@@ -138,7 +146,12 @@ class Tensor(
         return wrap(node, requires_grad)
 
     def dim(self) -> int:
-        """Count the axes."""
+        """Count the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).dim()
+        2
+        """
         return len(self._node.shape)
 
     def numel(self) -> int:
@@ -146,16 +159,31 @@ class Tensor(
         return self._node.size
 
     def size(self, dim: int | None = None) -> Any:
-        """Give the shape, or the size of one axis."""
+        """Give the shape, or the size of one axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).size()
+        (1, 2)
+        """
         shape = self._node.shape
         return shape if dim is None else shape[indexing.as_axis(dim, len(shape), "size")]
 
     def element_size(self) -> int:
-        """Count the bytes of one element."""
+        """Count the bytes of one element.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).element_size()
+        4
+        """
         return self._node.dtype.itemsize
 
     def stride(self) -> Shape:
-        """Give the row-major strides, in elements."""
+        """Give the row-major strides, in elements.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).stride()
+        (2, 1)
+        """
         return row_major(self._node.shape)
 
     def is_floating_point(self) -> bool:
@@ -163,19 +191,34 @@ class Tensor(
         return self._node.dtype.is_float
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
-        """Ask for gradients, or stop asking; returns the tensor."""
+        """Ask for gradients, or stop asking; returns the tensor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).requires_grad_().requires_grad
+        True
+        """
         self.requires_grad = requires_grad
         return self
 
     # values
 
     def realize(self, *others: "Tensor") -> "Tensor":
-        """Compute this tensor and others now, together."""
+        """Compute this tensor and others now, together.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).realize().tolist()
+        [1.0, 2.0]
+        """
         realize_tensors((self, *others))
         return self
 
     def numpy(self) -> "np.ndarray[Any, Any]":
-        """Compute, and copy the values to a NumPy array."""
+        """Compute, and copy the values to a NumPy array.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+        """
         check_not_tracing("numpy()")
         if leaf_buffer(self._node) is None:
             realize_tensors((self,))
@@ -185,7 +228,12 @@ class Tensor(
         return buffer_to_numpy(buffer, self._node.shape)
 
     def item(self) -> Scalar:
-        """Compute, and return the only element as a Python number."""
+        """Compute, and return the only element as a Python number.
+
+        >>> from picograd import Tensor
+        >>> Tensor([2.5]).item()
+        2.5
+        """
         check_not_tracing("item()")
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
@@ -194,20 +242,40 @@ class Tensor(
         return value
 
     def tolist(self) -> Any:
-        """Compute, and return nested lists of Python numbers."""
+        """Compute, and return nested lists of Python numbers.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         check_not_tracing("tolist()")
         return self.numpy().tolist()
 
     def cpu(self) -> "Tensor":
-        """Copy to the CPU."""
+        """Copy to the CPU.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).cpu().device
+        'cpu'
+        """
         return self.to("cpu")
 
     def cuda(self, index: int = 0) -> "Tensor":
         """Copy to an NVIDIA GPU."""
         return self.to(f"cuda:{index}")
 
-    def to(self, *args: Any, dtype: Any = None, device: Any = None) -> "Tensor":
-        """Copy to a device, convert to a dtype, or both; either order, or like another tensor."""
+    def to(
+        self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: Any = False,
+        copy: Any = False,
+    ) -> "Tensor":  # fmt: skip
+        """Copy to a device, convert to a dtype, or both; either order, or like another tensor.
+
+        Every copy may overlap with the host: `non_blocking` changes nothing.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).to("cpu").device
+        'cpu'
+        """
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
@@ -216,29 +284,75 @@ class Tensor(
             else:
                 device = arg
         result = self if dtype is None else self.cast(dtype)
+        result = result.clone() if copy and result is self else result
         if device is None or creation.device_named(device) == self.device:
             return result
         return apply(build.copy, result, creation.device_named(device))
 
+    def to_(self, *args: Any, **options: Any) -> "Tensor":
+        """Move this tensor itself to a device, a dtype or both: `to`, but the object stays.
+
+        Raises GradientError for a computed tensor that tracks gradients.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.5])
+        >>> x.to_("float64") is x, x.dtype
+        (True, picograd.float64)
+        """
+        if not self.is_leaf:
+            text = "a computed tensor that tracks gradients cannot move"
+            raise GradientError("to_", text, "use x = x.to(...)")
+        moved = self.to(*args, **options)
+        if moved is not self:
+            self.node = build.detach(moved._node)
+            self.grad = None if self.grad is None else self.grad.to(*args, **options)
+        return self
+
     def cast(self, dtype: Any) -> "Tensor":
-        """Convert the elements; the same tensor when the dtype is the same."""
+        """Convert the elements; the same tensor when the dtype is the same.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5]).cast("int64").tolist()
+        [1, 2]
+        """
         wanted = to_dtype(dtype)
         return self if wanted is self.dtype else apply(build.cast, self, wanted)
 
     def type(self, dtype: Any) -> "Tensor":
-        """Convert the elements."""
+        """Convert the elements.
+
+        >>> import picograd
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5]).type(picograd.int32).tolist()
+        [1, 2]
+        """
         return self.cast(dtype)
 
     def bitcast(self, dtype: Any) -> "Tensor":
-        """Read the same bits as another dtype of the same width."""
+        """Read the same bits as another dtype of the same width.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).bitcast("int32").tolist()
+        [1065353216, 1073741824]
+        """
         return apply(build.bitcast, self, to_dtype(dtype))
 
     def float(self) -> "Tensor":
-        """Convert to float32."""
+        """Convert to float32.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1, 2]).float().tolist()
+        [1.0, 2.0]
+        """
         return self.cast(float32)
 
     def half(self) -> "Tensor":
-        """Convert to float16."""
+        """Convert to float16.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).half().dtype
+        picograd.float16
+        """
         return self.cast(float16)
 
     def bfloat16(self) -> "Tensor":
@@ -246,15 +360,30 @@ class Tensor(
         return self.cast("bfloat16")
 
     def double(self) -> "Tensor":
-        """Convert to float64."""
+        """Convert to float64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).double().dtype
+        picograd.float64
+        """
         return self.cast(float64)
 
     def int(self) -> "Tensor":
-        """Convert to int32."""
+        """Convert to int32.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5]).int().tolist()
+        [1, 2]
+        """
         return self.cast(int32)
 
     def long(self) -> "Tensor":
-        """Convert to int64."""
+        """Convert to int64.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5]).long().tolist()
+        [1, 2]
+        """
         return self.cast(int64)
 
     def bool(self) -> "Tensor":
@@ -262,15 +391,33 @@ class Tensor(
         return self.cast(bool_)
 
     def detach(self) -> "Tensor":
-        """Give the same values, cut off from gradients."""
+        """Give the same values, cut off from gradients.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], requires_grad=True).detach().requires_grad
+        False
+        """
         return made(build.detach(self._node))
 
     def clone(self) -> "Tensor":
-        """Copy; gradients flow through."""
+        """Copy; gradients flow through.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0])
+        >>> y = x.clone()
+        >>> y += 1
+        >>> x.tolist(), y.tolist()
+        ([1.0, 2.0], [2.0, 3.0])
+        """
         return apply(build.contiguous, self)
 
     def contiguous(self) -> "Tensor":
-        """Ask for a row-major buffer of its own."""
+        """Ask for a row-major buffer of its own.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.contiguous().tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
         return apply(build.contiguous, self)
 
     # gradients
@@ -280,36 +427,100 @@ class Tensor(
         gradient: "Tensor | None" = None,
         retain_graph: Any = None,
         create_graph: Any = False,
+        inputs: "Sequence[Tensor] | Tensor | None" = None,
     ) -> None:
         """Add the gradient of every leaf that asked for one to its `grad`; nothing runs yet.
 
-        Starts from ones, or from `gradient`. If no leaf asked, every floating leaf gets one.
-        The graph is always kept: `retain_graph` is accepted and changes nothing.
-        Raises GradientError when there is none.
+        Starts from ones, or from `gradient`; with `inputs` only these tensors get their gradient.
+        If no leaf asked, every floating leaf gets one. The graph is always kept, so that backward
+        may be called again: `retain_graph` is accepted and changes nothing. Raises GradientError
+        when there is none, and when a value it needs was changed in place.
         """
+        samples.check_backward()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
-        for leaf, node in autograd.backward(root, given):
-            node = run_hooks(leaf._hooks, node) if leaf._hooks else node
+        for leaf, node in autograd.backward(root, given, inputs):
+            is_hooked = leaf._hooks is not None and leaf.is_leaf
+            node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))
             leaf.grad = found if leaf.grad is None else leaf.grad + found
+            if is_hooked:
+                for hook in list(leaf._hooks.after.values()):
+                    hook(leaf)
+
+    @property
+    def grad_fn(self) -> Any:
+        """What computed this tensor, with `name()` and `next_functions`; None for a leaf.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).grad_fn is None
+        True
+        """
+        return autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
 
     def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call a hook with this tensor's gradient; what it returns, unless None, replaces it.
 
-        For a computed tensor the hook sees the gradient of what is recorded from now on.
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad.tolist()
+        [10.0, 10.0]
         """
         return add_hook(self, hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call a hook with this leaf after `backward` has added to its `grad`.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad.tolist()))
+        >>> x.sum().backward()
+        [1.0, 1.0]
+        """
+        if not (self.is_leaf and self._tracks):
+            text = "the tensor is no leaf that asked for gradients"
+            fix = "use register_hook on computed tensors"
+            raise GradientError("register_post_accumulate_grad_hook", text, fix)
+        return register(hooks_of(self).after, hook)
+
     def retain_grad(self) -> None:
-        """Keep the gradient of a computed tensor in `grad` too."""
-        if self.is_leaf:
-            return
+        """Keep the gradient of a computed tensor in `grad` too.
 
-        def keep(gradient: "Tensor") -> None:
-            self.grad = gradient.detach() if self.grad is None else self.grad + gradient.detach()
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x * 2
+        >>> y.retain_grad()
+        >>> y.sum().backward()
+        >>> y.grad.tolist()
+        [1.0, 1.0]
+        """
+        retain(self)
 
-        add_hook(self, keep)
+    @property
+    def retains_grad(self) -> Any:
+        """Whether this computed tensor keeps its gradient.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).retains_grad
+        False
+        """
+        return self._node in RETAINED
+
+    def detach_(self) -> "Tensor":
+        """Cut this tensor itself off from gradients: it becomes a leaf.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0], requires_grad=True) * 2).detach_().requires_grad
+        False
+        """
+        if self._tracks and not self.is_leaf:
+            self._tracks = False
+            self.node = build.detach(self._node)
+            LEAVES[self._node] = weakref.ref(self)
+        self._tracks = False
+        return self
 
     def gradient(self, *targets: "Tensor") -> "list[Tensor | None]":
         """Find the gradients of this tensor with respect to targets, without touching `grad`."""
@@ -318,7 +529,12 @@ class Tensor(
     # writing
 
     def assign(self, value: Any) -> "Tensor":
-        """Overwrite with values of the same shape and dtype, in place; no gradient flows."""
+        """Overwrite with values of the same shape and dtype, in place; no gradient flows.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).assign(Tensor([3.0, 4.0])).tolist()
+        [3.0, 4.0]
+        """
         source = as_tensor(value, self)
         check_write("assign", self, source._node)
         node = build.detach(source._node) if source._tracks else source._node
@@ -326,16 +542,31 @@ class Tensor(
         return self
 
     def copy_(self, value: Any) -> "Tensor":
-        """Overwrite with values that broadcast, converted to this dtype and device."""
+        """Overwrite with values that broadcast, converted to this dtype and device.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).copy_(Tensor([3.0, 4.0])).tolist()
+        [3.0, 4.0]
+        """
         node = indexing.value_node(self._node, as_tensor(value, self).to(self.device)._node)
         return self.assign(wrap(indexing.fit_value(node, self.shape), False))
 
     def zero_(self) -> "Tensor":
-        """Overwrite with zeros."""
+        """Overwrite with zeros.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).zero_().tolist()
+        [0.0, 0.0]
+        """
         return self.fill_(0)
 
     def fill_(self, value: Scalar) -> "Tensor":
-        """Overwrite with one number."""
+        """Overwrite with one number.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).fill_(7).tolist()
+        [7.0, 7.0]
+        """
         node = indexing.fit_value(indexing.value_node(self._node, value), self.shape)
         return self.assign(wrap(node, False))
 
@@ -355,24 +586,44 @@ class Tensor(
 
     @staticmethod
     def zeros(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
-        """Make zeros, float32 unless told otherwise."""
+        """Make zeros, float32 unless told otherwise.
+
+        >>> from picograd import Tensor
+        >>> Tensor.zeros(2, 2).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+        """
         return fresh(creation.filled("zeros", sizes, 0, dtype, device), **more)
 
     @staticmethod
     def ones(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
-        """Make ones, float32 unless told otherwise."""
+        """Make ones, float32 unless told otherwise.
+
+        >>> from picograd import Tensor
+        >>> Tensor.ones(2, 2).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+        """
         return fresh(creation.filled("ones", sizes, 1, dtype, device), **more)
 
     @staticmethod
     def empty(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
-        """Make a tensor whose values nobody promises; here zeros."""
+        """Make a tensor whose values nobody promises; here zeros.
+
+        >>> from picograd import Tensor
+        >>> Tensor.empty(2, 3).shape
+        (2, 3)
+        """
         return fresh(creation.filled("empty", sizes, 0, dtype, device), **more)
 
     @staticmethod
     def full(
         size: Any, fill_value: Scalar, dtype: Any = None, device: Any = None, **more: Any
     ) -> "Tensor":
-        """Fill a shape with one value; its Python type gives the dtype."""
+        """Fill a shape with one value; its Python type gives the dtype.
+
+        >>> from picograd import Tensor
+        >>> Tensor.full((2, 2), 7.0).tolist()
+        [[7.0, 7.0], [7.0, 7.0]]
+        """
         return fresh(creation.full((size,), fill_value, dtype, device), **more)
 
     @staticmethod
@@ -380,7 +631,12 @@ class Tensor(
         start: Scalar, end: Scalar | None = None, step: Scalar = 1, dtype: Any = None,
         device: Any = None, **more: Any,
     ) -> "Tensor":  # fmt: skip
-        """Count from start (0) up to but not including end."""
+        """Count from start (0) up to but not including end.
+
+        >>> from picograd import Tensor
+        >>> Tensor.arange(0, 1, 0.25).tolist()
+        [0.0, 0.25, 0.5, 0.75]
+        """
         first, last = (0, start) if end is None else (start, end)
         return fresh(creation.arange(first, last, step, dtype, device), **more)
 
@@ -393,14 +649,24 @@ class Tensor(
         device: Any = None,
         **more: Any,
     ) -> "Tensor":
-        """Space numbers evenly, both ends included."""
+        """Space numbers evenly, both ends included.
+
+        >>> from picograd import Tensor
+        >>> Tensor.linspace(0, 1, 5).tolist()
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+        """
         return fresh(creation.linspace(start, end, steps, dtype, device), **more)
 
     @staticmethod
     def eye(
         n: Any, m: Any = None, dtype: Any = None, device: Any = None, **more: Any
     ) -> "Tensor":
-        """Make an identity matrix."""
+        """Make an identity matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor.eye(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
         return fresh(creation.eye(n, m, dtype, device), **more)
 
     @staticmethod
@@ -408,6 +674,11 @@ class Tensor(
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
         The dtype stays. A read-only, strided or misaligned array is copied.
+
+        >>> from picograd import Tensor
+        >>> import numpy
+        >>> Tensor.from_numpy(numpy.ones(2)).tolist()
+        [1.0, 1.0]
         """
         if not isinstance(array, np.ndarray):
             text = f"expected a NumPy array, got {type(array).__name__}"
@@ -418,32 +689,56 @@ class Tensor(
         return made(node_over_numpy(array, to_dtype(array.dtype)))
 
     @staticmethod
-    def from_dlpack(source: Any) -> "Tensor":
-        """Make a tensor of another library's CPU tensor: of its own memory where that is possible.
+    def from_dlpack(source: Any, *, device: Any = None, copy: Any = None) -> "Tensor":
+        """Make a tensor of another library's memory, on the CPU or a GPU, by the DLPack protocol.
+
+        `source` has `__dlpack__`, or is a capsule. The memory is shared, and stays alive with the
+        tensor. Read-only, strided or misaligned memory is copied; `copy=False` makes that an
+        ExportError, `copy=True` always copies.
 
         >>> import numpy, picograd
         >>> picograd.Tensor.from_dlpack(numpy.ones(2)).tolist()
         [1.0, 1.0]
         """
-        return Tensor.from_numpy(np.from_dlpack(source))
+        node = exchange.imported(source, copy)
+        return made(node if device is None else build.copy(node, creation.device_named(device)))
 
     @staticmethod
     def manual_seed(seed: Any) -> random.Generator:
-        """Restart the default random generator from a seed."""
+        """Restart the default random generator from a seed.
+
+        >>> from picograd import Tensor
+        >>> generator = Tensor.manual_seed(0)
+        >>> first = Tensor.rand(2).tolist()
+        >>> generator = Tensor.manual_seed(0)
+        >>> first == Tensor.rand(2).tolist()
+        True
+        """
         return random.DEFAULT.manual_seed(seed)
 
     @staticmethod
     def rand(
         *sizes: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
     ) -> "Tensor":
-        """Draw from the uniform distribution on [0, 1)."""
+        """Draw from the uniform distribution on [0, 1).
+
+        >>> from picograd import Tensor
+        >>> x = Tensor.rand(2, 3)
+        >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
+        ((2, 3), True, True)
+        """
         return drawn("rand", random.uniform, sizes, generator, dtype, device, more)
 
     @staticmethod
     def randn(
         *sizes: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
     ) -> "Tensor":
-        """Draw from the standard normal distribution."""
+        """Draw from the standard normal distribution.
+
+        >>> from picograd import Tensor
+        >>> Tensor.randn(2, 3).shape
+        (2, 3)
+        """
         return drawn("randn", random.normal, sizes, generator, dtype, device, more)
 
     @staticmethod
@@ -451,10 +746,16 @@ class Tensor(
         *sizes: Any, low: Any = 0.0, high: Any = 1.0, generator: Any = None, dtype: Any = None,
         device: Any = None, **more: Any,
     ) -> "Tensor":  # fmt: skip
-        """Draw from the uniform distribution on [low, high)."""
-        random.check_spread("uniform", low, high, None)
+        """Draw from the uniform distribution on [low, high).
+
+        >>> from picograd import Tensor
+        >>> x = Tensor.uniform(2, 3, low=5, high=6)
+        >>> x.shape, bool((x >= 5).all()), bool((x < 6).all())
+        ((2, 3), True, True)
+        """
+        distributions.check_range("uniform", low, high)
         unit = drawn("uniform", random.uniform, sizes, generator, dtype, device, {})
-        return fresh((unit * (high - low) + low)._node, **more)
+        return fresh(distributions.between(unit, low, high)._node, **more)
 
     @staticmethod
     def normal(
@@ -464,126 +765,112 @@ class Tensor(
         """Draw from a normal distribution."""
         random.check_spread("normal", mean, std)
         unit = drawn("normal", random.normal, sizes, generator, dtype, device, {})
-        return fresh((unit * std + mean)._node, **more)
+        return fresh(distributions.affine(unit, std, mean)._node, **more)
 
     @staticmethod
     def randint(
-        low: Any, high: Any = None, size: Any = (), generator: Any = None, dtype: Any = None,
-        device: Any = None,
+        *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None,
+        dtype: Any = None, device: Any = None, **more: Any,
     ) -> "Tensor":  # fmt: skip
-        """Draw whole numbers: randint(high, size=...) from [0, high), or from [low, high)."""
-        if isinstance(high, (tuple, list)):
-            low, high, size = 0, low, high
-        low, high = (0, low) if high is None else (low, high)
+        """Draw whole numbers from [low, high): randint(high, size), randint(low, high, size).
+
+        Or with the sizes in front, randint(*sizes, low=0, high=10).
+
+        >>> from picograd import Tensor
+        >>> x = Tensor.randint(0, 10, (2, 3))
+        >>> x.shape, bool((x >= 0).all()), bool((x < 10).all())
+        ((2, 3), True, True)
+        """
+        first, last, sizes = random.read_range(given, low, high, size)
+        shape, wanted = as_shape((sizes,), "randint"), optional_dtype(dtype) or int64
+        bounds = operator.index(first), operator.index(last)
+        place = creation.device_named(device)
+        return fresh(random.integers(*bounds, shape, wanted, place, generator), **more)
+
+    @staticmethod
+    def randperm(
+        n: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
+    ) -> "Tensor":
+        """Shuffle the numbers from 0 to n - 1, on the device; the result is int64, or `dtype`.
+
+        Raises ShapeError for a dtype that cannot hold the numbers, DTypeError for bool.
+
+        >>> from picograd import Tensor
+        >>> sorted(Tensor.randperm(3).tolist())
+        [0, 1, 2]
+        """
         place = (optional_dtype(dtype) or int64, creation.device_named(device), generator)
-        shape = as_shape((size,), "randint")
-        return fresh(random.integers(operator.index(low), operator.index(high), shape, *place))
+        return fresh(random.permutation(operator.index(n), *place), **more)
+
+    def cat(tensors: Any, *others: Any, dim: Any = UNSET) -> "Tensor":
+        """Join tensors along an axis: cat([a, b], dim), or a.cat(b, dim=dim).
+
+        >>> from picograd import Tensor
+        >>> Tensor.cat([Tensor([1.0, 2.0]), Tensor([3.0])]).tolist()
+        [1.0, 2.0, 3.0]
+        >>> Tensor([[1.0]]).cat(Tensor([[2.0]]), Tensor([[3.0]]), dim=1).tolist()
+        [[1.0, 2.0, 3.0]]
+        """
+        return apply_all(movement.cat, *listed_with_axis("cat", tensors, others, dim))
+
+    def stack(tensors: Any, *others: Any, dim: Any = UNSET) -> "Tensor":
+        """Join tensors along a new axis: stack([a, b], dim), or a.stack(b, dim=dim).
+
+        >>> from picograd import Tensor
+        >>> Tensor.stack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        >>> Tensor([1.0]).stack(Tensor([2.0])).tolist()
+        [[1.0], [2.0]]
+        """
+        return apply_all(movement.stack, *listed_with_axis("stack", tensors, others, dim))
 
     @staticmethod
-    def randperm(n: Any, generator: Any = None, device: Any = None) -> "Tensor":
-        """Shuffle the numbers from 0 to n - 1."""
-        return Tensor(random.permutation(operator.index(n), generator), device=device)
+    def einsum(equation: Any, *tensors: Any) -> "Tensor":
+        """Sum products by Einstein's convention: einsum("ij,jk->ik", a, b).
 
-    @staticmethod
-    def cat(tensors: "Sequence[Tensor]", dim: Any = 0) -> "Tensor":
-        """Join tensors along an axis."""
-        return apply_all(movement.cat, tensors, dim)
+        Or with labels 0..51 after each tensor: einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
-    @staticmethod
-    def stack(tensors: "Sequence[Tensor]", dim: Any = 0) -> "Tensor":
-        """Join tensors along a new axis."""
-        return apply_all(movement.stack, tensors, dim)
+        >>> from picograd import Tensor
+        >>> Tensor.einsum("ij,j->i", Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
+        [3.0, 7.0]
+        """
+        listed: Any = tensors
+        if not isinstance(equation, str):
+            equation, listed = linalg.sublist_equation((equation, *tensors))
+        elif len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+            listed = tensors[0]
 
-    @staticmethod
-    def einsum(equation: str, *tensors: "Tensor") -> "Tensor":
-        """Sum products by Einstein's convention: einsum("ij,jk->ik", a, b)."""
-        listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list) else tensors
-        return apply_all(lambda nodes: linalg.einsum(equation, nodes), listed)
+        def einsum(nodes: Sequence[Node]) -> Node:
+            return linalg.einsum(equation, nodes)
 
-    # Python protocols
+        return apply_all(einsum, listed)
 
     def allclose(self, other: "Tensor", rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
-        """Tell whether all elements are close to another tensor's; computes."""
+        """Tell whether all elements are close to another tensor's; computes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
+        True
+        """
         wanted = as_tensor(other, self)
         broadcast_shapes(self.shape, wanted.shape, op="allclose")
         return np.allclose(self.numpy(), wanted.numpy(), rtol, atol)
 
-    def __len__(self) -> Any:
-        if not self.shape:
-            raise DTypeError("len()", "a zero-dim tensor has no length", "use .numel()")
-        return self.shape[0]
-
-    def __iter__(self) -> "Iterator[Tensor]":
-        if not self.shape:
-            raise DTypeError(
-                "iter()", "a zero-dim tensor has no elements to visit", "use .item()"
-            )
-        return iter([self[at] for at in range(self.shape[0])])
-
-    def __contains__(self, value: Other) -> Any:
-        return (self == value).any().item()
-
-    def __bool__(self) -> Any:
-        if self.numel() != 1:
-            text = f"the truth value of a tensor of shape {self.shape} is ambiguous"
-            raise ShapeError("bool()", text, "use .any() or .all()")
-        check_not_tracing("bool()")
-        return bool(self.item())
-
-    def __float__(self) -> Any:
-        return float(self.item())
-
-    def __int__(self) -> Any:
-        return int(self.item())
-
-    def __index__(self) -> Any:
-        if self.dtype.is_float or self.numel() != 1:
-            text = f"a {self.dtype.name} tensor of shape {self.shape} is not an index"
-            raise DTypeError("index()", text, "use a whole number")
-        return int(self.item())
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> "np.ndarray[Any, Any]":
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """Share the memory of a CPU tensor with another library, without a copy."""
-        if self.device != "cpu" or self.dtype.name == "bfloat16":
-            text = f"a {self.dtype.name} tensor on {self.device} cannot be shared"
-            raise DTypeError("dlpack", text, 'call .cpu(), and .float() for bfloat16')
-        buffer = leaf_buffer(self.realize()._node)
-        if buffer is None:
-            raise DTypeError("dlpack", "the tensor was not computed", "report this")
-        return buffer_view(buffer, self.shape).__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return (1, 0)  # kDLCPU
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.numel() == 1 else repr(self)
-
-    def __repr__(self) -> str:
-        if is_tracing():
-            return printing.format_traced(self.shape, self.dtype.name, self.device)
-        values = self.numpy()
-        return printing.format_tensor(values, self.dtype.name, self.device, self.requires_grad)
-
-    def __copy__(self) -> "Tensor":
-        return copied(self)
-
-    def __deepcopy__(self, memo: Any) -> "Tensor":
-        result = memo[id(self)] = copied(self)
-        if self.grad is not None:
-            result.grad = copied(self.grad)
-        return result
-
-    def __reduce__(self) -> Any:
-        more = getattr(self, "__dict__", None)
-        state = (self.numpy(), self.dtype.name, self.device, self.requires_grad)
-        return restored, (type(self), *state), more or None
-
 
 Recorded.kind = Tensor
+INNER = (object, Recorded, ElementwiseMethods)
+guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
+guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand
+
+
+def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:
+    """Read f([a, b]), f([a, b], dim) and f(a, b, dim=dim) alike."""
+    if others and isinstance(others[0], Tensor):
+        return [tensors, *others], 0 if dim is UNSET else dim
+    if len(others) > 1:
+        raise DTypeError(op, f"{len(others)} arguments follow the list", "pass the axis alone")
+    given = others[0] if others else UNSET
+    return tensors, either(op, "the second argument", given, "dim", dim, 0)
 
 
 def realize_tensors(tensors: Sequence[Tensor]) -> None:

@@ -111,6 +111,17 @@ def placed(args: Sequence[Any], positions: Sequence[int], tree: Any) -> list[Any
     return result
 
 
+def of_chosen(
+    func: Function, args: Sequence[Any], positions: Sequence[int], options: dict[str, Any]
+) -> Function:
+    """Make a function of the chosen arguments alone; the others are fixed."""
+
+    def inside(*inner: Any) -> Any:
+        return func(*placed(args, positions, inner), **options)
+
+    return inside
+
+
 def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
     """Make a function that gives (gradient, value); the value is one number.
 
@@ -289,10 +300,7 @@ def jacrev(
     def differentiated(*args: Any, **options: Any) -> Any:
         positions, tree = chosen("jacrev", args, argnums)
         many = isinstance(argnums, (tuple, list))
-
-        def inside(*inner: Any) -> Any:
-            return func(*placed(args, positions, inner), **options)
-
+        inside = of_chosen(func, args, positions, options)
         primals = tree if many else (tree,)
         result, pull, *aux = vjp(inside, *primals, has_aux=has_aux)
         outputs, rows = leaves_of(result), []
@@ -346,10 +354,7 @@ def jacfwd(
         many = isinstance(argnums, (tuple, list))
         primals = tuple(tree) if many else (tree,)
         points, columns = leaves_of(primals), []
-
-        def inside(*inner: Any) -> Any:
-            return func(*placed(args, positions, inner), **options)
-
+        inside = of_chosen(func, args, positions, options)
         with opened("jacfwd", primals) as (inner, stops):
             result, aux = split_aux("jacfwd", inside(*inner), has_aux)
             nodes = [each._node for each in float_leaves("jacfwd", result)]

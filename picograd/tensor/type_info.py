@@ -2,18 +2,19 @@
 
 from typing import Any
 
+from picograd.conversion import FLOAT8, float8_values
 from picograd.dtype import DType, category, default_float, promote, to_dtype
 from picograd.errors import DTypeError
 from picograd.tensor.operands import read_scalar
 from picograd.tensor.recording import Recorded
 
-# exponent of the largest power of two below the largest number, digits after the point, and
-# exponent of the smallest normal number
-FLOATS = {
-    "float16": (15, 10, -14),
-    "bfloat16": (127, 7, -126),
-    "float32": (127, 23, -126),
-    "float64": (1023, 52, -1022),
+# bits stored of the mantissa, and bias of the exponent
+FORMATS = {
+    "float16": (10, 15),
+    "bfloat16": (7, 127),
+    "float32": (23, 127),
+    "float64": (52, 1023),
+    **{dtype.name: (form.mantissa, form.bias) for dtype, form in FLOAT8.items()},
 }
 
 
@@ -27,14 +28,17 @@ class finfo:
 
     def __init__(self, dtype: Any = None) -> None:
         wanted = default_float if dtype is None else to_dtype(dtype)
-        if wanted.name not in FLOATS:
+        if wanted.name not in FORMATS:
             raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
-        top, digits, low = FLOATS[wanted.name]
+        digits, bias = FORMATS[wanted.name]
         self.dtype, self.bits = wanted.name, wanted.bits
         self.eps = 2.0**-digits
-        self.max = (2 - self.eps) * 2.0**top
+        self.max = (2 - self.eps) * 2.0**bias
+        if wanted in FLOAT8:  # one has numbers where others have infinities
+            form = FLOAT8[wanted]
+            self.max = float(float8_values(form)[form.largest])
         self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0**low
+        self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
         self.resolution = float(f"1e-{int(digits * 0.30103)}")
 
     def __repr__(self) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, bfloat16, to_dtype
+from picograd.conversion import to_bits
+from picograd.dtype import DType, to_dtype
 from picograd.graph import build
 from picograd.graph.gradient import gradient
-from picograd.graph.interpret import interpret, round_bfloat16, to_bits
+from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
 from picograd.graph.verify import verify
 
@@ -22,9 +23,7 @@ def leaf(array: Array, dtype: DType | None = None) -> Node:
     """Make a buffer node over a copy of an array."""
     array = np.array(array, order="C")
     dtype = dtype or to_dtype(array.dtype)
-    array = array.astype(dtype.numpy)
-    if dtype is bfloat16:
-        array = to_bits(round_bfloat16(array), bfloat16)
+    array = to_bits(array, dtype)
     held = Buffer("cpu", dtype, array.size, 0, array)
     return build.buffer(Storage(held), array.shape)
 

@@ -132,7 +132,7 @@ ERRORS: list[tuple[Callable[[], object], type[PicogradError], str]] = [
     (
         lambda: build.binary("add", X, build.copy(X, "cuda:0")),
         DeviceError,
-        'add: operands are on cpu and cuda:0. Fix: move one with .to("cpu").',
+        'add: operands are on different devices: cpu and cuda:0. Fix: move one with .to("cpu").',
     ),
     (
         lambda: build.where(X, X, X),
@@ -151,7 +151,7 @@ ERRORS: list[tuple[Callable[[], object], type[PicogradError], str]] = [
     ),
     (
         lambda: build.permute(X, (0, 0)),
-        AxisError,
+        ShapeError,
         "permute: (0, 0) repeats an axis. Fix: list every axis once.",
     ),
     (

@@ -6,10 +6,11 @@ import torch
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
+from picograd.conversion import convert
 from picograd.dtype import bfloat16, float16, float32, uint8
 from picograd.errors import DeviceError
 from picograd.graph import build
-from picograd.graph.interpret import interpret, round_bfloat16
+from picograd.graph.interpret import interpret
 
 
 def test_bfloat16_rounds_as_pytorch() -> None:
@@ -17,7 +18,7 @@ def test_bfloat16_rounds_as_pytorch() -> None:
     bits = random.integers(0, 2**32, 10_000, dtype=np.uint64).astype(np.uint32)
     x = np.concatenate([bits.view(np.float32), np.float32([np.inf, -np.inf, np.nan, 0, -0.0])])
     expected = torch.tensor(x).to(torch.bfloat16).to(torch.float32).numpy()
-    np.testing.assert_array_equal(round_bfloat16(x), expected)
+    np.testing.assert_array_equal(convert(x, bfloat16), expected)
 
 
 def test_float64_keeps_what_16_bits_would_lose() -> None:
@@ -26,8 +27,9 @@ def test_float64_keeps_what_16_bits_would_lose() -> None:
     assert value(x + 1e-5, True) == 1 + 1e-5
 
 
-def test_negative_floats_wrap_to_unsigned() -> None:
-    assert value(build.cast(leaf(np.float32([-1.0])), uint8)) == 255
+def test_floats_saturate_as_integers() -> None:
+    x = leaf(np.float32([-1.0, 300.0, np.nan]))
+    assert value(build.cast(x, uint8)).tolist() == [0, 255, 0]
 
 
 def test_memory_is_read_by_address() -> None:

@@ -132,7 +132,7 @@ MONOIDS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 @pytest.mark.parametrize("monoid", MONOIDS)
 @pytest.mark.parametrize("axes", [None, 1, (0, 2), ()], ids=str)
 class TestReduce:
-    @pytest.mark.parametrize("dtype", [d for d in ALL if d.kind != "bool"], ids=str)
+    @pytest.mark.parametrize("dtype", [d for d in ALL if d.kind not in ("bool", "float8")], ids=str)
     @pytest.mark.filterwarnings("ignore:overflow")  # the product overflows float16: so it should
     def test_value(self, monoid: str, axes: Any, dtype: DType) -> None:
         x = leaf(np.random.default_rng(0).integers(1, 3, (2, 3, 4)).astype(dtype.numpy), dtype)

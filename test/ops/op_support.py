@@ -131,3 +131,18 @@ def numbers(shape: Sequence[int], low: float = -3.0, high: float = 3.0, seed: in
 
 def integers(shape: Sequence[int], low: int = -5, high: int = 6, dtype: str = "int64") -> Any:
     return np.random.default_rng(sum(shape)).integers(low, high, shape).astype(dtype)
+
+
+def library(x: Any) -> Any:
+    """Find the library a tensor belongs to."""
+    return torch if isinstance(x, torch.Tensor) else picograd
+
+
+def lin(name: str, *args: Any, pick: Any = None, **options: Any) -> Any:
+    """Make a call of `linalg` in the library of its first tensor; `pick` takes one result."""
+
+    def call(*tensors: Any) -> Any:
+        result = getattr(library(tensors[0]).linalg, name)(*tensors, *args, **options)
+        return result if pick is None else result[pick]
+
+    return call

@@ -69,13 +69,18 @@ def forms(make: Any, function: Any, plain: Shape, *others: Shape, **options: Any
 TORCH_NAMES = {
     "floordiv": "floor_divide", "mod": "remainder", "equal": "eq", "not_equal": "ne",
     "less_equal": "le", "shift_left": "bitwise_left_shift", "shift_right": "bitwise_right_shift",
-    "logical_not": "logical_not",
+    "logical_not": "logical_not", "portable_log": "log", "portable_exp": "exp",
 }  # fmt: skip
+
+
+def cos_turn(x: Any) -> Any:
+    return torch.cos(2 * torch.pi * x)
 
 
 def elementwise(row: Op) -> list[Sample]:
     """Three shapes; `where` chooses by bools."""
-    function = getattr(torch, TORCH_NAMES.get(row.name, row.name))
+    name = TORCH_NAMES.get(row.name, row.name)
+    function = cos_turn if name == "portable_cos_turn" else getattr(torch, name)
     found = []
     for shape in ((3, 5), (0, 5), ()):
         inputs = data(*[shape] * row.arity)

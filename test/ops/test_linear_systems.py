@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from op_support import Case, compare, numbers
+from op_support import Case, compare, library, lin, numbers
 
 import picograd
 from picograd import Tensor
@@ -16,18 +16,6 @@ B = numbers((2, 3, 2), seed=2)
 TALL = numbers((5, 3)) + np.eye(5, 3) * 4
 SPD = STACK @ np.swapaxes(STACK, 1, 2)
 LOWER = np.linalg.cholesky(SPD)
-
-
-def library(x: Any) -> Any:
-    return torch if isinstance(x, torch.Tensor) else picograd
-
-
-def lin(name: str, *args: Any, pick: Any = None, **options: Any) -> Any:
-    def call(*tensors: Any) -> Any:
-        result = getattr(library(tensors[0]).linalg, name)(*tensors, *args, **options)
-        return result if pick is None else result[pick]
-
-    return call
 
 
 def test_values_and_gradients(device: str) -> None:

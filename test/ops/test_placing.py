@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from op_support import Case, compare, numbers
+from op_support import Case, compare, library, numbers
 
 import picograd
 from picograd import Tensor
@@ -13,10 +13,6 @@ from picograd.errors import PicogradError
 
 A = numbers((3, 4))
 ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, -1, 1])
-
-
-def library(x: Any) -> Any:
-    return torch if isinstance(x, torch.Tensor) else picograd
 
 
 def test_values_and_gradients(device: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from op_support import Case, compare, numbers
+from op_support import Case, compare, library, numbers
 
 import picograd
 from picograd import Tensor
@@ -15,10 +15,6 @@ A = numbers((3, 5))
 HOLES = np.where(np.arange(15).reshape(3, 5) % 4 == 1, np.nan, A)
 LOST = np.where(np.arange(15).reshape(3, 5) < 5, np.nan, HOLES)  # a row of NaN alone
 WEIGHTS = np.array([2, 0, 1, 3, 1])
-
-
-def library(x: Any) -> Any:
-    return torch if isinstance(x, torch.Tensor) else picograd
 
 
 def call(name: str, *args: Any, pick: Any = None, **options: Any) -> Any:

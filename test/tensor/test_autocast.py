@@ -10,6 +10,7 @@ from picograd import Tensor, nn
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.tensor import autocast
 
+pytestmark = pytest.mark.usefixtures("cpu_by_default")
 torch = pytest.importorskip("torch")
 X = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
 

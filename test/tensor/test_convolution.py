@@ -21,7 +21,7 @@ def test_per_axis() -> None:
 
 
 def test_same_padding_puts_the_odd_element_last() -> None:
-    assert c.same_padding("conv2d", X, (2, 3), (1, 1), (1, 1)) == [(0, 1), (1, 1)]
+    assert c.same_padding("conv2d", (2, 3), (1, 1), (1, 1)) == [(0, 1), (1, 1)]
 
 
 def test_convolve_shapes_and_values() -> None:

@@ -5,7 +5,8 @@ import pytest
 from graph_support import value
 
 from picograd import Tensor
-from picograd.dtype import bool_, float32, float64, int64
+from picograd.conversion import to_bits
+from picograd.dtype import bfloat16, bool_, float32, float64, int64
 from picograd.errors import PicogradError, ShapeError
 from picograd.tensor import creation as c
 
@@ -32,7 +33,7 @@ def test_what_is_no_number(data) -> None:
 
 def test_bfloat16_rounds_to_nearest_even() -> None:
     numbers = np.array([1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf], np.float32)
-    bits = c.bfloat16_bits(numbers)
+    bits = to_bits(numbers, bfloat16)
     assert bits[0] == 0x3F80 and bits[1] == 0x3F82 and bits[3] == 0x7F80
     assert np.isnan((bits[2:3].astype(np.uint32) << 16).view(np.float32)[0])
 

@@ -1,11 +1,9 @@
 """Running sums, products and extremes against PyTorch: values, indices, gradients."""
 
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from order_support import chosen_device, compare, compare_gradients  # noqa: F401
 
 import picograd
 from picograd import Tensor
@@ -21,39 +19,6 @@ EMPTY = [np.zeros(0), np.zeros((0, 3)), np.zeros((3, 0))]
 NAMES = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"]
 
 
-DEVICE = ["cpu"]
-
-
-@pytest.fixture(autouse=True)
-def chosen_device(device: str) -> None:
-    DEVICE[0] = device
-
-
-def listed(result: Any) -> list[Any]:
-    """Give one result or several as a list."""
-    return [result] if isinstance(result, (Tensor, torch.Tensor)) else list(result)
-
-
-def compare(function: Callable[[Any], Any], array: Any, tolerance: float = 1e-9) -> None:
-    found = listed(function(Tensor(array, device=DEVICE[0])))
-    wanted = listed(function(torch.from_numpy(array)))
-    for ours, theirs in zip(found, wanted, strict=True):
-        got, expected = ours.numpy(), theirs.numpy()
-        assert got.shape == expected.shape and got.dtype == expected.dtype
-        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
-
-
-def compare_gradients(function: Callable[[Any], Any], array: Any) -> None:
-    x = Tensor(array, requires_grad=True, device=DEVICE[0])
-    y = torch.from_numpy(array).requires_grad_()
-    found, wanted = listed(function(x))[0], listed(function(y))[0]
-    weights = np.asarray(np.random.default_rng(1).normal(size=wanted.shape))
-    (found * Tensor(weights, device=DEVICE[0])).sum().backward()
-    (wanted * torch.from_numpy(weights)).sum().backward()
-    assert x.grad is not None and y.grad is not None
-    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-7, atol=1e-7)
-
-
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("name", NAMES)
 def test_equals_torch(name: str, axis: int) -> None:
@@ -66,7 +31,7 @@ def test_equals_torch(name: str, axis: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_torch(name: str, axis: int) -> None:
     for array in FLOATS:
-        compare_gradients(lambda x: getattr(x, name)(dim=axis), array)
+        compare_gradients(lambda x: getattr(x, name)(dim=axis), array, 1e-7)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -1,11 +1,11 @@
 """Sorting, and what is made of it, against PyTorch: values, indices, gradients."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from order_support import chosen_device, compare, compare_gradients  # noqa: F401
 
 import picograd
 from picograd import Tensor
@@ -18,39 +18,6 @@ SCALAR, SPECIAL = np.array(2.5), np.array([1.0, np.nan, 3, np.inf, -np.inf, 2, n
 TIES = RANDOM.integers(0, 4, (6, 90))
 EMPTY = [np.zeros(0), np.zeros((0, 3)), np.zeros((3, 0))]
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
-
-
-DEVICE = ["cpu"]
-
-
-@pytest.fixture(autouse=True)
-def chosen_device(device: str) -> None:
-    DEVICE[0] = device
-
-
-def listed(result: Any) -> list[Any]:
-    """Give one result or several as a list."""
-    return [result] if isinstance(result, (Tensor, torch.Tensor)) else list(result)
-
-
-def compare(function: Callable[[Any], Any], array: Any, tolerance: float = 1e-9) -> None:
-    found = listed(function(Tensor(array, device=DEVICE[0])))
-    wanted = listed(function(torch.from_numpy(array)))
-    for ours, theirs in zip(found, wanted, strict=True):
-        got, expected = ours.numpy(), theirs.numpy()
-        assert got.shape == expected.shape and got.dtype == expected.dtype
-        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
-
-
-def compare_gradients(function: Callable[[Any], Any], array: Any) -> None:
-    x = Tensor(array, requires_grad=True, device=DEVICE[0])
-    y = torch.from_numpy(array).requires_grad_()
-    found, wanted = listed(function(x))[0], listed(function(y))[0]
-    weights = np.asarray(np.random.default_rng(1).normal(size=wanted.shape))
-    (found * Tensor(weights, device=DEVICE[0])).sum().backward()
-    (wanted * torch.from_numpy(weights)).sum().backward()
-    assert x.grad is not None and y.grad is not None
-    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("descending", [False, True])

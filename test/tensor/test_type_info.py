@@ -12,7 +12,7 @@ FLOATS = ["float16", "bfloat16", "float32", "float64"]
 WHOLE = ["uint8", "int8", "int16", "int32", "int64"]
 
 
-@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("name", [*FLOATS, "float8_e4m3fn", "float8_e5m2"])
 def test_finfo(name: str) -> None:
     ours, theirs = picograd.finfo(name), torch.finfo(getattr(torch, name))
     for fact in ("bits", "max", "min", "eps", "tiny", "smallest_normal", "resolution"):
