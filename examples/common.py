@@ -59,7 +59,7 @@ def accuracy(model, images, labels, batch_size=1000):
         with picograd.no_grad():
             return (model(x).argmax(1) == y).sum()
 
-    batches = nn.DataLoader(images, labels, batch_size=batch_size)
+    batches = nn.DataLoader(nn.TensorDataset(images, labels), batch_size)
     correct = sum(int(count_correct(x, y).item()) for x, y in batches)
     model.train()
     return 100.0 * correct / len(images)

@@ -56,6 +56,8 @@ FLAGS = (
     Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0 or empty: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
+    Flag("PICOGRAD_DATA", str, "", "folder of downloaded data sets", "debug",
+         "~/.cache/picograd/datasets"),
     Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug"),
 )  # fmt: skip
 BY_NAME = {flag.name: flag for flag in FLAGS}
@@ -92,6 +94,7 @@ class Config:
     threads: int
     cache: str
     cache_size: int
+    data: str
     verify: int
     epoch: int
 

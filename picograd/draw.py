@@ -18,7 +18,7 @@ from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
 from picograd.errors import DataError, ValueRangeError
 from picograd.graph.node import Node, toposort
-from picograd.schedule.plan import CopyStep, Plan, PlanSlot, Step
+from picograd.schedule.plan import CopyStep, LoopStep, Plan, PlanSlot, Step
 from picograd.tensor.tensor import Tensor
 
 LEVELS = ("graph", "kernels", "plan")
@@ -69,6 +69,11 @@ def draw_dot(
     `level`: "graph" (every operation; default for tensors), "kernels" (what fusion made of it) or
     "plan" (kernels in launch order with their buffers; default for a plan). A path without a
     suffix gets `.svg`; the `.dot` text is written beside it.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "graph.dot")
+    >>> draw_dot(Tensor([1.0, 2.0]) + 1, path).read_text().splitlines()[0]
+    'digraph picograd {'
     """
     target = _target(path)
     picture = picture_of(tensor_or_plan, level)
@@ -146,6 +151,8 @@ def step_slots(step: Step) -> tuple[list[int], list[int]]:
     """List the plan slots a step reads and those it writes."""
     if isinstance(step, CopyStep):
         return [step.source], [step.target]
+    if isinstance(step, LoopStep):
+        return list(step.reads), list(step.writes)
     roles = [(number, slot.role) for number, slot in zip(step.slots, step.kernel.slots)]
     reads = [number for number, role in roles if role != "out"]
     return reads, [number for number, role in roles if role != "in"]
@@ -154,6 +161,9 @@ def step_slots(step: Step) -> tuple[list[int], list[int]]:
 def _step_label(number: int, step: Step) -> list[str]:
     if isinstance(step, CopyStep):
         return [f"{number}: copy"]
+    if isinstance(step, LoopStep):
+        names = [kernel.name for kernel in step.body.kernels]
+        return [f"{number}: loop of {step.length} steps", *names, step.device]
     return [f"{number}: {step.kernel.name}", step.kernel.hero, step.device]
 
 

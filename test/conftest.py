@@ -1,12 +1,16 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
 import random
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from picograd.config import config
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +36,12 @@ def on_host(device: str) -> None:
     """Skip what only holds on the CPU: shared memory, checked indices, its name in a text."""
     if device != "cpu":
         pytest.skip("holds on the CPU only")
+
+
+@pytest.fixture
+def cpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make tensors on the CPU where no device is named, also on a machine with a GPU."""
+    monkeypatch.setattr(config, "device", "cpu")
 
 
 @pytest.fixture(autouse=True)

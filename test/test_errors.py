@@ -18,6 +18,7 @@ def test_message_has_op_problem_and_fix() -> None:
     [("ShapeError", ValueError), ("ShapeError", RuntimeError), ("ValueRangeError", ValueError),
      ("DTypeError", TypeError), ("AxisError", IndexError), ("DeviceError", RuntimeError),
      ("GradientError", RuntimeError), ("TraceError", RuntimeError),
+     ("MemberError", KeyError), ("MemberError", AttributeError),
      ("OutOfMemoryError", MemoryError), ("StateError", ValueError), ("DataError", OSError)],
 )  # fmt: skip
 def test_user_errors_are_built_in_errors_too(name: str, builtin: type) -> None:

@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[1]
 LEVELS = [
     {"errors", "helpers"},
     {"config", "dtype", "target"},
-    {"buffer", "code"},
+    {"buffer", "code", "conversion"},
     {"graph"},
     {"schedule"},
     {"codegen", "runtime"},
     {"engine"},
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "onnx"},
-    {"draw_utils"},  # the ancestor's name for draw
+    {"draw_utils", "func", "autograd", "amp"},  # names of the ancestor and of PyTorch
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

@@ -16,6 +16,7 @@ from picograd.codegen import (
 )
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -35,13 +36,12 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import bool_, int32
 from picograd.errors import internal
-from picograd.helpers import product, round_up, row_major
+from picograd.helpers import product, round_up
 from picograd.schedule.index import (
     Axis,
     Index,
     axes_of,
     axis_index,
-    constant,
     unflatten,
 )
 from picograd.schedule.loop import Condition, Expr, walk
@@ -175,10 +175,7 @@ class CpuBuilder:
 
     def position(self, name: str, indices: Sequence[Index]) -> int:
         """Find the flat position inside a tile."""
-        flat = constant(0)
-        for index, stride in zip(indices, strides(self.tiles[name]), strict=True):
-            flat = flat + index * stride
-        return self.emitter.index(flat)
+        return self.emitter.index(flat_position(self.tiles[name], indices))
 
     def get(self, name: str, position: int) -> int:
         """Read a tile element."""
@@ -399,16 +396,9 @@ class CpuBuilder:
         self.nest((*step.serial, *step.dims), step.conditions, body)
 
 
-def strides(tile: Tile) -> tuple[int, ...]:
-    """Strides of a tile in elements, with its row padding."""
-    if not tile.shape:
-        return ()
-    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))
-
-
 def padded_size(tile: Tile) -> int:
     """Elements of memory a tile takes."""
-    return strides(tile)[0] * tile.shape[0] if tile.shape else 1
+    return tile_strides(tile)[0] * tile.shape[0] if tile.shape else 1
 
 
 def is_pointwise(step: Accumulate) -> bool:

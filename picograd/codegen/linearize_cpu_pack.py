@@ -34,7 +34,7 @@ class Builder(Protocol):
 
 
 def tile_strides(tile: Tile) -> tuple[int, ...]:
-    """Strides of a shared tile whose rows are padded."""
+    """Strides of a tile in elements, with its row padding."""
     if not tile.shape:
         return ()
     return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))

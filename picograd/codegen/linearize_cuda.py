@@ -21,7 +21,8 @@ from picograd.codegen.block_cuda import (
 from picograd.codegen.layout import Layout
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine
-from picograd.codegen.linearize_merge import merge_cuda
+from picograd.codegen.linearize_radix_cuda import radix_cuda
+from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan_cuda import scan_cuda
 from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
@@ -33,7 +34,8 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
-    MergeStep,
+    RadixStep,
+    RunStep,
     ScanStep,
     ScatterStep,
     SortStep,
@@ -268,7 +270,8 @@ STEPS: dict[type, Callable[[Block, Any], None]] = {
     ScatterStep: scatter,
     ScanStep: scan_cuda,
     SortStep: sort_cuda,
-    MergeStep: merge_cuda,
+    RadixStep: radix_cuda,
+    RunStep: runs_cuda,
     MainLoop: main_loop,
     Dot: unsupported,
 }

@@ -26,7 +26,8 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "scatter": scatter.build,
     "scan": scan.build,
     "sort": sort.build,
-    "merge": sort.build_merge,
+    "radix": sort.build_radix,
+    "runs": scatter.build_runs,
     "contract": contract.build,
     "conv": contract.build,
 }

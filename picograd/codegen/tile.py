@@ -3,7 +3,7 @@
     TileKernel = grid axes, threads, tiles, steps      grid: one block per point (CPU: one task)
     Tile       = name, shape, dtype, space, layout
     Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
-               | ScanStep | SortStep | MergeStep | MainLoop
+               | ScanStep | SortStep | RadixStep | RunStep | MainLoop
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
 threads of the block share the work, and the number of steps does not depend on the tile sizes.
@@ -30,7 +30,7 @@ from typing import Any, Union
 
 from picograd.codegen.layout import Blocked, Layout
 from picograd.dtype import DType
-from picograd.errors import check, internal
+from picograd.errors import internal
 from picograd.schedule.index import Axis, Index, axes_of, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
 
@@ -206,19 +206,44 @@ class SortStep:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeStep:
-    """slot[target at place] = expr of the element that comes at `place` of the merged runs.
+class RadixStep:
+    """One step of a radix sort on tile number `place` of axis; see `Radix` of Loop IR.
 
-    `key` and `expr` mention `axis`; the keys of every run are in order, pairs start at multiples of
-    2 * run. Every point of dims finds its element by itself, by bisection.
+    Without `start` the block counts digits, else it moves its elements. `digit` and `tile` are
+    bound in `start`, and in `target` if digits are counted. Shared tiles: for each warp one counter
+    a digit and one for no element; with `start` also one offset a digit, and the sorted tile.
+    """
+
+    axis: Axis
+    digit: Axis
+    tile: Axis
+    place: Index
+    count: int
+    shift: int
+    expr: Expr
+    start: Expr | None
+    slot: int
+    target: Index
+    tiles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """At every point of dims whose `place` ends a run of equal keys: reduce the run into the slot.
+
+    See `Runs` of Loop IR. `key`, `first`, `expr` and `target` mention `axis`, whose position is
+    `place` here; the expression of a level mentions the axis of the level.
     """
 
     dims: tuple[Axis, ...]
     axis: Axis
-    run: int
     place: Index
+    monoid: str | None
     key: Expr
+    first: Expr
     expr: Expr
+    levels: tuple[tuple[Axis, Expr], ...]
+    fan: int
     slot: int
     target: Index
     conditions: tuple[Condition, ...] = ()
@@ -247,7 +272,8 @@ Step = Union[
     ScatterStep,
     ScanStep,
     SortStep,
-    MergeStep,
+    RadixStep,
+    RunStep,
     MainLoop,
 ]
 
@@ -278,14 +304,14 @@ def verify(tiles: TileKernel) -> TileKernel:
     """Check names, ranks and bindings of a tile kernel, and return it."""
     for part in tiles.parts:
         known = {tile.name: tile for tile in part.tiles}
-        check(
-            len(known) == len(part.tiles), "two tiles of one name", format_tiles(tiles)
-        )
+        if len(known) != len(part.tiles):
+            internal("two tiles of one name", format_tiles(tiles))
         for tile in part.tiles:
             is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(
                 part.workspaces
             )
-            check(is_placed, f"tile {tile.name} has no workspace", format_tiles(tiles))
+            if not is_placed:
+                internal(f"tile {tile.name} has no workspace", format_tiles(tiles))
         for step in part.steps:
             verify_step(tiles, part, known, step, set(part.grid))
     return tiles
@@ -307,26 +333,30 @@ def verify_step(
         return
     if isinstance(step, Assign | Accumulate) and step.tile not in known:
         internal(f"{step.tile} is no tile", format_tiles(tiles))
-    if isinstance(step, ScanStep | SortStep | MergeStep):
+    if isinstance(step, RadixStep):
+        bound = bound | {step.digit, step.tile}
+    if isinstance(step, ScanStep | SortStep | RadixStep | RunStep):
         bound = bound | {step.axis}
     elif not isinstance(step, Assign | Accumulate | Store | ScatterStep):
         return
-    dims = () if isinstance(step, SortStep) else step.dims
+    dims = () if isinstance(step, SortStep | RadixStep) else step.dims
     over = step.over if isinstance(step, Accumulate) else ()
     serial = step.serial if isinstance(step, ScatterStep) else ()
     inside = {*bound, *dims, *over, *serial}
     if isinstance(step, Store):
         for place in (step.index, *(condition[0] for condition in step.conditions)):
             missing = [axis for axis in axes_of(place) if axis not in inside]
-            check(not missing, f"{missing} is not bound in {step}", format_tiles(tiles))
+            if missing:  # texts are written only when they are needed: they are long
+                internal(f"{missing} is not bound in {step}", format_tiles(tiles))
     for expr in walk(step.expr):
         for index in indices_of(expr):
             missing = [axis for axis in axes_of(index) if axis not in inside]
-            check(not missing, f"{missing} is not bound in {step}", format_tiles(tiles))
+            if missing:
+                internal(f"{missing} is not bound in {step}", format_tiles(tiles))
         if expr.op == "tile":
             name, where = expr.arg
-            is_right = name in known and len(where) == len(known[name].shape)
-            check(is_right, f"bad read of tile {name}", format_tiles(tiles))
+            if name not in known or len(where) != len(known[name].shape):
+                internal(f"bad read of tile {name}", format_tiles(tiles))
 
 
 def format_tiles(tiles: TileKernel) -> str:

@@ -53,15 +53,15 @@ class Totals:
     seconds: float = 0.0
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
 
-    def add(self, device: Device, code: Code, seconds: float) -> None:
-        """Count one launch."""
-        self.launches += 1
+    def add(self, device: Device, code: Code, seconds: float, times: int = 1) -> None:
+        """Count one launch, or the launches of all steps of a loop."""
+        self.launches += times
         self.seconds += seconds
         row = self.rows.setdefault((code.name, device.name), Row())
-        row.launches += 1
+        row.launches += times
         row.seconds += seconds
-        row.flops += code.flops
-        row.bytes_moved += code.bytes_moved
+        row.flops += times * code.flops
+        row.bytes_moved += times * code.bytes_moved
         row.peak = device.peak_bandwidth()
 
     def table(self) -> str:
@@ -128,20 +128,27 @@ def log_copy(start: float, source: str, target: str, nbytes: int, device: Device
         log_action("copy", f"{source} -> {target}  {text}")
 
 
-def log_launches(tape: Tape, seconds: Sequence[float], device: Device) -> None:
-    """Print one line a launch (DEBUG=1); with its user's line (DEBUG=2)."""
+def log_launches(
+    tape: Tape, seconds: Sequence[float], device: Device, times: int = 1
+) -> None:
+    """Print one line a launch (DEBUG=1); with its user's line (DEBUG=2).
+
+    The body of a loop has run `times` times in these seconds; its lines end with that number.
+    """
     if not TOTALS.launches:
         log(1, HEADING)
         atexit.register(log_summary)
     line = f"  {user_line()}" if config.debug >= 2 else ""
+    line = f"  {times} steps{line}" if times > 1 else line
     for record, elapsed in zip(tape.launches, seconds, strict=True):
         code = record.executable.code
-        TOTALS.add(device, code, elapsed)
+        TOTALS.add(device, code, elapsed, times)
         log(
             1,
             f"{TOTALS.launches:6} {device.name:7} {code.name:40.40}"
             f" {code.tasks:7} x {code.threads:<7} {elapsed * 1e6:10.1f} us"
-            f" {rate(code.flops, elapsed):12.1f} {rate(code.bytes_moved, elapsed):10.1f}"
+            f" {rate(times * code.flops, elapsed):12.1f}"
+            f" {rate(times * code.bytes_moved, elapsed):10.1f}"
             f" {TOTALS.seconds * 1e3:10.2f} ms{line}",
         )
 

@@ -11,7 +11,7 @@ from picograd.engine.backends import get_device
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.schedule.loop import Kernel
-from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, format_plan
+from picograd.schedule.plan import KernelLaunch, LoopStep, Plan, PlanSlot, format_plan
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
 
@@ -75,11 +75,18 @@ def target_named(language: str, arch: str) -> Target:
 def inspect(nodes: Sequence[Node]) -> PlanView:
     """Schedule nodes without running anything."""
     plan = schedule(list(nodes), get_device(nodes[0].device).target)
-    views = []
+    return PlanView(plan, tuple(views_of(plan)))
+
+
+def views_of(plan: Plan) -> list[KernelView]:
+    """Describe the kernels of a plan; those of a loop by the slots of its body."""
+    views: list[KernelView] = []
     for step in plan.steps:
-        if isinstance(step, KernelLaunch):
+        if isinstance(step, LoopStep):
+            views += views_of(step.body)
+        elif isinstance(step, KernelLaunch):
             pairs = list(zip(step.kernel.slots, step.slots, strict=True))
             reads = tuple(plan.slots[n] for slot, n in pairs if slot.role != "out")
             writes = tuple(plan.slots[n] for slot, n in pairs if slot.role != "in")
             views.append(KernelView(step.kernel, reads, writes))
-    return PlanView(plan, tuple(views))
+    return views

@@ -17,6 +17,7 @@ import numpy as np
 
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
+from picograd.conversion import from_bits
 from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
@@ -82,14 +83,9 @@ def make_plan(roots: Sequence[Node]) -> Plan:
 
 
 def settle(roots: Sequence[Node], results: Sequence[Buffer]) -> None:
-    """Hang the computed buffers on their nodes; an assignment gives its storage a new version."""
+    """Hang the computed buffers on their nodes."""
     for root, buffer in zip(roots, results, strict=True):
         root.realized = buffer
-        if root.op == "assign":
-            storage = root.inputs[0].arg
-            if isinstance(storage, Storage):
-                storage.buffer = buffer
-                storage.version += 1
 
 
 def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> Node:
@@ -122,14 +118,13 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 
 
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Copy a row-major buffer to a new NumPy array; bfloat16 widens to float32."""
+    """Copy a row-major buffer to a new NumPy array; floats that NumPy lacks widen to float32."""
     device = get_device(buffer.device)
     start = start_copy(device)
     raw = device.copy_out(buffer)
     log_copy(start, device.name, "host", buffer.nbytes, device)
-    values: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count].reshape(shape)
-    if buffer.dtype.name == "bfloat16":
-        return (values.astype(np.uint32) << 16).view(np.float32)
+    bits: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count]
+    values: np.ndarray[Any, Any] = from_bits(bits, buffer.dtype).reshape(shape)
     return values
 
 

@@ -23,7 +23,8 @@ def size_class(nbytes: int) -> int:
     """Round a request up to the size of the blocks that serve it."""
     if nbytes <= SMALLEST:
         return SMALLEST
-    return round_up(nbytes, max((1 << (nbytes - 1).bit_length()) // 16, SMALLEST))
+    octave = (1 << (nbytes - 1).bit_length()) // 2  # the largest power of two below
+    return round_up(nbytes, max(octave // STEPS_AN_OCTAVE, SMALLEST))
 
 
 class Allocation:

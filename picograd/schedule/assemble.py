@@ -300,7 +300,7 @@ def hero_of(kind: str, part: Part) -> str:
         return "reduce.row"
     if not part.rows:
         return "reduce.all"
-    return "reduce.row" if is_row_contiguous(part, first) else "reduce.col"
+    return "reduce.row" if is_row_contiguous(first) else "reduce.col"
 
 
 def is_product(compute: Compute) -> bool:
@@ -325,7 +325,7 @@ def is_chain(part: Part) -> bool:
     return False
 
 
-def is_row_contiguous(part: Part, compute: Compute) -> bool:
+def is_row_contiguous(compute: Compute) -> bool:
     """Tell whether the unit-stride axis of the largest load is a reduced one."""
     votes = {True: 0, False: 0}
     for expr in walk(compute.body):  # each node once: shared subtrees have exponentially many paths

@@ -14,8 +14,10 @@ from picograd.schedule.loop import (
     Condition,
     Expr,
     Kernel,
-    Merge,
+    Radix,
+    Runs,
     Scan,
+    Sort,
     walk,
 )
 
@@ -93,14 +95,12 @@ class Numbering:
         return tuple((self.index(test), lo, hi) for test, lo, hi in conditions)
 
     def along(self, step: Along | None) -> Any:
-        """A scan, sort or merge as plain data."""
+        """A step along an axis as plain data."""
         if step is None:
             return None
         axis = self.axis(step.axis)
         if not isinstance(step, Scan):
-            rows = tuple([self.axis(each) for each in step.rows])
-            key = self.expression(step.key) if isinstance(step, Merge) else -1
-            head: Any = rows, axis, step.run, key
+            head: Any = (tuple([self.axis(each) for each in step.rows]), axis, self.extra(step))
         else:
             outer = tuple([self.axis(each) for each in step.outer])
             inner = tuple([self.axis(each) for each in step.inner])
@@ -115,6 +115,17 @@ class Numbering:
             )
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
+
+    def extra(self, step: Sort | Radix | Runs) -> tuple[Any, ...]:
+        """What a sort, a radix step or a reduction of runs has of its own."""
+        if isinstance(step, Sort):
+            return (step.run,)
+        if isinstance(step, Radix):
+            start = -1 if step.start is None else self.expression(step.start)
+            return self.axis(step.digit), self.axis(step.tile), step.run, step.shift, start
+        levels = tuple([(self.axis(axis), self.expression(each)) for axis, each in step.levels])
+        key, first = self.expression(step.key), self.expression(step.first)
+        return step.monoid, key, first, levels, step.fan
 
 
 def canonical_data(kernel: Kernel) -> tuple[Any, ...]:

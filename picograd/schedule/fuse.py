@@ -42,6 +42,7 @@ READ_LIMIT, OPERATION_LIMIT = 4, 30
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
 COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
+COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
 COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}

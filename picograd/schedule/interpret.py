@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType
+from picograd.conversion import convert, from_bits, to_bits
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.schedule.index import Axis, Index, evaluate
 from picograd.schedule.loop import (
+    DIGITS,
     Compute,
     Expr,
     Kernel,
-    Merge,
     Part,
+    Radix,
+    Runs,
     Scan,
     Scatter,
     Sort,
@@ -48,29 +50,17 @@ def interpret(
             PartInterpreter(kernel, part, slots, scalars).run()
 
 
-def round_to(value: Array, dtype: DType) -> Array:
-    """Convert to a dtype; bfloat16 is float32 with the low half rounded away (to nearest even)."""
-    array = np.asarray(value)
-    if dtype.kind in ("int", "uint") and array.dtype.kind == "f":
-        wide = (
-            np.uint64 if dtype.kind == "uint" and dtype.bits == 64 else np.int64
-        )
-        array = np.trunc(np.where(np.isfinite(array), array, 0)).astype(wide)
-    array = array.astype(dtype.numpy)
-    if dtype.name != "bfloat16":
-        return array
-    bits = array.view(np.uint32).astype(np.uint64)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(
-        np.uint32
-    )
-    result = rounded.view(np.float32)
-    return np.where(np.isnan(array), array, result).astype(np.float32)
-
-
-def merged_order(key: Array, run: int) -> Array:
-    """Positions in the order of the keys within each pair of runs of the last axis."""
-    pair = np.broadcast_to(np.arange(key.shape[-1]) // (2 * run), key.shape)
-    return np.lexsort((key, pair), axis=-1)
+def rank_in_group(group: Array) -> Array:
+    """Count, along the last axis, the elements before each one that are in its group."""
+    order = np.argsort(group, axis=-1, kind="stable")
+    ordered = np.take_along_axis(group, order, -1)
+    place = np.broadcast_to(np.arange(group.shape[-1]), group.shape)
+    is_first = np.ones(group.shape, bool)
+    is_first[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    begin = np.maximum.accumulate(np.where(is_first, place, 0), axis=-1)
+    rank = np.empty(group.shape, np.int64)
+    np.put_along_axis(rank, order, place - begin, -1)
+    return rank
 
 
 def identity_of_scan(scan: Scan) -> Any:
@@ -109,8 +99,10 @@ class PartInterpreter:
             self.scan(self.part.along)
         elif isinstance(self.part.along, Sort):
             self.sort(self.part.along)
+        elif isinstance(self.part.along, Radix):
+            self.radix(self.part.along)
         elif self.part.along:
-            self.merge(self.part.along)
+            self.runs(self.part.along)
 
     def places(
         self, axes: Sequence[Axis]
@@ -132,7 +124,7 @@ class PartInterpreter:
         if compute.reduce:
             over = tuple(range(len(compute.axes), len(axes)))
             value = self.fold(value, compute, over)
-        return round_to(value, compute.dtype)
+        return convert(value, compute.dtype)
 
     def fold(
         self, value: Array, compute: Compute, over: tuple[int, ...]
@@ -227,7 +219,7 @@ class PartInterpreter:
             place, value = target[position], body[position]
             if scatter.monoid:
                 value = FOLDS[scatter.monoid](slot[place], value)
-            slot[place] = round_to(value, self.kernel.slots[scatter.slot].dtype)
+            slot[place] = convert(value, self.kernel.slots[scatter.slot].dtype)
 
     def scan(self, scan: Scan) -> None:
         """Combine along the axis; floats in float64, so that the oracle's own error is small."""
@@ -253,7 +245,7 @@ class PartInterpreter:
         value = SCANS[scan.monoid].accumulate(value, axis=-1, dtype=wide)
         target = np.broadcast_to(self.at(scan.target, places, axes), shape)
         slot = self.slots[scan.slot]
-        slot[target[held]] = round_to(
+        slot[target[held]] = convert(
             value[held], self.kernel.slots[scan.slot].dtype
         )
 
@@ -268,15 +260,41 @@ class PartInterpreter:
             order = np.argsort(value[..., run], axis=-1, kind="stable")
             self.slots[sort.slot][target[..., run]] = order + first
 
-    def merge(self, merge: Merge) -> None:
-        """Sort every pair of runs of every row, stably."""
-        axes = (*merge.rows, merge.axis)
+    def radix(self, radix: Radix) -> None:
+        """Count the digits of every tile, or move every element to its place."""
+        axes = (*radix.rows, radix.axis)
         places, shape = self.places(axes)
-        key = np.broadcast_to(self.body(merge.key, places, axes), shape)
-        body = np.broadcast_to(self.body(merge.body, places, axes), shape)
-        target = np.broadcast_to(self.at(merge.target, places, axes), shape)
-        order = merged_order(key, merge.run)
-        self.slots[merge.slot][target] = np.take_along_axis(body, order, -1)
+        body = np.broadcast_to(self.body(radix.body, places, axes), shape)
+        digit = (body.astype(np.uint64) >> np.uint64(radix.shift)).astype(np.int64) % DIGITS
+        number = np.broadcast_to(np.arange(shape[-1]) // radix.run, shape)
+        cells = (*radix.rows, radix.digit, radix.tile)
+        where, wide = self.places(cells)
+        *rows, _ = np.indices(shape, sparse=True)
+        if radix.start is None:
+            counts: Array = np.zeros(wide, np.int64)
+            np.add.at(counts, (*rows, digit, number), 1)
+            target = np.broadcast_to(self.at(radix.target, where, cells), wide)
+            self.slots[radix.slot][target] = counts
+            return
+        start = np.broadcast_to(self.body(radix.start, where, cells), wide)
+        rank = rank_in_group(number * DIGITS + digit)
+        target = np.broadcast_to(self.at(radix.target, places, axes), shape)
+        cell = (*rows, digit, number)
+        place = start[cell] + rank
+        self.slots[radix.slot][np.take_along_axis(target, place, -1)] = body
+
+    def runs(self, runs: Runs) -> None:
+        """Combine the bodies of every run with what their slice holds, in order."""
+        axes = (*runs.rows, runs.axis)
+        places, shape = self.places(axes)
+        body = np.broadcast_to(self.body(runs.body, places, axes), shape)
+        target = np.broadcast_to(self.at(runs.target, places, axes), shape)
+        slot, dtype = self.slots[runs.slot], self.kernel.slots[runs.slot].dtype
+        wide = np.float64 if body.dtype.kind == "f" else body.dtype
+        held = {place: slot[place].astype(wide) for place in target.ravel()}
+        for place, value in zip(target.ravel(), body.ravel().astype(wide), strict=True):
+            held[place] = FOLDS[runs.monoid](held[place], value) if runs.monoid else value
+        slot[list(held)] = convert(np.array(list(held.values()), wide), dtype)
 
     def at(
         self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]
@@ -331,20 +349,9 @@ def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
 def elementwise(expr: Expr, args: list[Array]) -> Array:
     """Apply one row of the op table, in the precision of its dtype."""
     if expr.op == "cast":
-        return round_to(args[0], expr.dtype)
+        return convert(args[0], expr.dtype)
     if expr.op == "bitcast":
-        source, target = expr.args[0].dtype, expr.dtype
-        return bitcast(args[0], source, target)
+        return from_bits(to_bits(args[0], expr.args[0].dtype), expr.dtype)
     row = ELEMENTWISE[expr.op]
     check(row.numpy is not None, f"no meaning for {expr.op}")
-    return round_to(row.numpy(*args), expr.dtype)  # type: ignore[misc]
-
-
-def bitcast(value: Array, source: DType, target: DType) -> Array:
-    """Reinterpret bits; bfloat16 is the high half of a float32."""
-    bits = np.ascontiguousarray(value)
-    if source.name == "bfloat16":
-        bits = (bits.view(np.uint32) >> 16).astype(np.uint16)
-    if target.name == "bfloat16":
-        return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return bits.view(target.numpy)
+    return convert(row.numpy(*args), expr.dtype)  # type: ignore[misc]

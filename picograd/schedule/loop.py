@@ -32,10 +32,10 @@ Expr operations:
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, scan, sort, merge, copy. Contract and conv: one compute with monoid "sum"
-whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes K.
-Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort and merge are a
-part of their own: see `Scatter`, `Scan`, `Sort` and `Merge`.
+conv, gather, scatter, scan, sort, radix, runs, copy. Contract and conv: one compute with monoid
+"sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes
+K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort, radix and
+runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -70,7 +70,10 @@ class Expr:
         if not isinstance(other, Expr) or self.hash != other.hash:
             return False
         head = (self.op, self.dtype, type(self.arg)) == (other.op, other.dtype, type(other.arg))
-        return head and self.arg == other.arg and self.args == other.args
+        if not head or self.arg != other.arg or self.args != other.args:
+            return False
+        other.args = self.args  # equal parts are compared once, not once a path: linear in nodes
+        return True
 
     def __repr__(self) -> str:
         return format_expr(self)
@@ -153,28 +156,56 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
-    """store[target at k] = `body` of the k-th element of each pair of merged runs of `axis`.
+class Radix:
+    """One step of a radix sort, by the digit (body >> shift) % DIGITS, for each of `rows`.
 
-    The `key`s of every run are in order. Pairs start at multiples of 2 * run; the last run may be
-    short or missing. Of equal keys those of the first run come first.
+    The axis falls into tiles of `run` elements. Without `start` the step counts: store[target at
+    (digit, tile)] = how many elements of the tile have the digit. With it, every element is moved:
+    store[target at start(digit, tile) + rank] = body, where `rank` is the number of elements of
+    its tile that come before it and have its digit.
     """
 
     rows: tuple[Axis, ...]
     axis: Axis
+    digit: Axis
+    tile: Axis
     run: int
-    key: Expr
+    shift: int
     body: Expr
+    start: Expr | None
     slot: int
     target: Index
 
 
-Along = Scan | Sort | Merge
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """store[target] = store[target] combined with every body of a run of equal keys, in order.
+
+    `key` ascends along `axis`; `first` is the position where the run of a position begins. `target`
+    mentions the key, so that a run has one destination. `rows` are the elements of one slice.
+    `levels` hold sums of `fan` neighbours each, of the bodies, then of the level below, which stand
+    for whole groups of a long run. monoid None: the last of a run is stored.
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    monoid: str | None
+    key: Expr
+    first: Expr
+    body: Expr
+    levels: tuple[tuple[Axis, Expr], ...]
+    fan: int
+    slot: int
+    target: Index
+
+
+DIGITS = 256  # values of a digit: one byte of the key
+Along = Scan | Sort | Radix | Runs
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Computes over one iteration space, or one scatter, scan, sort or merge (`along`)."""
+    """Computes over one iteration space, or one scatter, scan, sort, ... (`along`)."""
 
     rows: tuple[Axis, ...]
     computes: tuple[Compute, ...]
@@ -337,15 +368,18 @@ def format_scatter(scatter: Scatter) -> str:
 
 
 def format_along(step: Along) -> str:
-    """Print the scan, sort or merge of a part."""
+    """Print the scan, sort or other step along an axis of a part."""
     where = f"s{step.slot}[{step.target}]"
-    if isinstance(step, Sort):
-        space = ", ".join(map(repr, step.rows))
-        return f"  sort [{space}] along {step.axis!r} by {step.run} {where} {step.body}"
-    if isinstance(step, Merge):
-        space = ", ".join(map(repr, step.rows))
-        head = f"  merge [{space}] along {step.axis!r} by {step.run} {where}"
-        return f"{head} {step.body} by key {step.key}"
+    if not isinstance(step, Scan):
+        head = f"[{', '.join(map(repr, step.rows))}] along {step.axis!r}"
+        if isinstance(step, Sort):
+            return f"  sort {head} by {step.run} {where} {step.body}"
+        if isinstance(step, Runs):
+            sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
+            name = step.monoid or "set"
+            return f"  runs {head} of {step.key} from {step.first} {where} {name} {step.body}{sums}"
+        name = "count" if step.start is None else f"move from {step.start}"
+        return f"  radix {head} by {step.run} shift {step.shift} {where} {step.body} {name}"
     space = ", ".join(map(repr, (*step.outer, *step.inner)))
     start = "" if step.start is None else f" from {step.start}"
     tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)

@@ -9,7 +9,7 @@ history where somebody reads that. What no outcome depends on is left out of the
 from collections.abc import Callable, Sequence
 
 from picograd.dtype import DType, uint8
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.recurrence import Body, Recurrence, placeholder
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
@@ -119,19 +119,6 @@ def distinct(roots: Sequence[Node]) -> list[Node]:
         parts = (number, root.shape, root.dtype, root.device)
         found.append(Node("contiguous", (root,), *parts))
     return found
-
-
-def substituted(roots: Sequence[Node], values: dict[int, Node]) -> list[Node]:
-    """Put other nodes in the place of placeholders."""
-    done = dict(values)
-    for node in toposort(roots):
-        if id(node) in done:
-            continue
-        inputs = tuple([done[id(child)] for child in node.inputs])
-        is_same = all(a is b for a, b in zip(inputs, node.inputs))
-        parts = (node.op, inputs, node.arg, node.shape, node.dtype, node.device)
-        done[id(node)] = node if is_same else Node(*parts)
-    return [done[id(root)] for root in roots]
 
 
 class Binder:

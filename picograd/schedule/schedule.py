@@ -15,6 +15,7 @@ from picograd.schedule.lower import KernelBuilder, Location
 from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
+from picograd.schedule.recurrence import Binder
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.target import Target
 
@@ -79,13 +80,15 @@ def number_input(draft: Draft, node: Node) -> None:
 
 def is_leaf(node: Node) -> bool:
     """Tell whether a node's value is in memory already."""
-    return node.realized is not None or node.op == "buffer"
+    return node.realized is not None or node.op in ("buffer", "placeholder")
 
 
 def leaf_key(node: Node) -> int:
     """Identity of the memory behind a leaf."""
     if node.realized is not None:
         return id(node.realized)
+    if node.op == "placeholder":  # of a loop's body
+        return id(node)
     return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
 
 
@@ -224,6 +227,10 @@ def lower(draft: Draft) -> None:
             source = draft.locations[member.inputs[0].number].slot
             draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
             continue
+        if launch.kind == "recur":
+            binder = Binder(launch, draft.locations, draft.slots)
+            draft.steps.append(binder.lower(body_scheduler(draft)))
+            continue
         builder = new_builder(draft)
         kernel = assemble(launch, builder)
         if kernel is not None and has_race(kernel):
@@ -235,6 +242,17 @@ def lower(draft: Draft) -> None:
             scalars = tuple(builder.scalars)
             step = KernelLaunch(kernel, tuple(builder.slots), scalars, launch.device)
             draft.steps.append(step)
+
+
+def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:
+    """Make a function that schedules the body of a loop for the same target."""
+
+    def schedule_body(roots: Sequence[Node]) -> Plan:
+        plan = schedule(roots, draft.target, draft.is_verified)
+        draft.fuser.reasons += [f"in the loop: {reason}" for reason in plan.reasons]
+        return plan
+
+    return schedule_body
 
 
 def new_builder(draft: Draft) -> KernelBuilder:

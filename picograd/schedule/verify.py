@@ -21,9 +21,11 @@ from picograd.schedule.loop import (
     Condition,
     Expr,
     Kernel,
-    Merge,
     Part,
+    Radix,
+    Runs,
     Scan,
+    Sort,
     dynamic_children,
     dynamics_of,
     indices_of,
@@ -39,7 +41,7 @@ HEROES = {
     "scatter",
     "copy",
 }
-HEROES |= {"gather", "scan", "sort", "merge"}
+HEROES |= {"gather", "scan", "sort", "radix", "runs"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
@@ -126,13 +128,13 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
 
 
 def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
-    """Check the scan, sort or merge of a part."""
-    is_scan = isinstance(step, Scan)
+    """Check the step along an axis of a part."""
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     bound = {*rows, step.axis}
     held = step.conditions if isinstance(step, Scan) else ()
     check(len(bound) == len(rows) + 1, "an axis bound twice", kernel)
-    check(axes_of(step.target) <= bound, "scan or sort target unbound", kernel)
+    places = bound | ({step.digit, step.tile} if isinstance(step, Radix) else set())
+    check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
     checker, body = Checker(kernel, part, 0, bound), step.body
     if held:
         fill = Expr("const", (), 0, body.dtype)
@@ -141,15 +143,20 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     if isinstance(step, Scan):
         verify_start(kernel, part, step)
     else:
-        key = step.key if isinstance(step, Merge) else step.body
+        key = step.key if isinstance(step, Runs) else step.body
         checker.visit(key)
         check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
-        check(1 <= step.run <= step.axis.size, "a bad run", kernel)
+    if isinstance(step, Sort | Radix):
+        check(1 <= step.run, "a bad run", kernel)
+    if isinstance(step, Radix) and step.start is not None:
+        Checker(kernel, part, 0, places).visit(step.start)
+    if isinstance(step, Runs):
+        verify_runs(kernel, part, step)
     check(0 <= step.slot < len(kernel.slots), f"no slot s{step.slot}", kernel)
     slot, name = kernel.slots[step.slot], f"s{step.slot}"
     is_written = slot.role in ("out", "inout")
     check(is_written, f"{name} is stored but is an input", kernel)
-    is_right = is_scan or slot.dtype.name == "int64"
+    is_right = not isinstance(step, Sort) or slot.dtype.name == "int64"
     check(is_right, "sort gives int64 positions", kernel)
     lo, hi = narrowed(step.target, held)
     is_inside = lo >= 0 and hi < slot.size
@@ -164,6 +171,19 @@ def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:
         check(is_same, "start and body differ", kernel)
         rows = {*scan.outer, *scan.inner}
         Checker(kernel, part, 0, rows).visit(scan.start)
+
+
+def verify_runs(kernel: Kernel, part: Part, runs: Runs) -> None:
+    """Check the monoid, the positions and the levels of a reduction of runs."""
+    check(runs.monoid is None or runs.monoid in MONOIDS, "unknown monoid", kernel)
+    check(runs.first.dtype.is_integer, "a run begins at a position", kernel)
+    Checker(kernel, part, 0, {runs.axis}).visit(runs.first)
+    below = runs.axis.size
+    for axis, expr in runs.levels:
+        check(axis.size == below // runs.fan, "a level of another size", kernel)
+        check(expr.dtype is runs.body.dtype, "a level of another dtype", kernel)
+        Checker(kernel, part, 0, {axis, *runs.rows}).visit(expr)
+        below = axis.size
 
 
 class Checker:

@@ -163,8 +163,8 @@ def test_generators_on_the_device(device):
         there = make(257, device=device)
         picograd.manual_seed(7)
         here = make(257, device="cpu")
-        assert there.device == device
-        np.testing.assert_allclose(there.numpy(), here.numpy(), rtol=2e-6, atol=1e-6)
+        assert there.device.startswith(device)
+        np.testing.assert_array_equal(there.numpy(), here.numpy())
     assert picograd.arange(3, device=device).tolist() == [0, 1, 2]
     assert picograd.eye(2, device=device).tolist() == [[1, 0], [0, 1]]
     assert picograd.full((2,), 3, device=device).tolist() == [3, 3]

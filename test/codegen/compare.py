@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from cases import Case
 
+from picograd.conversion import from_bits
 from picograd.schedule.interpret import interpret
 
 
 def widen(array: Any, dtype: Any) -> Any:
-    """bfloat16 arrives as raw bits and is float32 for the interpreters."""
-    if dtype.name == "bfloat16" and array.dtype == np.uint16:
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return np.copy(array)
+    """Floats that NumPy lacks arrive as raw bits and are float32 for the interpreters."""
+    is_raw = array.dtype != dtype.numpy and array.dtype == dtype.storage
+    return np.copy(from_bits(array, dtype) if is_raw else array)
 
 
 def inputs(case: Case) -> list[Any]:

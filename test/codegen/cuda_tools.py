@@ -17,6 +17,7 @@ from picograd.codegen.render.c import type_name
 from picograd.codegen.render.cuda import render
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
+from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, accumulate_dtype
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
@@ -24,7 +25,9 @@ from picograd.target import cuda_target
 
 H200 = cuda_target("sm_90a")
 HERE = Path(__file__).parent
-HOST_COMPILER = ("g++", "-std=c++17", "-O1", "-w", "-mfma", "-fPIC", "-DCUDA_SHIM")
+HOST_COMPILER = (
+    "g++", "-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fPIC", "-DCUDA_SHIM",
+)  # fmt: skip
 OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
 
 
@@ -78,17 +81,12 @@ def source_of(tile_kernel: TileKernel, target=H200) -> tuple[str, int]:
 
 
 def to_raw(values: np.ndarray, dtype: DType) -> np.ndarray:
-    """Contents of a buffer; bfloat16 is rounded to its bits."""
-    if dtype.name != "bfloat16":
-        return np.ascontiguousarray(values, dtype.numpy)
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    """Contents of a buffer."""
+    return np.ascontiguousarray(to_bits(values, dtype))
 
 
 def from_raw(raw: np.ndarray, dtype: DType) -> np.ndarray:
-    if dtype.name != "bfloat16":
-        return raw
-    return (raw.astype(np.uint32) << 16).view(np.float32)
+    return from_bits(raw, dtype)
 
 
 def aligned(raw: np.ndarray) -> np.ndarray:

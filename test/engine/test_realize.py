@@ -1,5 +1,8 @@
 """The driver: plans are found again by structure, settings outdate them, values are right."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from debug_tools import fresh_engine
@@ -118,3 +121,12 @@ def test_waiting_is_logged(capsys):
     with config.override(debug=2):
         realize.synchronize("cpu")
     assert capsys.readouterr().err.startswith("       wait      cpu")
+
+
+def test_kept_plan_keeps_no_memory_alive() -> None:
+    x = Tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    held = weakref.ref(x.node.arg.buffer)
+    y = (x * 1.25).realize()
+    del x, y
+    gc.collect()
+    assert held() is None

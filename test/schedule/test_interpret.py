@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from picograd.conversion import convert
 from picograd.dtype import bfloat16, float32, int32
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index
-from picograd.schedule.interpret import interpret, round_to
+from picograd.schedule.interpret import interpret
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Scatter, Slot, const
 
 ROW, COLUMN = Axis("i", 2), Axis("j", 3)
@@ -66,4 +67,4 @@ def test_scatter_applies_updates_in_order(monoid: str | None, wanted: list[int])
 def test_bfloat16_rounds_to_nearest_even() -> None:
     values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf], np.float32)
     wanted = [1.0, 1.0, 1 + 2**-6, np.nan, np.inf]
-    np.testing.assert_array_equal(round_to(values, bfloat16), np.array(wanted, np.float32))
+    np.testing.assert_array_equal(convert(values, bfloat16), np.array(wanted, np.float32))

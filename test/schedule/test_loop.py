@@ -34,6 +34,19 @@ def test_equality_is_structural() -> None:
     assert len({const(2, int64), const(2, int64), const(3, int64)}) == 2
 
 
+def test_equality_is_linear_in_the_nodes() -> None:
+    """Two ladders of 200 shared steps: compared path by path this would never end."""
+
+    def ladder(first: float) -> Expr:
+        step = const(first, float32)
+        for _ in range(200):
+            step = add(step, step)
+        return step
+
+    assert ladder(1.0) == ladder(1.0)
+    assert ladder(1.0) != ladder(2.0)
+
+
 def test_walk_yields_shared_nodes_once_and_what_is_inside_indices() -> None:
     order = list(walk(add(GATHERED, GATHERED)))
     assert [expr.op for expr in order] == ["load", "load", "add"]

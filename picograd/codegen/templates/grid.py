@@ -18,8 +18,9 @@ from picograd.schedule.loop import (
     Compute,
     Condition,
     Expr,
-    Merge,
     Part,
+    Radix,
+    Runs,
     Scan,
     dynamics_of,
     indices_of,
@@ -132,8 +133,7 @@ def part_indices(part: Part) -> Iterator[Index]:
         roots += [e for e in (part.along.body, part.along.start) if e is not None]
     elif part.along:
         own.append(part.along.target)
-        roots.append(part.along.body)
-        roots += [part.along.key] if isinstance(part.along, Merge) else []
+        roots += exprs_along(part.along)
     yield from own
     roots += [d.expr for index in own for d in dynamics_of(index)]
     seen: set[int] = set()
@@ -142,6 +142,16 @@ def part_indices(part: Part) -> Iterator[Index]:
             if id(expr) not in seen:
                 seen.add(id(expr))
                 yield from indices_of(expr)
+
+
+def exprs_along(step: Along) -> list[Expr]:
+    """List the expressions of a sort, a radix step or a reduction of runs."""
+    found = [step.body]
+    if isinstance(step, Radix) and step.start is not None:
+        found.append(step.start)
+    if isinstance(step, Runs):
+        found += [step.key, step.first, *(expr for _, expr in step.levels)]
+    return found
 
 
 def axis_lists(part: Part) -> list[tuple[Axis, ...]]:
@@ -270,7 +280,7 @@ def substitute_along(
     index: Callable[[Index], Index],
     body: Callable[[Expr], Expr],
 ) -> Along:
-    """Rewrite a scan, sort or merge for new axes."""
+    """Rewrite a step along an axis for new axes."""
     made, target = body(along.body), index(along.target)
     if isinstance(along, Scan):
         return replace(
@@ -283,9 +293,13 @@ def substitute_along(
             conditions=tuple((index(i), lo, hi) for i, lo, hi in along.conditions),
         )
     rows = axes(along.rows)
-    if isinstance(along, Merge):
-        key = body(along.key)
-        return replace(along, rows=rows, key=key, body=made, target=target)
+    if isinstance(along, Radix):
+        start = along.start and body(along.start)
+        return replace(along, rows=rows, body=made, start=start, target=target)
+    if isinstance(along, Runs):
+        key, first = body(along.key), body(along.first)
+        levels = tuple((axis, body(expr)) for axis, expr in along.levels)
+        along = replace(along, key=key, first=first, levels=levels)
     return replace(along, rows=rows, body=made, target=target)
 
 

@@ -104,9 +104,7 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     return max(1, min(wanted, per_tile // 4096))
 
 
-def cut_rows(
-    kernel: Kernel, part: Part, target: Target, is_column: bool, row: int
-) -> Cut:
+def cut_rows(part: Part, target: Target, is_column: bool, row: int) -> Cut:
     """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
     if target.language == "llvm":
         if is_column:
@@ -179,7 +177,7 @@ def build_whole(
     kernel: Kernel, part: Part, target: Target, is_column: bool
 ) -> TilePart:
     """Write a part whose grid points each do whole rows."""
-    space = cut_rows(kernel, part, target, is_column, inner_size(part))
+    space = cut_rows(part, target, is_column, inner_size(part))
     is_serial = target.language == "llvm" and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
@@ -225,7 +223,7 @@ def build_split(
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
     if is_column:
-        space = cut_rows(kernel, part, target, True, 1)
+        space = cut_rows(part, target, True, 1)
     else:
         space = Cut(part.rows, (), {}, ())
     first = over[0]

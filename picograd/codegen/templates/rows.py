@@ -15,7 +15,8 @@ from picograd.schedule.monoid import identity
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
 # for each lane of four vectors, but only one partial sum of a column.
 ROW_PIECE, COLUMN_PIECE = 65536, 4096
-EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div"}
+EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
+             "portable_log", "portable_exp", "portable_cos_turn"}  # fmt: skip
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 
