@@ -172,7 +172,12 @@ def lower_reduce(
 def source_labels(
     member: Facts, domain: Domain, bound: Iterable[Axis]
 ) -> Indices:
-    """Indices of a reduction's input: kept dimensions as the member's, the others in order."""
+    """Indices of a reduction's input: kept dimensions as the member's, the others in order.
+
+    In a chain the input may be a permuted value: fusion noted where its dimensions lie.
+    """
+    if member.over is not None:
+        return indices_for(member.over, domain)
     node, source = member.node, member.inputs[0].node
     kept = list(member.labels or ())
     used = {label for label in kept if label != FREE}

@@ -346,14 +346,15 @@ class Fuser:
         placed = place(source.node.shape, labels, home)
         if placed is None or home.operations + source.cost > GROUP_LIMIT:
             return False
-        level, full = placed
-        over = {full[d] for d in axes if full[d] != FREE}
+        level, facts.over = placed
+        over = {facts.over[d] for d in axes if facts.over[d] != FREE}
         if level == "elem" and over == set(home.inner) and home.is_row:
-            self.join(facts, home, "reduce", kept_labels(full, axes))
+            self.join(facts, home, "reduce", kept_labels(facts.over, axes))
             return True
         if level == "row" and home.is_row and over == set(home.kept) and home.kept:
             self.join(facts, home, "grand", (FREE,) * len(facts.node.shape))
             return True
+        facts.over = None
         why = "the rows differ" if home.is_row else "a row does not fit one block"
         self.reasons.append(f"kept reduce {source.node.shape} apart from its source: {why}")
         return False

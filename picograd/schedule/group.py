@@ -70,6 +70,7 @@ class Facts:
     depth: int = 0  # of the deepest group it reads
     home: Group | None = None  # that group, if there is one and only one
     labels: Labels | None = None  # its place in the domain of `home`, if it can be told
+    over: Labels | None = None  # of a reduction in a chain: the places of its input's dimensions
     is_grand: bool = False  # reads a value reduced over all rows of `home`
     cost: int = 0  # scalar operations to compute it where it is read
     length: int = 0  # longest chain of floating nodes below it

@@ -112,6 +112,17 @@ FOUND = {
         t2 = lib.max_pool2d(t1.reshape((1, 1, 1, 1)), 2, stride=1, padding=1)
         t2[:, 0] = t2
         t3 = lib.avg_pool2d(t2, 2, stride=3, padding=0)""",
+    # a reduction of a permuted row value took the rows in their own order
+    "a mean over permuted rows": """
+        t0 = lib.leaf((3, 1, 2, 5), 11, 'float32')
+        t1 = t0.var(-2)
+        t2 = t1.permute((2, 0, 1))
+        t3 = t2.mean()""",
+    "a sum over permuted inner axes": """
+        t0 = lib.leaf((2, 3, 4), 11, 'float32')
+        t1 = t0 - t0.mean(dim=(1, 2), keepdim=True)
+        t2 = t1.permute((0, 2, 1))
+        t3 = (t2 * lib.leaf((2, 4, 3), 3, 'float32')).sum(dim=(1, 2))""",
     # a run-time index into one element was not seen to be 0
     "a gather from one element of a product": """
         t0 = lib.leaf((2, 4), 1, 'float32')

@@ -141,7 +141,7 @@ def reduce(draw: Draw, shape: Shape) -> str:
         f"{{x}}.sum({many})", f"{{x}}.mean({many})", f"{{x}}.amax({many})", f"{{x}}.amin({many})",
         f"{{x}}.max(dim={one}).values", "{x}.sum()", "{x}.mean()", "{x}.max()",
         f"{{x}}.clamp(-1, 1).prod(dim={one})", f"{{x}}.cumsum({one})", f"{{x}}.sum({many})",
-        f"({{x}} * {{y}}).sum({many})", f"({{x}} - {{x}}.mean({many})).sum()",
+        f"({{x}} * {{y}}).sum({many})", f"({{x}} - {{x}}.mean({many})).square().sum()",
     )  # fmt: skip
     return str(draw.choose(texts))
 
