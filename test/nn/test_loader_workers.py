@@ -156,7 +156,9 @@ def test_arrays_are_gathered_by_workers():
 
 
 PROGRAM = """
+import signal
 import time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from picograd import nn
 class Sleeper(nn.Dataset):
     def __len__(self): return 3
