@@ -8,12 +8,10 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
-from picograd.nn.parameter import (
-    Parameter,
-    check_tensor,
-)
+from picograd.nn.parameter import Parameter
 from picograd.tensor import attention as functional
 from picograd.tensor.dropout import dropout
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 
@@ -112,7 +110,7 @@ class MultiheadAttention(Module):
 
         `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.
         """
-        check_tensor("MultiheadAttention", query, key, value)
+        need_tensor("MultiheadAttention", query, key, value)
         is_single = len(query.shape) == 2
         if is_single:
             axis = 0 if self.batch_first else 1

@@ -6,8 +6,9 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
 from picograd.tensor import convolution
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor, apply
 
 Sizes = int | tuple[int, ...]
@@ -94,7 +95,7 @@ class ConvSettings(Module):
     def convolve(self, x: Tensor) -> Tensor:
         """Convolve (B, C, *S), or (C, *S), and add the bias."""
         op = type(self).__name__
-        check_tensor(op, x)
+        need_tensor(op, x)
         rank, padding = self.axes, self.padding
         if self.padding_mode != "zeros":
             x, padding = x.pad(self._margins(), mode=self.padding_mode), 0

@@ -4,8 +4,8 @@ from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.conv import ConvSettings, Sizes, per_axis
-from picograd.nn.parameter import check_tensor
 from picograd.tensor import convolution
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor, apply
 
 
@@ -49,7 +49,7 @@ class AdjointConv(ConvSettings):
     def convolve_to(self, x: Tensor, output_size: Any) -> Tensor:
         """Convolve (B, C, *S), or (C, *S), and add the bias."""
         op, rank = type(self).__name__, len(self.kernel_size)
-        check_tensor(op, x)
+        need_tensor(op, x)
         if len(x.shape) == rank + 1:
             return self.convolve_to(x.unsqueeze(0), output_size).squeeze(0)
         extra = self._extra(x, output_size)

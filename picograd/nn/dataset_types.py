@@ -14,8 +14,8 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
 from picograd.nn.samplers import host_random
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -87,7 +87,7 @@ class TensorDataset(GatheringDataset):
     """
 
     def __init__(self, *tensors: Tensor) -> None:
-        check_tensor("TensorDataset", *tensors)
+        need_tensor("TensorDataset", *tensors)
         self.tensors = tensors
         self.count = _shared_length("TensorDataset", tensors)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
 from picograd.tensor.autograd import no_grad
 from picograd.tensor.custom import Function
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.selecting import known_values
 from picograd.tensor.tensor import Tensor
 
@@ -66,7 +66,7 @@ def embedding_bag(
     [[2.0, 3.0], [3.0, 4.0]]
     """
     op = "embedding_bag"
-    check_tensor(op, input, weight)
+    need_tensor(op, input, weight)
     _check_mode(mode, scale_grad_by_freq, sparse)
     _check_bags(input, offsets, per_sample_weights, mode)
     bound = None if max_norm is None else (max_norm, norm_type)
@@ -93,7 +93,7 @@ def look_up(
     by_frequency: bool,
 ) -> Tensor:
     """Read rows: (...) -> (..., D). `bound` is a largest norm and its order."""
-    check_tensor(op, index, weight)
+    need_tensor(op, index, weight)
     if not index.dtype.is_integer:
         raise DTypeError(op, f"the indices are {index.dtype.name}", "cast them to picograd.int64")
     if len(weight.shape) != 2:
@@ -161,7 +161,7 @@ def _check_bags(
     index: Tensor, offsets: Tensor | None, weights: Tensor | None, mode: str
 ) -> None:
     op = "embedding_bag"
-    check_tensor(op, *[each for each in (offsets, weights) if each is not None])
+    need_tensor(op, *[each for each in (offsets, weights) if each is not None])
     if len(index.shape) not in (1, 2) or (len(index.shape) == 2) == (offsets is not None):
         problem = f"index of shape {tuple(index.shape)}"
         raise ShapeError(op, problem, "give (B, N), or (N,) with offsets")

@@ -6,8 +6,9 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
 from picograd.tensor import normalization as functional
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.normalization import normalize_channels
 from picograd.tensor.tensor import Tensor
 
@@ -46,7 +47,7 @@ class GroupNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise, scale and shift."""
-        check_tensor("GroupNorm", x)
+        need_tensor("GroupNorm", x)
         if len(x.shape) < 2 or x.shape[1] != self.num_channels:
             problem = f"input of shape {tuple(x.shape)} for {self.num_channels} channels"
             raise ShapeError("GroupNorm", problem, "channels are axis 1")
@@ -81,7 +82,7 @@ class InstanceNorm(BatchNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise; (C, *S) without a batch is taken too."""
-        check_tensor(type(self).__name__, x)
+        need_tensor(type(self).__name__, x)
         if len(x.shape) == self.ranks[0] - 1:
             return self.forward(x.unsqueeze(0)).squeeze(0)
         self._check(x)
@@ -161,7 +162,7 @@ class RMSNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Divide and scale."""
-        check_tensor("RMSNorm", x)
+        need_tensor("RMSNorm", x)
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:

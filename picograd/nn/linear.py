@@ -6,7 +6,8 @@ from picograd.errors import ShapeError
 from picograd.nn import functional_basic as functional
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 
@@ -34,7 +35,7 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply by the weight and add the bias."""
-        check_tensor("Linear", x)
+        need_tensor("Linear", x)
         return x.linear(self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -71,7 +72,7 @@ class Bilinear(Module):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Multiply from both sides and add the bias. Raises ShapeError for other sizes."""
-        check_tensor("Bilinear", a, b)
+        need_tensor("Bilinear", a, b)
         wanted = (self.in1_features, self.in2_features)
         if (a.shape[-1], b.shape[-1]) != wanted or a.shape[:-1] != b.shape[:-1]:
             problem = f"inputs {tuple(a.shape)} and {tuple(b.shape)} do not fit {wanted}"

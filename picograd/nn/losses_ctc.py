@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.looping import scan
 from picograd.tensor.losses import reduce_loss
 from picograd.tensor.selecting import known_values
@@ -46,7 +46,7 @@ def ctc_loss(
     >>> round(ctc_loss(even, Tensor([[1, 2]]), [4], [2], reduction="sum").exp().item(), 2)
     5.4
     """
-    check_tensor("ctc_loss", log_probs, targets)
+    need_tensor("ctc_loss", log_probs, targets)
     if len(log_probs.shape) == 2:
         inputs = (log_probs.unsqueeze(1), targets.reshape(1, -1))
         times, sizes = _batched(input_lengths), _batched(target_lengths)

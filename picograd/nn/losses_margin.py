@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from picograd.errors import ShapeError
 from picograd.nn.functional_activation import pairwise_distance
-from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
@@ -92,7 +92,7 @@ def multi_margin_loss(
     1.0
     """
     op = "multi_margin_loss"
-    check_tensor(op, input, target)
+    need_tensor(op, input, target)
     if tuple(target.shape) != tuple(input.shape[:-1]):
         problem = f"target of shape {tuple(target.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one class number per row")

@@ -3,8 +3,8 @@
 import math
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
 from picograd.tensor.autocast import listed
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
@@ -170,7 +170,7 @@ def gaussian_nll_loss(
     0.25
     """
     op = "gaussian_nll_loss"
-    check_tensor(op, input, target, var)
+    need_tensor(op, input, target, var)
     if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)
     wanted = (tuple(input.shape), (*input.shape[:-1], 1))

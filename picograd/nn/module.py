@@ -12,8 +12,9 @@ from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.errors import DTypeError, MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, rebind, replace
+from picograd.nn.parameter import Parameter, as_tensor, overwrite, rebind, replace
 from picograd.tensor.creation import is_dtype
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import HookHandle
 from picograd.tensor.tensor import Tensor
 
@@ -91,7 +92,7 @@ class Module:
         Only persistent buffers are part of the state dict. Raises MemberError for a taken name.
         """
         check_name(self, "register_buffer", name)
-        check_tensor("register_buffer", *([] if tensor is None else [tensor]))
+        need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         self._buffers = {**self._buffers, name: persistent}
         object.__setattr__(self, name, tensor)
 

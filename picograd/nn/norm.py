@@ -7,7 +7,8 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.nn import functional, init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 
@@ -75,7 +76,7 @@ class BatchNorm(Module):
 
     def _check(self, x: Tensor) -> None:
         name = type(self).__name__
-        check_tensor(name, x)
+        need_tensor(name, x)
         shape = tuple(x.shape)
         if len(shape) not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.errors import DTypeError, StateError
+from picograd.errors import StateError
 from picograd.tensor.tensor import Tensor
 
 
@@ -22,14 +22,6 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
-
-
-def check_tensor(op: str, *values: Any) -> None:
-    """Raise DTypeError for an input that is not a tensor, before it gets lost in attributes."""
-    for value in values:
-        if not isinstance(value, Tensor):
-            problem = f"the input must be a Tensor, not {type(value).__name__}"
-            raise DTypeError(op, problem, "wrap it in picograd.Tensor(...)")
 
 
 def as_tensor(value: Any, name: str) -> Tensor:

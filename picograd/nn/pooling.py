@@ -11,8 +11,8 @@ from picograd.errors import ValueRangeError
 from picograd.nn import init
 from picograd.nn.conv import per_axis
 from picograd.nn.module import Module
-from picograd.nn.parameter import check_tensor
 from picograd.tensor import pooling_functions as functional
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]
@@ -59,7 +59,7 @@ class MaxPool(Pool):
 
     def forward(self, input: Tensor) -> Any:
         """Pool; with `return_indices` (maxima, places)."""
-        check_tensor(type(self).__name__, input)
+        need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
         return self.pool(input, *sizes, self.ceil_mode, self.return_indices)
 
@@ -116,7 +116,7 @@ class MaxUnpool(Pool):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Unpool; `output_size` chooses among the sizes that pool to the input's."""
-        check_tensor(type(self).__name__, input, indices)
+        need_tensor(type(self).__name__, input, indices)
         sizes = (self.kernel_size, self.stride, self.padding)
         unpooled: Tensor = self.pool(input, indices, *sizes, output_size)
         return unpooled
@@ -182,7 +182,7 @@ class AvgPool1d(Pool):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor("AvgPool1d", input)
+        need_tensor("AvgPool1d", input)
         sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
         return functional.avg_pool1d(input, *sizes, self.count_include_pad)
 
@@ -217,7 +217,7 @@ class AvgPool2d(Pool):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor(type(self).__name__, input)
+        need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
         pooled: Tensor = self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
         return pooled
@@ -253,7 +253,7 @@ class LPPool(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor(type(self).__name__, input)
+        need_tensor(type(self).__name__, input)
         sizes = (self.norm_type, self.kernel_size, self.stride)
         pooled: Tensor = self.pool(input, *sizes, self.ceil_mode)
         return pooled
@@ -307,7 +307,7 @@ class AdaptiveAvgPool(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
-        check_tensor(type(self).__name__, input)
+        need_tensor(type(self).__name__, input)
         pooled: Tensor = self.pool(input, self.output_size)
         return pooled
 
@@ -325,7 +325,7 @@ class AdaptiveMaxPool(AdaptiveAvgPool):
 
     def forward(self, input: Tensor) -> Any:
         """Pool; with `return_indices` (maxima, places)."""
-        check_tensor(type(self).__name__, input)
+        need_tensor(type(self).__name__, input)
         return self.pool(input, self.output_size, self.return_indices)
 
 

@@ -14,7 +14,7 @@ from picograd.dtype import DType, float32
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
 from picograd.nn.recurrent_cells import GATES, STEPS, State, mode_of
 from picograd.nn.utils.rnn import (
     PackedSequence,
@@ -25,6 +25,7 @@ from picograd.nn.utils.rnn import (
 )
 from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
 from picograd.tensor.dropout import dropout
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.looping import scan
 from picograd.tensor.tensor import Tensor
 
@@ -129,7 +130,7 @@ class Recurrent(Module):
         if isinstance(given, PackedSequence):
             return self._run_packed(given, state)
         name = type(self).__name__
-        check_tensor(name, given)
+        need_tensor(name, given)
         if given.ndim not in (2, 3) or given.shape[-1] != self.input_size:
             problem = f"input of shape {tuple(given.shape)}, {self.input_size} features wanted"
             raise ShapeError(name, problem, "give (T, B, I), or (T, I) without a batch")

@@ -11,7 +11,8 @@ from typing import Any
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter, check_tensor
+from picograd.nn.parameter import Parameter
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 State = tuple[Tensor, ...]
@@ -88,7 +89,7 @@ class Cell(Module):
     def advance(self, x: Tensor, state: State | None) -> State:
         """Compute the next state of x (B, I), or (I,)."""
         name = type(self).__name__
-        check_tensor(name, x)
+        need_tensor(name, x)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             problem = (
                 f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
@@ -99,7 +100,7 @@ class Cell(Module):
             zeros = Tensor.zeros(*wanted, device=x.device, dtype=x.dtype)
             state = (zeros, zeros)
         for part in state:
-            check_tensor(name, part)
+            need_tensor(name, part)
             if tuple(part.shape) != wanted:
                 problem = f"a state of shape {tuple(part.shape)} for an input of {tuple(x.shape)}"
                 raise ShapeError(name, problem, f"give {wanted}")

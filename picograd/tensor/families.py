@@ -30,9 +30,10 @@ from picograd.tensor.linear_algebra import (
 from picograd.tensor.linear_systems import (
     cholesky_inverse, cholesky_solve, lu_solve, lu_unpack, matrix_exp, multi_dot,
 )  # fmt: skip
+from picograd.tensor.inputs import is_tensor
 from picograd.tensor.making import (
     bartlett_window, blackman_window, frombuffer, get_device, hamming_window,
-    hann_window, is_complex, is_floating_point, is_signed, is_tensor, kaiser_window, linear_range,
+    hann_window, is_complex, is_floating_point, is_signed, kaiser_window, linear_range,
     logspace, numel, scalar_tensor,
 )  # fmt: skip
 from picograd.tensor.placing import (

@@ -19,9 +19,14 @@ Tensor = (
 )
 
 
-def is_tensor(value: Any) -> bool:
-    """Tell whether a value is a tensor."""
-    return isinstance(value, Recorded)
+def is_tensor(obj: Any) -> bool:
+    """Tell whether an object is a tensor.
+
+    >>> import picograd
+    >>> picograd.is_tensor([1.0])
+    False
+    """
+    return isinstance(obj, Recorded)
 
 
 def need_tensor(op: str, *values: Any) -> None:

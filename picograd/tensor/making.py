@@ -352,16 +352,6 @@ def numel(input: Tensor) -> Any:
     return input.numel()
 
 
-def is_tensor(obj: Any) -> bool:
-    """Tell whether an object is a tensor.
-
-    >>> import picograd
-    >>> picograd.is_tensor([1.0])
-    False
-    """
-    return isinstance(obj, Recorded)
-
-
 def is_floating_point(input: Tensor) -> Any:
     """Tell whether the dtype is a float.
 

@@ -5,7 +5,8 @@ import pytest
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError
-from picograd.nn.parameter import Parameter, as_tensor, check_tensor, overwrite, realize, rebind
+from picograd.nn.parameter import Parameter, as_tensor, overwrite, realize, rebind
+from picograd.tensor.inputs import need_tensor
 
 
 def test_a_parameter_asks_for_gradients() -> None:
@@ -26,9 +27,9 @@ def test_rebind_moves_in_place() -> None:
 
 
 def test_inputs_that_are_no_tensor() -> None:
-    check_tensor("relu", Tensor([1.0]))
+    need_tensor("relu", Tensor([1.0]))
     with pytest.raises(DTypeError, match="^relu"):
-        check_tensor("relu", [1.0])
+        need_tensor("relu", [1.0])
     assert as_tensor(np.ones(2), "weight").tolist() == [1, 1]
 
 

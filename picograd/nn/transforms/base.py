@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -28,7 +28,7 @@ class Transform:
     def __call__(self, images: Tensor) -> Tensor:
         """Check a batch and transform it."""
         op = type(self).__name__
-        check_tensor(op, images)
+        need_tensor(op, images)
         if len(images.shape) != 4:
             problem = f"images of shape {tuple(images.shape)} are no batch (N, C, H, W)"
             raise ShapeError(op, problem, "add the batch axis: images[None]")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from picograd.buffer import RuntimeScalar
 from picograd.engine.tracing import note_draw
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
-from picograd.nn.parameter import check_tensor
 from picograd.nn.samplers import host_stream
 from picograd.nn.transforms.base import (
     Transform,
@@ -15,6 +14,7 @@ from picograd.nn.transforms.base import (
     read_size,
 )
 from picograd.nn.transforms.values import choose
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -164,7 +164,7 @@ class MixUp:
     ) -> tuple[Tensor, Tensor]:
         """Mix a batch and its labels."""
         op = type(self).__name__
-        check_tensor(op, images, labels)
+        need_tensor(op, images, labels)
         if (
             len(images.shape) != 4
             or len(labels) != len(images)

@@ -9,7 +9,7 @@ import numpy as np
 from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, ShapeError, TraceError, ValueRangeError
 from picograd.graph.node import Node
-from picograd.nn.parameter import check_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
 Array = Any
@@ -135,7 +135,7 @@ def pack_padded_sequence(
     ([1, 3, 2], [2, 1])
     """
     name = "pack_padded_sequence"
-    check_tensor(name, input)
+    need_tensor(name, input)
     counts = host_values(name, lengths)
     padded = input.transpose(0, 1) if batch_first else input
     steps, batch = padded.shape[:2]
@@ -229,7 +229,7 @@ def pad_sequence(
     if not listed:
         raise ValueRangeError(name, "there are no sequences", "pass at least one")
     for each in listed:
-        check_tensor(name, each)
+        need_tensor(name, each)
         if each.shape[1:] != listed[0].shape[1:] or not each.shape:
             problem = f"sequences of shapes {listed[0].shape} and {each.shape}"
             raise ShapeError(name, problem, "let them differ in length only")
