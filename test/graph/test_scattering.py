@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, dtype_named, float32, int64
+from picograd.dtype import DType, dtype_named, float32, int64, uint32
 from picograd.graph import scattering, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
@@ -151,3 +151,10 @@ def test_levels_combine_the_groups_of_one_key(monoid: str) -> None:
             if len(set(keys[group])) == 1:
                 wanted = scattering.UPDATES[monoid].reduce(rows[group])
                 np.testing.assert_allclose(found, wanted)
+
+
+def test_where_runs_begin() -> None:
+    keys = leaf((7,), uint32)
+    values = {keys: np.array([0, 0, 0, 2, 2, 5, 7], np.uint32)}
+    (found,) = interpret([scattering.run_starts(keys)], values=values)
+    assert found.tolist() == [0, 0, 0, 3, 3, 5, 6]
