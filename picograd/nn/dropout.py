@@ -50,7 +50,9 @@ class Dropout1d(Dropout):
 
 
 class Dropout2d(Dropout):
-    """This class zeroes whole channels of (B, C, H, W), or (C, H, W) (Tompson et al., 2015).
+    """This class zeroes whole channels of (B, C, H, W) (Tompson et al., 2015).
+
+    Other numbers of axes are read as (B, C, ...), with a warning: (B, C) drops elements.
 
     >>> from picograd import Tensor, nn
     >>> nn.Dropout2d(0.5).eval()(Tensor([[[[1.0, 2.0]]]])).tolist()

@@ -14,6 +14,8 @@ from picograd.engine.tracing import check_not_tracing
 from picograd.errors import ValueRangeError
 from picograd.tensor.random import DEFAULT, Generator
 
+PIECE = 1 << 13  # positions drawn at a time
+
 
 def host_random(generator: Generator | None) -> np.random.Generator:
     """Start a stream for an order that programs read: not while `jit` traces."""
@@ -65,7 +67,8 @@ class RandomSampler(Sampler):
     """This class draws samples in a new random order each time it is walked.
 
     Without `replacement` every sample comes once before any comes again; `num_samples` is the
-    number drawn, by default all.
+    number drawn, by default all. Positions are drawn as they are asked for, so that the first of a
+    huge data set come at once.
 
     >>> from picograd import Generator, nn
     >>> sampler = nn.RandomSampler("abc", generator=Generator(0))
@@ -95,10 +98,39 @@ class RandomSampler(Sampler):
     def __iter__(self) -> Iterator[int]:
         random, count = host_random(self.generator), len(self.data_source)
         if self.replacement:
-            return iter(random.integers(0, count, self.num_samples).tolist())
+            return with_replacement(random, count, self.num_samples)
         rounds = -(-self.num_samples // count)
-        orders = (random.permutation(count).tolist() for _ in range(rounds))
+        orders = (shuffled(random, count) for _ in range(rounds))
         return itertools.islice(itertools.chain.from_iterable(orders), self.num_samples)
+
+
+def with_replacement(random: np.random.Generator, count: int, total: int) -> Iterator[int]:
+    """Draw positions below `count`, a piece at a time."""
+    for start in range(0, total, PIECE):
+        yield from random.integers(0, count, min(PIECE, total - start)).tolist()
+
+
+def shuffled(random: np.random.Generator, count: int) -> Iterator[int]:
+    """Shuffle range(count); of many positions, one at a time as they are asked for.
+
+    Fisher and Yates (1938), with a table of the positions that moved: what is never asked for is
+    neither drawn nor stored.
+    """
+    if count <= PIECE:
+        yield from random.permutation(count).tolist()
+        return
+    moved: dict[int, int] = {}
+    for start in range(0, count, PIECE):
+        stop = min(start + PIECE, count)
+        draws = random.integers(np.arange(start, stop), count).tolist()
+        for place, other in enumerate(draws, start):
+            kept = moved.pop(place, place)
+            if other == place:
+                yield kept
+                continue
+            chosen = moved.get(other, other)
+            moved[other] = kept
+            yield chosen
 
 
 class SubsetRandomSampler(Sampler):

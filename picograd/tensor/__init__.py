@@ -13,9 +13,12 @@ class TensorRoom(types.ModuleType):
     """This class is the package as a function: it makes a leaf tensor of data."""
 
     def __call__(
-        self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> Any:
+        self, data: Any, *, dtype: Any = None, device: Any = None,
+        requires_grad: bool | None = None, pin_memory: Any = False,
+    ) -> Any:  # fmt: skip
         """Make a tensor of data: numbers, nested lists, an array, a Tensor.
+
+        Host memory is what the device's library gives: `pin_memory` changes nothing.
 
         >>> import picograd
         >>> picograd.tensor([1, 2]).dtype

@@ -2,7 +2,8 @@
 
 A leaf is a tensor the user made; its node is where gradients stop. `LEAVES` maps the nodes a leaf
 has had to the tensor, both held weakly. A tensor that asked for gradients *tracks*, and so does
-what is computed from it. If nothing in a graph asked, `backward` serves every floating leaf.
+what is computed from it. If nothing in a graph asked, `backward` serves every floating leaf that
+was not told `requires_grad=False`: what a user froze stays as it is.
 """
 
 import functools
@@ -189,8 +190,8 @@ def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     return found
 
 
-def targets_of(root: Node) -> list[Node]:
-    """List the leaf nodes `backward` serves: those that asked, or else all of them."""
+def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
+    """List the leaf nodes `backward` serves: those that asked, or else all that did not refuse."""
     leaves = leaf_nodes([root])
     if not leaves:
         text = "no tensor in the graph can take a gradient"
@@ -198,7 +199,13 @@ def targets_of(root: Node) -> list[Node]:
         raise GradientError("backward", text, fix)
     live = [node for node in leaves if leaf_of(node) is not None]
     asked = [node for node in live if leaf_of(node).requires_grad]
-    return asked or live
+    if asked or is_tracked:  # what asked may be gone by now
+        return asked
+    willing = [node for node in live if not leaf_of(node)._is_frozen]
+    if live and not willing:
+        text = "every tensor in the graph was told requires_grad=False"
+        raise GradientError("backward", text, "call .requires_grad_() on what is to be trained")
+    return willing
 
 
 def start_gradient(op: str, output: Node, given: Node | None) -> Node:
@@ -214,7 +221,9 @@ def start_gradient(op: str, output: Node, given: Node | None) -> Node:
     return given.cast(output.dtype)
 
 
-def backward(root: Node, given: Node | None, inputs: Any = None) -> list[tuple[Any, Node]]:
+def backward(
+    root: Node, given: Node | None, inputs: Any = None, is_tracked: bool = False
+) -> list[tuple[Any, Node]]:
     """Find the gradient node of every leaf tensor that `backward` serves, or of `inputs`."""
     start = start_gradient("backward", root, given)
     if inputs is not None:
@@ -223,7 +232,7 @@ def backward(root: Node, given: Node | None, inputs: Any = None) -> list[tuple[A
             raise GradientError("backward", "inputs is empty", "name a tensor, or pass None")
         found = list(zip(tensors, gradients_of([(root, start)], tensors)))
     else:
-        targets = targets_of(root)
+        targets = targets_of(root, is_tracked)
         gradients = node_gradient([(root, start)], targets)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
     return [(leaf, each) for leaf, each in found if each is not None]

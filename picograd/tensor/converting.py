@@ -18,7 +18,7 @@ def asarray(
     dtype: Any = None,
     device: Any = None,
     copy: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """Make a tensor of an array, tensor, number or nested list, sharing memory where possible.
 
@@ -47,9 +47,9 @@ def asarray(
     if moved is not result and copy is False:
         text = f"the {result.dtype.name} tensor on {result.device} must be converted"
         raise ExportError("asarray", text, "leave out copy=False")
-    if requires_grad:
+    if requires_grad is not None:
         moved = moved if moved is not obj else moved.detach()
-        moved.requires_grad = True
+        moved.requires_grad = requires_grad
     return moved
 
 

@@ -3,9 +3,12 @@
 `inplace` is taken for PyTorch's sake: results are values of their own.
 """
 
+import warnings
+from typing import Any
+
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.activation_functions import SELU_ALPHA, SELU_SCALE
-from picograd.tensor.inputs import Tensor
+from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.recording import Recorded
 
 # The value that SELU tends to for large negative inputs: what alpha dropout drops to.
@@ -21,8 +24,7 @@ def dropout(
     >>> nn.functional.dropout(Tensor([1.0, 2.0, 3.0]), 0.5, training=False).tolist()
     [1.0, 2.0, 3.0]
     """
-    if not 0.0 <= p <= 1.0:
-        raise ValueRangeError("dropout", f"p={p} is not a probability", "use 0 <= p <= 1")
+    check_probability("dropout", p)
     if not training or p == 0.0:
         return input
     if p == 1.0:
@@ -31,17 +33,30 @@ def dropout(
     return is_kept.where(input * (1.0 / (1.0 - p)), 0.0)
 
 
-def drop_channels(op: str, axes: int, input: Tensor, p: float, training: bool) -> Tensor:
-    """Zero whole channels of (B, C, *S), or (C, *S) without a batch, of `axes` spatial axes."""
-    rank = len(input.shape)
-    if rank not in (axes + 1, axes + 2):
-        problem = f"input of shape {tuple(input.shape)} has {rank} axes"
-        raise ShapeError(op, problem, f"give {axes + 2}, or {axes + 1} without a batch")
+def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int) -> Tensor:
+    """Zero whole slices behind the `leading` axes, which are drawn for."""
+    check_probability(op, p)
     if not training or p == 0.0:
         return input
-    shape = (*input.shape[: rank - axes], *(1,) * axes)
+    rank = len(input.shape)
+    if rank < leading:
+        problem = f"input of shape {tuple(input.shape)} has no channels"
+        raise ShapeError(op, problem, "give (B, C, ...)")
+    shape = (*input.shape[:leading], *(1,) * (rank - leading))
     ones = Recorded.kind.ones(*shape, device=input.device, dtype=input.dtype)
     return input * dropout(ones, p)
+
+
+def check_probability(op: str, p: Any) -> None:
+    """Raise unless a number lies between 0 and 1."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueRangeError(op, f"p={p} is not a probability", "use 0 <= p <= 1")
+
+
+def warn_rank(op: str, input: Tensor, meaning: str) -> None:
+    """Warn of a number of axes that a function of channels was not made for."""
+    text = f"{op}: an input of shape {tuple(input.shape)} is read as {meaning}"
+    warnings.warn(text, stacklevel=3)
 
 
 def dropout1d(
@@ -53,7 +68,11 @@ def dropout1d(
     >>> nn.functional.dropout1d(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
-    return drop_channels("dropout1d", 1, input, p, training)
+    need_tensor("dropout1d", input)
+    if input.ndim not in (2, 3):
+        problem = f"input of shape {tuple(input.shape)} has {input.ndim} axes"
+        raise ShapeError("dropout1d", problem, "give (B, C, L), or (C, L) without a batch")
+    return drop_features("dropout1d", input, p, training, input.ndim - 1)
 
 
 def dropout2d(
@@ -61,11 +80,16 @@ def dropout2d(
 ) -> Tensor:
     """Zero whole channels of (B, C, H, W) with probability p (Tompson et al., 2015).
 
+    Other numbers of axes are read as (B, C, ...), with a warning: (B, C) drops elements.
+
     >>> from picograd import Tensor, nn
     >>> nn.functional.dropout2d(Tensor([[[[1.0, 2.0]]]]), training=False).tolist()
     [[[[1.0, 2.0]]]]
     """
-    return drop_channels("dropout2d", 2, input, p, training)
+    need_tensor("dropout2d", input)
+    if input.ndim != 4:
+        warn_rank("dropout2d", input, "(B, C, ...)")
+    return drop_features("dropout2d", input, p, training, 2)
 
 
 def dropout3d(
@@ -73,11 +97,16 @@ def dropout3d(
 ) -> Tensor:
     """Zero whole channels of (B, C, D, H, W) with probability p (Tompson et al., 2015).
 
+    Four axes are (C, D, H, W); others are read as (C, ...), with a warning.
+
     >>> from picograd import Tensor, nn
     >>> nn.functional.dropout3d(Tensor([[[[[1.0, 2.0]]]]]), training=False).tolist()
     [[[[[1.0, 2.0]]]]]
     """
-    return drop_channels("dropout3d", 3, input, p, training)
+    need_tensor("dropout3d", input)
+    if input.ndim not in (4, 5):
+        warn_rank("dropout3d", input, "(C, ...)")
+    return drop_features("dropout3d", input, p, training, 2 if input.ndim == 5 else 1)
 
 
 def alpha_dropout(
@@ -101,6 +130,9 @@ def feature_alpha_dropout(
     >>> nn.functional.feature_alpha_dropout(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
+    if training and input.ndim < 2:
+        problem = f"input of shape {tuple(input.shape)} has no channels"
+        raise ShapeError("feature_alpha_dropout", problem, "give (B, C, ...)")
     shape = (*input.shape[:2], *(1,) * (len(input.shape) - 2))
     return drop_to_limit("feature_alpha_dropout", input, p, training, shape)
 
@@ -109,8 +141,7 @@ def drop_to_limit(
     op: str, input: Tensor, p: float, training: bool, shape: tuple[int, ...]
 ) -> Tensor:
     """Drop with a mask of a shape that broadcasts to the input's."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueRangeError(op, f"p={p} is not a probability", "use 0 <= p <= 1")
+    check_probability(op, p)
     if not training or p == 0.0:
         return input
     if p == 1.0:

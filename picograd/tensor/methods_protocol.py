@@ -99,7 +99,8 @@ class ProtocolMethods(Recorded):
 
     def __reduce__(self) -> Any:
         more = getattr(self, "__dict__", None)
-        state = (to_host(self), self.dtype.name, self.device, self.requires_grad)
+        asked = True if self._tracks else False if self._is_frozen else None
+        state = (to_host(self), self.dtype.name, self.device, asked)
         return restored, (type(self), *state), more or None
 
     # other libraries

@@ -38,11 +38,14 @@ class Recorded:
     `kind` is the class of recorded results; `tensor.py` sets it.
     """
 
-    __slots__ = ("__weakref__", "_history", "_hooks", "_node", "_tracks", "grad", "name")
+    __slots__ = (
+        "__weakref__", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "grad", "name",
+    )  # fmt: skip
     kind: ClassVar[Any]
 
     _node: Node
     _tracks: bool
+    _is_frozen: bool  # the user said requires_grad=False: `backward` serves it by no courtesy
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
     _hooks: "Hooks | None"  # what `register_hook` was given
     grad: Any
@@ -138,6 +141,7 @@ class Recorded:
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        self._is_frozen = not wanted and self.is_leaf
         if wanted == self._tracks:
             return
         if wanted and not self.dtype.is_float:
@@ -191,6 +195,7 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     if id(node) in pending.LIVE or pending.is_overwritten(node):
         node = same_value(node)
     tensor._node, tensor._tracks = node, tracks
+    tensor._is_frozen = False
     tensor._history = tensor._hooks = tensor.grad = None
     tensor.name = ""
     pending.LIVE[id(node)] = tensor
@@ -220,11 +225,11 @@ def made(node: Node) -> Any:
     return tensor
 
 
-def fresh(node: Node, requires_grad: bool = False) -> Any:
+def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
     tensor = made(build.detach(node) if node.dtype.is_float else node)
-    if requires_grad:
-        tensor.requires_grad = True
+    if requires_grad is not None:
+        tensor.requires_grad = requires_grad
     return tensor
 
 
@@ -503,17 +508,20 @@ def copied(tensor: "Recorded") -> Any:
     start(result, build.detach(tensor._node), False)
     LEAVES[result._node] = weakref.ref(result)
     result._tracks, result.name = tensor._tracks, tensor.name
+    result._is_frozen = tensor._is_frozen
     for key, value in getattr(tensor, "__dict__", {}).items():
         setattr(result, key, value)
     return result
 
 
-def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: bool) -> Any:
-    """Make the tensor that was pickled."""
+def restored(
+    kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None
+) -> Any:
+    """Make the tensor that was pickled; requires_grad=False is what the user said, None nothing."""
     result: Recorded = kind.__new__(kind)
     start(result, creation.from_data(values, dtype_named(dtype), device), False)
     LEAVES[result._node] = weakref.ref(result)
-    result._tracks = requires_grad
+    result._tracks, result._is_frozen = bool(requires_grad), requires_grad is False
     return result
 
 

@@ -104,7 +104,8 @@ class Tensor(
     """This class is a lazy tensor; see the module docstring.
 
     `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Ints give int64, floats
-    float32, arrays keep their dtype.
+    float32, arrays keep their dtype. Two or more ints are the sizes of a tensor of zeros, and no
+    data is a tensor of no elements, as in PyTorch; one int is a number.
 
     >>> from picograd import Tensor
     >>> (Tensor([1.0, 2.0]) * 3).tolist()
@@ -117,12 +118,18 @@ class Tensor(
 
     def __init__(
         self,
-        data: Any,
+        data: Any = (),
         dtype: Any = None,
         device: Any = None,
-        requires_grad: bool = False,
+        requires_grad: bool | None = None,
         name: str = "",
+        *sizes: int,
     ) -> None:
+        if type(data) is type(dtype) is int:
+            given = (data, dtype, device, requires_grad, name, *sizes)
+            data = creation.filled("Tensor", [x for x in given if type(x) is int], 0, None, None)
+            dtype = device = requires_grad = None
+            name = ""
         wanted = optional_dtype(dtype)
         if isinstance(data, Tensor):
             node = build.detach(data._node)
@@ -137,8 +144,8 @@ class Tensor(
         start(self, node, False)
         self.name = name
         LEAVES[self._node] = weakref.ref(self)
-        if requires_grad:
-            self.requires_grad = True
+        if requires_grad is not None:
+            self.requires_grad = requires_grad
 
     @staticmethod
     def from_node(node: Node, requires_grad: bool = False) -> "Tensor":
@@ -432,14 +439,15 @@ class Tensor(
         """Add the gradient of every leaf that asked for one to its `grad`; nothing runs yet.
 
         Starts from ones, or from `gradient`; with `inputs` only these tensors get their gradient.
-        If no leaf asked, every floating leaf gets one. The graph is always kept, so that backward
-        may be called again: `retain_graph` is accepted and changes nothing. Raises GradientError
-        when there is none, and when a value it needs was changed in place.
+        If this tensor asked for none, every floating leaf gets one that was not told
+        `requires_grad=False`. The graph is always kept, so that backward may be called again:
+        `retain_graph` is accepted and changes nothing. Raises GradientError when there is none,
+        and when a value it needs was changed in place.
         """
         samples.check_backward()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
-        for leaf, node in autograd.backward(root, given, inputs):
+        for leaf, node in autograd.backward(root, given, inputs, self._tracks):
             is_hooked = leaf._hooks is not None and leaf.is_leaf
             node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))

@@ -119,10 +119,6 @@ CASES = [
         "optim: eps=-1.0 is negative. Fix: use 0 or more.",
     ),
     Case(
-        "step without gradients", lambda: momentum().step(), GradientError,
-        "SGD: no parameter has a gradient. Fix: call loss.backward() before step().",
-    ),
-    Case(
         "gradient of another shape", wrong_gradient, ShapeError,
         "optim: gradient (3,) does not fit its parameter (2,). Fix: give them the same shape.",
     ),

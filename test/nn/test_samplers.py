@@ -22,6 +22,28 @@ def test_random_draws_each_once_and_anew():
     assert list(nn.RandomSampler(range(20), generator=Generator(5))) == first
 
 
+class Long:
+    """This class is a data set whose length alone is there."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+
+def test_long_orders_are_drawn_as_they_are_asked_for():
+    for sampler in (nn.RandomSampler(Long(1 << 40)), nn.RandomSampler(Long(9), True, 1 << 40)):
+        order = iter(sampler)
+        assert len({next(order) for _ in range(5)}) > 1
+    drawn = list(nn.RandomSampler(Long(20_000), generator=Generator(1)))
+    assert sorted(drawn) == list(range(20_000))
+    assert drawn == list(nn.RandomSampler(Long(20_000), generator=Generator(1)))
+    halves = sum(position < 10_000 for position in drawn[:10_000])
+    assert abs(halves - 5_000) < 5 * 50  # five standard deviations
+    assert len(set(nn.RandomSampler(Long(20_000), num_samples=15_000))) == 15_000
+
+
 def test_the_default_generator_is_manual_seeds():
     manual_seed(3)
     first = list(nn.RandomSampler(range(20)))

@@ -1,11 +1,13 @@
 """Gradients at the level of tensors: leaves, modes, accumulation, second derivatives."""
 
+import copy
+import pickle
 import time
 
 import pytest
 
 import picograd
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.errors import GradientError
 
 
@@ -29,6 +31,51 @@ def test_small_scripts_get_gradients_without_asking() -> None:
     loss.backward()
     assert x.grad is not None and x.grad.tolist() == [2, 4]
     assert c.grad is not None and c.grad.tolist() == [1, 4]
+
+
+def frozen_ones() -> list[Tensor]:
+    """Tensors that were told not to ask, in every spelling."""
+    linear = nn.Linear(1, 1)
+    linear.requires_grad_(False)
+    return [
+        Tensor([2.0]).requires_grad_(False),
+        Tensor([2.0], requires_grad=False),
+        Tensor([2.0], requires_grad=True).requires_grad_(False),
+        picograd.tensor([2.0], requires_grad=False),
+        picograd.ones(1, requires_grad=False),
+        nn.Parameter(Tensor([2.0]), requires_grad=False),
+        linear.weight,
+        copy.deepcopy(linear).bias,
+        pickle.loads(pickle.dumps(Tensor([2.0], requires_grad=False))),
+        nn.Embedding.from_pretrained(Tensor([[2.0]])).weight,
+    ]
+
+
+@pytest.mark.parametrize("which", range(10))
+def test_what_was_frozen_gets_no_gradient(which: int) -> None:
+    frozen, other = frozen_ones()[which], Tensor([3.0])
+    with pytest.raises(GradientError, match="requires_grad=False"):
+        (frozen * 2.0).sum().backward()
+    (frozen * other).sum().backward()  # the courtesy of small scripts is for the other one
+    assert frozen.grad is None and other.grad is not None
+    asked = Tensor([3.0], requires_grad=True)
+    (frozen * asked).sum().backward()
+    assert frozen.grad is None and asked.grad is not None
+    (frozen * Tensor([3.0], requires_grad=True)).sum().backward()  # a leaf that is gone
+    frozen.requires_grad_()
+    (frozen * 2.0).sum().backward()
+    assert frozen.grad is not None
+
+
+def test_a_frozen_model_does_not_train() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+    model[0].requires_grad_(False)
+    before = [each.tolist() for each in model.parameters()]
+    optimizer = nn.optim.SGD(model.parameters(), lr=1.0)
+    model(Tensor([[1.0, 2.0]])).sum().backward()
+    optimizer.step()
+    after = [each.tolist() for each in model.parameters()]
+    assert after[:2] == before[:2] and after[3] != before[3]
 
 
 def test_created_tensors_are_leaves() -> None:

@@ -4,8 +4,12 @@ An optimizer is four small functions: `slots` (state per parameter), `shared` (n
 steps), `numbers` (what of the options lives on the device) and `update`, the formula of its paper.
 All updates of one step are recorded and realised together, so that they share a kernel. State is
 made at a parameter's first step; parameters that step together share their step count.
+
+A subclass may instead define `step`, as optimizers written for PyTorch do: its options and state
+are its own, `self.state[p]` begins as an empty dict, and nothing is checked or put on the device.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +30,7 @@ from picograd.nn.optim.group import (
     is_number,
     math_dtype,
 )
-from picograd.nn.optim.states import export_state, import_state
+from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.tensor.autograd import enable_grad
 from picograd.tensor.tensor import Tensor
@@ -59,10 +63,17 @@ class Optimizer:
 
     # State that only this process needs, with its value after the first step.
     hidden: Mapping[str, float] = {}
+    is_formula = True  # steps by `update`, rather than by a `step` of its own
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        has_step = "step" in vars(cls) and cls.update is Optimizer.update
+        if has_step and "is_formula" not in vars(cls):
+            cls.is_formula = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = dict(defaults)
-        self.state: dict[Tensor, Slots] = {}
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
         self.found_inf: Tensor | None = (
             None  # set by GradScaler: a true value skips the step
@@ -142,7 +153,8 @@ class Optimizer:
         check_members(
             members, {id(p) for group in self.param_groups for p in group.parameters}
         )
-        self.param_groups.append(ParameterGroup(members, options, self.numbers))
+        formula = self.numbers if self.is_formula else None
+        self.param_groups.append(ParameterGroup(members, options, formula))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or overwrite them with zeros."""
@@ -158,8 +170,8 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in one realisation.
 
-        `closure` computes the loss again, with its gradients; its value is returned. Raises
-        GradientError if no parameter has a gradient.
+        `closure` computes the loss again, with its gradients; its value is returned. Without any
+        gradient nothing happens.
 
         >>> from picograd import Tensor, nn
         >>> weight = nn.Parameter(Tensor([1.0, 2.0]))
@@ -176,10 +188,8 @@ class Optimizer:
         for group in self.param_groups:
             for batch in self._batches(group):
                 changed += self._record(group, batch)
-        if not changed:
-            fix = "call loss.backward() before step()"
-            raise GradientError(type(self).__name__, "no parameter has a gradient", fix)
-        realize(self._assign(changed))
+        if changed:
+            realize(self._assign(changed))
         return loss
 
     def _assign(self, changed: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
@@ -237,7 +247,7 @@ class Optimizer:
         self, group: ParameterGroup, parameter: Tensor, shared: Slots
     ) -> None:
         """Give a parameter the state it lacks."""
-        state = self.state.setdefault(parameter, {})
+        state = self.state[parameter]
         state.update(shared)
         for name, value in self.slots(group.options).items():
             if name not in state:
@@ -278,6 +288,9 @@ class Optimizer:
 
         Raises StateError, with nothing changed, if it does not fit.
         """
+        if not self.is_formula:
+            import_own(state_dict, self.param_groups, self.state)
+            return
         found = import_state(state_dict, self.param_groups)
         pairs: list[tuple[Tensor, Tensor]] = []
         for group, loaded in zip(self.param_groups, found):
@@ -326,7 +339,7 @@ class Optimizer:
             together[key] = {
                 name: own.get(name, tensor) for name, tensor in fresh.items()
             }
-        self.state.setdefault(parameter, {}).update(together[key])
+        self.state[parameter].update(together[key])
         self.make_state(group, parameter, together[key])
         pairs = [
             (together[key][name], Tensor(number)) for name, number in numbers.items()

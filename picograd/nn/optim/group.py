@@ -60,13 +60,16 @@ class ParameterGroup(MutableMapping[str, Any]):
         self,
         parameters: Sequence[Tensor],
         options: Options,
-        formula: Callable[[Options], dict[str, float]],
+        formula: Callable[[Options], dict[str, float]] | None,
     ) -> None:
         self.parameters = list(parameters)
-        self.options = {name: as_number(value) for name, value in options.items()}
         self.formula = formula
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
+        if formula is None:  # options of an optimizer with a step of its own
+            self.options = dict(options)
+            return
+        self.options = {name: as_number(value) for name, value in options.items()}
         check_options(self.options)
         self.host = formula(self.own_options())
         for parameter in self.parameters:
@@ -88,6 +91,9 @@ class ParameterGroup(MutableMapping[str, Any]):
         return self.parameters if name == "params" else self.options[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if self.formula is None:
+            self.options[name] = value
+            return
         if name not in self.options and name not in SCHEDULE_KEYS:
             raise ValueRangeError(
                 "optim", f"no option {name!r}", f"use {', '.join(self.options)}"
@@ -107,6 +113,9 @@ class ParameterGroup(MutableMapping[str, Any]):
 
     def set_options(self, values: Options) -> None:
         """Change options, and the numbers on the devices that follow from them."""
+        if self.formula is None:
+            self.options |= values
+            return
         changed = {**self.options, **{k: as_number(v) for k, v in values.items()}}
         check_options(changed)
         self.options = changed

@@ -5,7 +5,7 @@ Parameters are numbered through all groups: `{"state": {number: {name: tensor}},
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,27 +49,53 @@ def export_state(
     return {"state": entries, "param_groups": described}
 
 
+def import_own(
+    state_dict: Mapping[str, Any],
+    groups: Sequence[ParameterGroup],
+    state: MutableMapping[Tensor, dict[str, Any]],
+) -> None:
+    """Load a state dict into an optimizer with a `step` of its own: values stay what they are.
+
+    Tensors are copied, to the parameter's device; those of floats to its dtype, but for "step".
+    """
+    described = described_groups(state_dict, groups)
+    state.clear()
+    for saved, group in zip(described, groups):
+        group.options = {k: copy.deepcopy(v) for k, v in saved.items() if k != "params"}
+        for number, parameter in zip(saved["params"], group.parameters):
+            entry = _entry(state_dict["state"], number)
+            if entry is not None:
+                state[parameter] = {k: _own(k, v, parameter) for k, v in entry.items()}
+
+
+def _own(name: str, value: Any, parameter: Tensor) -> Any:
+    if not isinstance(value, Tensor):
+        return copy.deepcopy(value)
+    is_like = value.dtype.is_float and name != "step"
+    return value.detach().clone().to(parameter.device, parameter.dtype if is_like else value.dtype)
+
+
+def described_groups(state_dict: Mapping[str, Any], groups: Sequence[ParameterGroup]) -> list[Any]:
+    """List what a state dict says of these groups. Raises StateError if it does not fit."""
+    if not isinstance(state_dict, Mapping) or {"state", "param_groups"} - state_dict.keys():
+        raise StateError(OP, "a state dict has the keys 'state' and 'param_groups'", FIX)
+    described = list(state_dict["param_groups"])
+    if len(described) != len(groups):
+        raise StateError(OP, f"{len(described)} groups, not {len(groups)}", FIX)
+    for at, (saved, group) in enumerate(zip(described, groups)):
+        given, count = len(saved["params"]), len(group.parameters)
+        if given != count:
+            raise StateError(OP, f"group {at} has {given} parameters, not {count}", FIX)
+    return described
+
+
 def import_state(
     state_dict: Mapping[str, Any], groups: Sequence[ParameterGroup]
 ) -> list[Loaded]:
     """Read a state dict for these groups. Raises StateError if it does not fit."""
-    if (
-        not isinstance(state_dict, Mapping)
-        or {"state", "param_groups"} - state_dict.keys()
-    ):
-        raise StateError(
-            OP, "a state dict has the keys 'state' and 'param_groups'", FIX
-        )
-    described = state_dict["param_groups"]
-    if len(described) != len(groups):
-        raise StateError(OP, f"{len(described)} groups, not {len(groups)}", FIX)
     found = []
-    for at, (saved, group) in enumerate(zip(described, groups)):
-        numbers, count = list(saved["params"]), len(group.parameters)
-        if len(numbers) != count:
-            raise StateError(
-                OP, f"group {at} has {len(numbers)} parameters, not {count}", FIX
-            )
+    for saved, group in zip(described_groups(state_dict, groups), groups):
+        numbers = list(saved["params"])
         options = {k: copy.deepcopy(v) for k, v in saved.items() if k != "params"}
         entries = [_entry(state_dict["state"], number) for number in numbers]
         values = [
