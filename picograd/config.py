@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from picograd.cores import usable_cores
 from picograd.errors import ValueRangeError
 
 PREFIX = "PICOGRAD_"
@@ -33,12 +34,6 @@ class Flag:
     def name(self) -> str:
         """Attribute of `config`: the variable in lower case without the prefix."""
         return self.variable.removeprefix(PREFIX).lower()
-
-
-def usable_cores() -> int:
-    """Count the cores this process may run on."""
-    has_affinity = hasattr(os, "sched_getaffinity")  # Linux only
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def default_cache() -> str:

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from picograd.config import FLAGS, Config, format_flags, usable_cores
+from picograd.config import FLAGS, Config, format_flags
+from picograd.cores import usable_cores
 from picograd.errors import ValueRangeError
 
 

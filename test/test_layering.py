@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"errors", "helpers"},
+    {"errors", "helpers", "cores"},
     {"config", "dtype", "target"},
     {"buffer", "code", "conversion"},
     {"graph"},
