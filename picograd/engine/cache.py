@@ -1,83 +1,86 @@
 """Disk cache of compiled kernels: a second process loads instead of compiling.
 
-One file an entry: MAGIC, the SHA-256 of the payload, the payload. A file is written under another
+One file an entry: MAGIC, a SHA-256 of key and payload, the payload. A file is written under another
 name and renamed, so readers and other writers never see half of it; one that is damaged all the
-same is a miss, and the next store replaces it. Reading refreshes an entry's time stamp; when the
-folder is over its size, the entries unused for longest go. Nothing here ever raises for the state
-of the disk: where a folder cannot be written, entries live in memory only.
+same, or was given another entry's name, is a miss, and the next store replaces it. Reading
+refreshes an entry's time stamp; when the folder is over its size, the entries unused for longest
+go. Nothing here ever raises for the state of the disk: where a folder cannot be written, entries
+live in memory only. Entries are machine code: see private_folder.py for whom a folder may belong
+to; any other is left alone, with a warning.
 """
 
 import functools
 import hashlib
 import json
 import os
-import tempfile
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from picograd.code import Code, Workspace
 from picograd.config import config
-from picograd.dtype import dtype_named
+from picograd.dtype import BY_NAME
+from picograd.engine.private_folder import PART, NotPrivate, PrivateFolder
 from picograd.runtime.device import Device
 
-MAGIC = b"picogra1"
-GENERATOR = ("graph", "schedule", "codegen")  # rooms whose code decides what a kernel looks like
+MAGIC = b"picogra2"
+# Whose source decides what a kernel looks like, how it is compiled and how it is called: the
+# modules at the top (dtypes, target, calling convention) and these rooms.
+GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
 LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
+TEXTS = ("name", "language", "entry", "binary")
 HEAD = len(MAGIC) + 32  # bytes before the payload
 STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store
 KEPT = 0.8  # part of the allowed size that remains after entries were removed
 ABANDONED = 3600.0  # seconds after which a temporary file's writer is taken for dead
+SUFFIX = ".kernel"
 
 
 class DiskCache:
     """Entries in a folder, at most `limit` bytes of them (checked every few stores)."""
 
     def __init__(self, folder: str, limit: int) -> None:
-        self.folder, self.limit = folder, limit
+        self.folder, self.limit = PrivateFolder(folder), limit
         self.memory: dict[str, bytes] = {}
         self.stores = 0
-
-    def path(self, key: str) -> str:
-        """Name the file of an entry."""
-        return os.path.join(self.folder, f"{key}.kernel")
+        self.is_private = True
 
     def get(self, key: str) -> bytes | None:
         """Find an entry; None if there is none, or a damaged one."""
         found = self.memory.get(key)
-        if found is not None:
+        if found is not None or not self.is_private:
             return found
         try:
-            with open(self.path(key), "rb") as file:
-                content = file.read()
-        except OSError:
+            content = self.folder.read(f"{key}{SUFFIX}", self.limit + HEAD)
+        except OSError as error:
+            self.look_at(error)
             return None
-        payload = content[HEAD:]
-        if content[:HEAD] != MAGIC + hashlib.sha256(payload).digest():
-            return None
-        try:
-            os.utime(self.path(key))
-        except OSError:
-            pass  # removed by another process just now, or a read-only folder: still a hit
-        return payload
+        return content[HEAD:] if content[:HEAD] == head(key, content[HEAD:]) else None
 
     def put(self, key: str, payload: bytes) -> None:
         """Write an entry."""
-        temporary = ""
+        if not self.is_private:
+            self.memory[key] = payload
+            return
         try:
-            os.makedirs(self.folder, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(suffix=".part", dir=self.folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-            os.replace(temporary, self.path(key))
-        except OSError:
-            remove([temporary])
+            self.folder.write(f"{key}{SUFFIX}", head(key, payload) + payload)
+        except OSError as error:
+            self.look_at(error)
             self.memory[key] = payload
             return
         if self.stores % STORES_A_SCAN == 0:
             self.shrink()
         self.stores += 1
+
+    def look_at(self, error: OSError) -> None:
+        """Give up a folder that is not only ours, with one warning."""
+        if isinstance(error, NotPrivate) and self.is_private:
+            self.is_private = False
+            text = f"compiled kernels are not kept on disk: {error}. Fix: set PICOGRAD_CACHE to"
+            warnings.warn(f"{text} a folder of your own", RuntimeWarning, stacklevel=2)
 
     def shrink(self) -> None:
         """Remove the entries unused for longest until the folder is small enough."""
@@ -85,39 +88,37 @@ class DiskCache:
         total = sum(size for _, size, _ in entries)
         if total <= self.limit:
             return
-        for _, size, path in sorted(entries):
+        for _, size, name in sorted(entries):
             if total <= self.limit * KEPT:
                 break
-            remove([path])
+            self.remove(name)
             total -= size
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """List (time of last use, bytes, path) of every entry; removes what dead writers left."""
+        """List (time of last use, bytes, name) of every entry; removes what dead writers left."""
         found: list[tuple[float, int, str]] = []
         try:
-            with os.scandir(self.folder) as listing:
-                for item in listing:
-                    try:
-                        status = item.stat()
-                    except OSError:
-                        continue  # removed by another process
-                    is_part = item.name.endswith(".part")
-                    if is_part and time.time() - status.st_mtime > ABANDONED:
-                        remove([item.path])
-                    elif item.name.endswith(".kernel"):
-                        found.append((status.st_mtime, status.st_size, item.path))
+            listing = self.folder.list()
         except OSError:
-            pass
+            return found
+        for name, status in listing:
+            if name.endswith(PART) and time.time() - status.st_mtime > ABANDONED:
+                self.remove(name)
+            elif name.endswith(SUFFIX):
+                found.append((status.st_mtime, status.st_size, name))
         return found
 
-
-def remove(paths: Iterable[str]) -> None:
-    """Delete files that may be gone already."""
-    for path in paths:
+    def remove(self, name: str) -> None:
+        """Delete a file that may be gone already."""
         try:
-            os.unlink(path)
+            self.folder.remove(name)
         except OSError:
             pass
+
+
+def head(key: str, payload: bytes) -> bytes:
+    """Begin the file of an entry: under another entry's name it is none."""
+    return MAGIC + hashlib.sha256(key.encode() + payload).digest()
 
 
 CACHES: dict[tuple[str, int], DiskCache] = {}
@@ -130,13 +131,21 @@ def disk_cache() -> DiskCache | None:
         return None
     key = (folder, limit)
     if key not in CACHES:
-        CACHES[key] = DiskCache(os.path.join(os.path.expanduser(folder), "kernels"), limit)
+        CACHES[key] = DiskCache(place_of(folder), limit)
     return CACHES[key]
 
 
+def place_of(folder: str) -> str:
+    """Name the folder of kernels in a cache folder, whatever the current folder becomes."""
+    whole = os.path.expanduser(folder).replace("\0", "")
+    if whole.startswith("~"):  # no home: one in the current folder would be found nowhere else
+        whole = os.devnull
+    return os.path.join(os.path.abspath(whole), "kernels")
+
+
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:
-    """Name what a binary depends on: source, entry, machine and compiler, settings."""
-    parts = (code.language, code.entry, code.source, facts, config.key())
+    """Name what a binary depends on: source, entry, machine and compiler, settings, our code."""
+    parts = (code.language, code.entry, code.source, facts, config.key(), generator_version())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -155,11 +164,22 @@ def store(code: Code, device: Device, binary: bytes) -> None:
 
 @functools.cache
 def generator_version() -> str:
-    """Name the state of the code that writes kernels: its files' sizes and times of change."""
-    package = Path(__file__).parents[1]
-    files = sorted(path for room in GENERATOR for path in (package / room).rglob("*.py"))
-    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(states).encode()).hexdigest()
+    """Name the state of the code that writes, compiles and calls kernels: a hash of its text.
+
+    Sizes and times of files would not do: installers set equal times for every version.
+    """
+    return version_of(Path(__file__).parents[1])
+
+
+def version_of(package: Path) -> str:
+    """Hash the names and texts of the modules that matter."""
+    files = [*package.glob("*.py")]
+    files += [path for room in GENERATOR for path in (package / room).rglob("*.py")]
+    result = hashlib.sha256()
+    for path in sorted(files):
+        text = path.read_bytes()
+        result.update(f"{path.relative_to(package)} {len(text)}\n".encode() + text)
+    return result.hexdigest()
 
 
 def entry_key(canonical: str, device: Device) -> str:
@@ -172,15 +192,54 @@ def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
     """Find a kernel that an earlier process generated and compiled; its Code has no source."""
     found = disk_cache()
     described = found.get(entry_key(canonical, device)) if found else None
-    if not found or not described:
+    facts = read_facts(described) if described else None
+    if not found or not facts:
         return None
-    facts = json.loads(described)
     binary = found.get(facts.pop("binary"))
-    if binary is None:
+    return None if binary is None else (Code(source="", **facts), binary)
+
+
+def read_facts(described: bytes) -> dict[str, Any] | None:
+    """Read what `describe_kernel` wrote; None for anything else."""
+    try:
+        facts = json.loads(described)
+    except (ValueError, RecursionError):
         return None
-    facts["workspaces"] = tuple(Workspace(*pair) for pair in facts["workspaces"])
-    facts["scalars"] = tuple(dtype_named(name) for name in facts["scalars"])
-    return Code(source="", **facts), binary
+    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary"}:
+        return None
+    spaces, scalars = facts["workspaces"], facts["scalars"]
+    if not isinstance(spaces, list) or not isinstance(scalars, list):
+        return None
+    if not all(isinstance(facts[name], str) for name in TEXTS) or not is_key(facts["binary"]):
+        return None
+    counts = [facts[name] for name in LAUNCH_FACTS if name not in (*TEXTS, "workspaces", "scalars")]
+    if not all(is_count(each) for each in counts) or not all(map(is_workspace, spaces)):
+        return None
+    if not all(isinstance(name, str) and name in BY_NAME for name in scalars):
+        return None
+    facts["workspaces"] = tuple(Workspace(*pair) for pair in spaces)
+    facts["scalars"] = tuple(BY_NAME[name] for name in scalars)
+    return facts
+
+
+def is_key(text: str) -> bool:
+    """Tell whether a text names an entry, and no file elsewhere."""
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def is_count(value: Any) -> bool:
+    """Tell whether a value is an integer a description may hold."""
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def is_workspace(pair: Any) -> bool:
+    """Tell whether a value describes a workspace."""
+    return (
+        isinstance(pair, list)
+        and len(pair) == 2
+        and is_count(pair[0])
+        and isinstance(pair[1], bool)
+    )
 
 
 def describe_kernel(canonical: str, code: Code, device: Device) -> None:

@@ -17,6 +17,7 @@ from picograd.config import config
 from picograd.engine import cache
 from picograd.engine.assembly import assembly_of
 from picograd.engine.debug import log_action, log_stage
+from picograd.errors import DeviceError
 from picograd.runtime.device import Device, Executable
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.loop import Kernel
@@ -44,9 +45,17 @@ def load_known(new: dict[tuple[Any, ...], Kernel], device: Device) -> None:
     """Load the kernels that another process left on disk; they leave `new`."""
     for key in list(new):
         known = cache.find_kernel(key[-1], device)
-        if known is not None:
-            LOADED[key] = device.load(*known)
+        if known is not None and (loaded := try_load(*known, device)) is not None:
+            LOADED[key] = loaded
             del new[key]
+
+
+def try_load(code: Code, binary: bytes, device: Device) -> Executable | None:
+    """Load a binary from disk; None for a damaged one, which is compiled anew."""
+    try:
+        return device.load(code, binary)
+    except DeviceError:
+        return None
 
 
 def generate_code(kernel: Kernel, device: Device) -> Code:
@@ -63,20 +72,24 @@ def generate_code(kernel: Kernel, device: Device) -> Code:
 
 
 def build(codes: Sequence[Code], device: Device) -> list[Executable]:
-    """Compile what the disk cache lacks, and load everything."""
-    binaries = {number: cache.lookup(code, device) for number, code in enumerate(codes)}
-    missing = [number for number, binary in binaries.items() if binary is None]
+    """Load what the disk cache has, compile and load the rest."""
+    loaded: dict[int, Executable] = {}
+    for number, code in enumerate(codes):
+        known = cache.lookup(code, device)
+        executable = None if known is None else try_load(code, known, device)
+        if executable is not None:
+            loaded[number] = executable
+    missing = [number for number in range(len(codes)) if number not in loaded]
     start = time.perf_counter()
     with progress(len(missing)) as bar:
         for number, binary in device.compile_many([codes[n] for n in missing]):
             position = missing[number]
-            binaries[position] = binary
+            loaded[position] = device.load(codes[position], binary)
             cache.store(codes[position], device, binary)
             bar.update()
     if config.debug >= 2:
         log_build(codes, missing, device.target.arch, time.perf_counter() - start)
-    ready = [binary for binary in binaries.values() if binary is not None]
-    return [device.load(code, binary) for code, binary in zip(codes, ready, strict=True)]
+    return [loaded[number] for number in range(len(codes))]
 
 
 def progress(count: int) -> Any:

@@ -1,8 +1,12 @@
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +16,7 @@ from picograd.dtype import float32
 from picograd.engine import cache
 from picograd.engine.backends import get_device
 from picograd.engine.cache import ABANDONED, DiskCache, kernel_key
+from picograd.runtime import llvm
 from picograd.runtime.null import NullDevice
 
 HAMMER = """
@@ -53,15 +58,32 @@ def test_damaged_entry_is_a_miss_and_is_rewritten(tmp_path, damage):
 def test_unwritable_folder_leaves_memory(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     store = DiskCache(str(tmp_path / "file"), 1 << 20)
-    store.put("a", b"payload")
+    with pytest.warns(RuntimeWarning, match="not kept on disk: .*file is no folder, or a link"):
+        store.put("a", b"payload")
     assert store.get("a") == b"payload"
+    with warnings.catch_warnings(action="error"):  # once is enough
+        store.put("b", b"more")
+        assert store.get("b") == b"more" and store.get("c") is None
+
+
+def test_a_missing_folder_that_cannot_be_made_leaves_memory():
+    store = DiskCache("/proc/no/such/folder", 1 << 20)
+    store.put("a", b"payload")
+    assert store.get("a") == b"payload" and store.get("b") is None
+
+
+def test_an_entry_under_another_name_is_a_miss(tmp_path):
+    store = DiskCache(str(tmp_path), 1 << 20)
+    store.put("a", b"payload")
+    os.rename(tmp_path / "a.kernel", tmp_path / "b.kernel")
+    assert store.get("b") is None
 
 
 def test_oldest_entries_go_first(tmp_path):
     store = DiskCache(str(tmp_path), 10_000)
     for number in range(9):
         store.put(f"key{number}", bytes(2000))
-        os.utime(store.path(f"key{number}"), (1000 + number, 1000 + number))
+        os.utime(tmp_path / f"key{number}.kernel", (1000 + number, 1000 + number))
     assert store.get("key0")  # used just now: stays
     store.shrink()
     left = sorted(name for name in os.listdir(tmp_path))
@@ -143,3 +165,132 @@ def test_a_described_kernel_is_found_without_its_source(tmp_path):
         found, binary = cache.find_kernel("key", device)
         assert binary == b"object" and found == replace(code, source="")
         assert cache.find_kernel("another key", device) is None
+
+
+def describing(**changes):
+    code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
+    facts = {name: getattr(code, name) for name in cache.LAUNCH_FACTS}
+    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64}
+    return {name: value for name, value in (facts | changes).items() if value is not ...}
+
+
+def test_a_description_is_read():
+    found = cache.read_facts(json.dumps(describing()).encode())
+    assert found["scalars"] == (float32,) and found["workspaces"] == (Workspace(8, True),)
+
+
+MALFORMED = [
+    b"", b"not json", b"\xff\xfe", b"{}", b"[]", b"3", b"null", b"NaN", b"[" * 100_000,
+    b'{"a":' * 50_000, b'{"binary": 3}', b'{"binary": "../../../../etc/passwd"}',
+]  # fmt: skip
+CHANGES = [
+    {"binary": "../../../../etc/passwd"}, {"binary": 3}, {"binary": None}, {"binary": ["a"]},
+    {"binary": "0" * 63 + "/"}, {"entry": 3}, {"tasks": "3"}, {"tasks": -1}, {"tasks": 1 << 70},
+    {"tasks": 1.5}, {"tasks": True}, {"tasks": ...}, {"more": 1}, {"workspaces": [[8]]},
+    {"workspaces": 3}, {"workspaces": [[8, 1]]}, {"workspaces": [["8", True]]}, {"scalars": [3]},
+    {"scalars": ["complex7"]}, {"scalars": {"float32": 1}}, {"scalars": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", MALFORMED + [json.dumps(describing(**c)).encode() for c in CHANGES])
+def test_a_malformed_description_is_a_miss(bad, tmp_path):
+    device = get_device("cpu")
+    with config.override(cache=str(tmp_path)):
+        cache.disk_cache().put(cache.entry_key("key", device), bad)
+        assert cache.read_facts(bad) is None and cache.find_kernel("key", device) is None
+
+
+def test_the_version_covers_everything_that_shapes_code(tmp_path):
+    package = Path(cache.__file__).parents[1]
+    shutil.copytree(package, tmp_path, dirs_exist_ok=True)
+    whole = version = cache.version_of(tmp_path)
+    assert version == cache.generator_version()
+    rooms = [path for room in cache.GENERATOR for path in (tmp_path / room).rglob("*.py")]
+    named = [tmp_path / name for name in ("dtype.py", "target.py", "code.py", "runtime/native.py")]
+    assert len(rooms) > 100
+    for path in (*named, *tmp_path.glob("*.py"), *rooms[::7]):
+        text, status = path.read_text(), path.stat()
+        path.write_text(text[:-1] + "#")  # of the same size and time
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        version = cache.version_of(tmp_path)
+        assert version != whole, path
+        path.write_text(text)
+    assert cache.version_of(tmp_path) == whole
+
+
+def test_an_edit_above_the_kernels_keeps_them(tmp_path):
+    shutil.copytree(Path(cache.__file__).parents[1], tmp_path, dirs_exist_ok=True)
+    with open(tmp_path / "nn" / "linear.py", "a") as file:
+        file.write("# an edit")
+    assert cache.version_of(tmp_path) == cache.generator_version()
+
+
+def test_the_version_is_part_of_both_keys(monkeypatch):
+    device, code = get_device("cpu"), Code("k", "llvm", "k", "source", 1)
+    keys = kernel_key(code, ()), cache.entry_key("key", device)
+    monkeypatch.setattr(cache, "generator_version", lambda: "another")
+    assert kernel_key(code, ()) != keys[0] and cache.entry_key("key", device) != keys[1]
+
+
+def test_keys_name_the_processor_and_the_compiler():
+    device = get_device("cpu")
+    cpu = llvm.host()
+    enabled = {feature for feature in cpu.features.split(",") if feature.startswith("+")}
+    assert device.target.arch == cpu.cpu and set(device.target.features.split(",")) == enabled
+    assert llvm.llvmlite.__version__ in device.compiler
+
+
+def test_places(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert cache.place_of("relative") == str(tmp_path / "relative" / "kernels")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # nobody has a home here
+    store = DiskCache(cache.place_of("~/.cache/picograd"), 1 << 20)
+    store.put("a", b"payload")
+    assert store.get("a") == b"payload" and os.listdir(tmp_path) == []
+
+
+PROGRAM = """
+from picograd import Tensor
+x = Tensor([1.0, 2.0, 3.0])
+print((x * 2 - x).tolist())
+"""
+
+
+def run_with(folder, **more):
+    variables = dict(os.environ, PICOGRAD_CACHE=str(folder), PICOGRAD_DEVICE="cpu", **more)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and done.stdout == "[1.0, 2.0, 3.0]\n", done.stderr
+    return done.stderr
+
+
+def spoil(path, make):
+    path.unlink()
+    make(path)
+
+
+SPOILED = {
+    "pipes": lambda path: spoil(path, os.mkfifo),
+    "folders": lambda path: spoil(path, os.mkdir),
+    "links": lambda path: spoil(path, lambda new: os.symlink("/dev/zero", new)),
+}
+
+
+def test_a_program_runs_whatever_is_in_its_folder(tmp_path):
+    assert run_with(tmp_path) == ""
+    kinds = list(SPOILED.values())
+    for number, path in enumerate(sorted((tmp_path / "kernels").iterdir())):
+        kinds[number % len(kinds)](path)
+    assert run_with(tmp_path) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+def test_a_program_does_not_run_what_another_user_put_there(tmp_path):
+    os.chmod(tmp_path, 0o777)
+    run_with(tmp_path)
+    for path in (*(tmp_path / "kernels").iterdir(), tmp_path / "kernels", tmp_path):
+        os.chown(path, 65534, 65534)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()}
+    assert "belongs to user 65534" in run_with(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()} == before

@@ -128,3 +128,16 @@ def test_a_failing_compiler_stores_nothing(tmp_path, monkeypatch):
         found = cache.disk_cache()
         assert found is not None and not found.entries()
         assert not compile.LOADED
+
+
+@pytest.mark.parametrize("payload", [b"", b"garbage", b"\x7fELF" + bytes(200)])
+def test_a_damaged_object_with_a_right_checksum_is_compiled_again(payload, tmp_path):
+    for _ in range(3):  # made; found damaged; found
+        with fresh_engine(cache=str(tmp_path)):
+            kernels = make_plan([small_network("cpu").node]).kernels
+            loaded = compile.executables(kernels, get_device("cpu"))
+            assert len(loaded) == len(kernels)
+            store = cache.disk_cache()
+            for path in (tmp_path / "kernels").iterdir():
+                if not store.get(path.stem).startswith(b"{"):
+                    store.put(path.stem, payload)
