@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from graph_support import Build, check_both_orders, gradients_of, leaf, value
 
 from picograd.dtype import bfloat16, float16, float32
@@ -13,6 +11,9 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.shape import reduce_shape
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 Array = Any
 RANDOM = np.random.default_rng(0)

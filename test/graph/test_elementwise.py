@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
 
 from picograd.dtype import ALL, DType, bfloat16, bool_, float32, float64, int32, uint16
@@ -16,6 +15,8 @@ from picograd.graph import build
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.graph.row import Op
+
+torch = pytest.importorskip("torch")
 
 Array = Any
 ROWS = [row for row in ELEMENTWISE.values() if row.name not in ("cast", "bitcast")]

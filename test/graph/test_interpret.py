@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
@@ -11,6 +10,8 @@ from picograd.dtype import bfloat16, float16, float32, uint8
 from picograd.errors import DeviceError
 from picograd.graph import build
 from picograd.graph.interpret import interpret
+
+torch = pytest.importorskip("torch")
 
 
 def test_bfloat16_rounds_as_pytorch() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
 
 from picograd.conversion import convert
@@ -12,6 +11,8 @@ from picograd.dtype import ALL, DType
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
+
+torch = pytest.importorskip("torch")
 
 CONTRACTIONS = {
     "matmul": ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5)),

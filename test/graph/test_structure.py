@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from graph_support import Build, check_both_orders, check_gradients, gradients_of, leaf, value
 
 from picograd.buffer import RuntimeScalar
@@ -12,6 +11,8 @@ from picograd.dtype import ALL, DType, bfloat16, float16, float32, int32
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.structure import STRUCTURE
+
+torch = pytest.importorskip("torch")
 
 Array = Any
 X = np.random.default_rng(0).normal(size=(2, 3, 6))

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
 import picograd
 from picograd import Tensor
+
+torch = pytest.importorskip("torch")
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 

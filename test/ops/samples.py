@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
 from picograd.dtype import DType, int64
 from picograd.graph import build, scanning, sorting
@@ -17,6 +17,8 @@ from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Op
 from picograd.graph.shape import ConvSpec
+
+torch = pytest.importorskip("torch")
 
 Shape = tuple[int, ...]
 NUMBERS, FLOATS = ("uint", "int", "float"), ("float",)

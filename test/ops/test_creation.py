@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
+
+torch = pytest.importorskip("torch")
 
 EXACT: dict[str, Callable[..., Any]] = {
     "zeros": lambda lib, **k: lib.zeros(2, 3, **k),

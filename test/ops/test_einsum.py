@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-import torch
 from op_support import Case, compare, numbers
 
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
 
 SIZES = dict(i=3, j=4, k=2, b=2, c=3, N=2, M=3, a=4, q=2)
 EQUATIONS = [

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from op_support import Case, compare, integers, numbers
+
+torch = pytest.importorskip("torch")
 
 UNARY: dict[str, tuple[Any, tuple[float, float]]] = {
     "neg": (lambda x: -x, (-3, 3)),

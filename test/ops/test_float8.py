@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
 from picograd.dtype import DType, float8_e4m3fn, float8_e5m2
 from picograd.errors import DTypeError
 from picograd.nn import state
+
+torch = pytest.importorskip("torch")
 
 DTYPES = [float8_e4m3fn, float8_e5m2]
 VALUES = [[1.3, -2.0, 0.01], [300.0, 400.0, -0.0]]

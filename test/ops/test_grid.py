@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-import torch
 from op_support import Case, compare, numbers
 
 from picograd import Tensor
 from picograd.errors import PicogradError
 from picograd.tensor.grid import affine_grid, grid_sample
+
+torch = pytest.importorskip("torch")
 
 IMAGE, CUBE = numbers((2, 2, 4, 3)), numbers((1, 1, 3, 4, 2))
 PLACES = numbers((2, 3, 2, 2), -1.6, 1.6) + 0.013  # no place is a corner, where slopes jump

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from op_support import Case, compare, library, lin, numbers
 
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
 
 STACK = numbers((2, 3, 3)) + 6 * np.eye(3)
 B = numbers((2, 3, 2), seed=2)

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
 
 
 def same(found: Any, want: Any, rtol: float = 1e-6) -> None:

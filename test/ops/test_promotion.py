@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
 from picograd.dtype import ALL, DType
 from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
 
 BINARY: dict[str, Callable[..., Any]] = {
     "add": operator.add,

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from op_support import Case, compare, integers, numbers
+
+torch = pytest.importorskip("torch")
 
 REDUCTIONS: dict[str, Any] = {
     "sum": lambda x, **k: x.sum(**k),

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-import torch
 from op_support import Case, compare, numbers
 
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
 from picograd.tensor.sampling import interpolate
+
+torch = pytest.importorskip("torch")
 
 IMAGE, ROW, CUBE = numbers((1, 2, 4, 5)), numbers((2, 1, 5)), numbers((1, 1, 3, 2, 4))
 CALLS: list[tuple[Any, str, dict[str, Any]]] = [

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from samples import ELSEWHERE, SAMPLES, Input, Sample, samples, values
 
 from picograd import Tensor
@@ -27,6 +26,8 @@ from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.runtime.nvrtc import compile_together
 from picograd.target import cuda_target
+
+torch = pytest.importorskip("torch")
 
 Array = Any
 NAMES = [name for name in OPS if name not in ELSEWHERE]

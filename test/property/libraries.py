@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
+import pytest
 
 import picograd
 from picograd import Tensor
 from picograd.nn import functional
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 FLOATS = {"float64", "float32", "float16", "bfloat16"}
 

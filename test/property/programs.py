@@ -8,10 +8,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
+import pytest
 from drawing import Draw
 from libraries import PyTorch
 from vocabulary import JUMPING, SMOOTH, STATEMENTS, WRITES, choose, normalize, pool, product
+
+torch = pytest.importorskip("torch")
 
 LEAF_DTYPES = ("float32",) * 6 + ("float64", "int32", "int64", "bool", "uint8", "float16")
 LARGEST, MOST = 1e3, 1500

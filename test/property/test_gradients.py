@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 from drawing import Draw
 from libraries import Picograd, PyTorch
 from programs import Program, add_leaf, add_line
@@ -11,6 +11,8 @@ from test_programs import check_many
 from vocabulary import SMOOTH_STATEMENTS
 
 import picograd
+
+torch = pytest.importorskip("torch")
 
 CI_PROGRAMS = 80
 

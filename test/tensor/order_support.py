@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from picograd import Tensor
+
+torch = pytest.importorskip("torch")
 
 DEVICE = ["cpu"]
 

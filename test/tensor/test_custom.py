@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
+
+torch = pytest.importorskip("torch")
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 

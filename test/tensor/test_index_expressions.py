@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
 from picograd.errors import AxisError, PicogradError
+
+torch = pytest.importorskip("torch")
 
 A = np.arange(60.0).reshape(3, 4, 5)
 BASIC: list[Any] = [

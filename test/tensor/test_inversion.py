@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from picograd import Tensor
 from picograd.graph.node import Node
 from picograd.tensor import inversion
 from picograd.tensor.recording import fresh
+
+torch = pytest.importorskip("torch")
 
 CASES: dict[str, tuple[Callable[[Node], Node], Callable[[Any], Any]]] = {
     "exponential": (inversion.exponential, lambda u: -np.log1p(-u)),

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Generator, Tensor
 from picograd.engine.compile import LOADED
 from picograd.engine.realize import PLANS
+
+torch = pytest.importorskip("torch")
 
 
 def test_seed_and_order(device: str) -> None:

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from order_support import chosen_device, compare, compare_gradients  # noqa: F401
 
 import picograd
 from picograd import Tensor
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor import sorting
+
+torch = pytest.importorskip("torch")
 
 RANDOM = np.random.default_rng(0)
 FLOATS = [RANDOM.normal(size=shape) for shape in ((7,), (3, 5), (4, 3, 6), (40, 70))]

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import picograd
 from picograd import Tensor
 from picograd.engine import pending
+
+torch = pytest.importorskip("torch")
 
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 

@@ -3,10 +3,11 @@
 import itertools
 
 import pytest
-import torch
 
 import picograd
 from picograd.errors import DTypeError
+
+torch = pytest.importorskip("torch")
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 WHOLE = ["uint8", "int8", "int16", "int32", "int64"]
