@@ -1,14 +1,18 @@
 """Every setting of picograd: one table, one object.
 
-An environment variable only gives a setting its first value; a program may change it at any time
-(`config.debug = 2`). Each row declares what it affects, and cache keys are derived from that:
+An environment variable only gives a setting its first value, an empty one the default; a program
+may change it at any time (`config.debug = 2`). A wrong value in the environment is one line on
+stderr and the default is used: `DEBUG=true` may be meant for another program, and an import is no
+place for a traceback. A wrong value from the program is an error. Each row declares what it affects, and cache keys are derived from that:
 
     semantics   the values computed        both are part of `config.key()`, and a change
     codegen     the kernels generated      bumps `config.epoch`, which outdates cached plans
     debug       neither
 """
 
+import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +33,8 @@ class Flag:
     meaning: str
     affects: str  # "semantics", "codegen" or "debug"
     shown_default: str = ""  # for the documentation, when the default depends on the machine
+    least: int = 0
+    most: float = math.inf
 
     @property
     def name(self) -> str:
@@ -47,13 +53,13 @@ FLAGS = (
     Flag("PICOGRAD_DEVICE", str, "", "default device; empty: CUDA if usable, else the CPU",
          "semantics"),
     Flag("PICOGRAD_THREADS", int, usable_cores(), "CPU threads kernels run on", "codegen",
-         "usable cores"),
-    Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0 or empty: none",
+         "usable cores", least=1, most=1024),
+    Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
     Flag("PICOGRAD_DATA", str, "", "folder of downloaded data sets", "debug",
          "~/.cache/picograd/datasets"),
-    Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug"),
+    Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug", most=1),
 )  # fmt: skip
 BY_NAME = {flag.name: flag for flag in FLAGS}
 
@@ -64,14 +70,40 @@ def parse(flag: Flag, value: object) -> int | str:
         return str(value)
     try:
         number = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        problem = f"{flag.variable} is an integer, not {value!r}"
-        raise ValueRangeError("config", problem, f"give a number ({flag.meaning})") from None
-    if number < (1 if flag.name == "threads" else 0):
-        least = 1 if flag.name == "threads" else 0
-        problem = f"{flag.variable} is {number}, less than {least}"
-        raise ValueRangeError("config", problem, f"give a number of at least {least}")
+        is_whole = isinstance(value, str) or number == value
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        problem = f"{flag.variable} is an integer, not {shorten(value)}"
+        raise ValueRangeError("config", problem, f"give a number ({flag.meaning})")
+    if number < flag.least:
+        problem = f"{flag.variable} is {shorten(number)}, less than {flag.least}"
+        raise ValueRangeError("config", problem, f"give a number of at least {flag.least}")
+    if number > flag.most:
+        problem = f"{flag.variable} is {shorten(number)}, more than {flag.most}"
+        raise ValueRangeError("config", problem, f"give a number of at most {flag.most}")
     return int(number)
+
+
+def shorten(value: object) -> str:
+    """Write a value on one line that stays readable."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def drop_wrong(environment: Mapping[str, str]) -> dict[str, str]:
+    """Copy the settings of an environment without the wrong ones, each named by a line on stderr."""
+    kept = {}
+    for flag in FLAGS:
+        text = environment.get(flag.variable, "")
+        try:
+            parse(flag, text.strip() or flag.default)
+            kept[flag.variable] = text
+        except ValueRangeError as error:
+            default = flag.shown_default or flag.default
+            line = f"picograd: {error.problem}: ignored, the default ({default}) is used"
+            print(f"{line}; {error.fix}", file=sys.stderr)
+    return kept
 
 
 def find_flag(name: str) -> Flag:
@@ -95,8 +127,8 @@ class Config:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         for flag in FLAGS:
-            text = environment.get(flag.variable)
-            self.__dict__[flag.name] = flag.default if text is None else parse(flag, text)
+            text = environment.get(flag.variable, "").strip()
+            self.__dict__[flag.name] = parse(flag, text) if text else flag.default
         self.__dict__["epoch"] = 0
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -132,7 +164,8 @@ def format_flags() -> str:
         "",
         "Generated from `picograd/config.py`. Set the environment variable before the program",
         "starts, or the attribute while it runs: `from picograd.config import config;",
-        "config.debug = 2`.",
+        "config.debug = 2`. An empty variable is the default; a wrong one is named on stderr, and the",
+        "default is used; a wrong attribute raises `ValueRangeError`.",
         "",
         "| variable | attribute | type | default | affects | meaning |",
         "|---|---|---|---|---|---|",
@@ -144,4 +177,4 @@ def format_flags() -> str:
     return "\n".join(lines) + "\n"
 
 
-config = Config(os.environ)
+config = Config(drop_wrong(os.environ))

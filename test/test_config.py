@@ -1,8 +1,11 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from picograd.config import FLAGS, Config, format_flags
+from picograd.config import FLAGS, Config, drop_wrong, format_flags
 from picograd.cores import usable_cores
 from picograd.errors import ValueRangeError
 
@@ -35,6 +38,48 @@ def test_wrong_settings_are_refused():
         config.threads = 0
     with pytest.raises(ValueRangeError, match="no setting"), config.override(nothing=1):
         pass
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.variable)
+@pytest.mark.parametrize("empty", ["", " "])
+def test_empty_is_the_default(flag, empty, capsys):
+    config = Config(drop_wrong({flag.variable: empty}))
+    assert getattr(config, flag.name) == flag.default
+    assert capsys.readouterr().err == ""
+
+
+WRONG = ["true", "yes", "-1", "1.5", "1e3", "0x10", "nan", "*", "9" * 5000, "\x00"]
+
+
+@pytest.mark.parametrize("flag", [f for f in FLAGS if f.type is int], ids=lambda f: f.variable)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_environment_is_one_line_and_the_default(flag, wrong, capsys):
+    config = Config(drop_wrong({flag.variable: wrong}))
+    assert getattr(config, flag.name) == flag.default
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"picograd: {flag.variable} is ") and "ignored" in line
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("DEBUG", ""), ("DEBUG", "true"), ("VERIFY", "2"), ("PICOGRAD_THREADS", "1000000")],
+)
+def test_import_with_any_environment(variable, value):
+    command = [sys.executable, "-c", "import picograd; print(picograd.config.debug)"]
+    environment = {**os.environ, variable: value}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    assert len(done.stderr.splitlines()) == bool(value) and "Traceback" not in done.stderr
+
+
+def test_numbers_are_not_rounded():
+    config = Config({})
+    for wrong in (2.7, float("nan"), float("inf"), None, [1]):
+        with pytest.raises(ValueRangeError, match="DEBUG is an integer"):
+            config.debug = wrong
+    config.debug = 2.0
+    assert config.debug == 2
 
 
 def test_override_restores():
