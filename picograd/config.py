@@ -3,7 +3,8 @@
 An environment variable only gives a setting its first value, an empty one the default; a program
 may change it at any time (`config.debug = 2`). A wrong value in the environment is one line on
 stderr and the default is used: `DEBUG=true` may be meant for another program, and an import is no
-place for a traceback. A wrong value from the program is an error. Each row declares what it affects, and cache keys are derived from that:
+place for a traceback. A wrong value from the program is an error. Each row declares what it
+affects, and cache keys are derived from that:
 
     semantics   the values computed        both are part of `config.key()`, and a change
     codegen     the kernels generated      bumps `config.epoch`, which outdates cached plans
@@ -92,7 +93,7 @@ def shorten(value: object) -> str:
 
 
 def drop_wrong(environment: Mapping[str, str]) -> dict[str, str]:
-    """Copy the settings of an environment without the wrong ones, each named by a line on stderr."""
+    """Copy the settings of an environment but for the wrong ones: a line on stderr names each."""
     kept = {}
     for flag in FLAGS:
         text = environment.get(flag.variable, "")
@@ -164,8 +165,8 @@ def format_flags() -> str:
         "",
         "Generated from `picograd/config.py`. Set the environment variable before the program",
         "starts, or the attribute while it runs: `from picograd.config import config;",
-        "config.debug = 2`. An empty variable is the default; a wrong one is named on stderr, and the",
-        "default is used; a wrong attribute raises `ValueRangeError`.",
+        "config.debug = 2`. An empty variable is the default; a wrong one is named on stderr, and",
+        "the default is used; a wrong attribute raises `ValueRangeError`.",
         "",
         "| variable | attribute | type | default | affects | meaning |",
         "|---|---|---|---|---|---|",

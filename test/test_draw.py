@@ -98,3 +98,11 @@ def test_ancestor_import_does_not_need_the_program():
 def test_plan_of_computed_tensors(tmp_path):
     with pytest.raises(ValueRangeError, match="computed already, so there is no plan"):
         draw_dot(Tensor([1.0]).realize(), tmp_path / "g.svg", level="plan")
+
+
+def test_pictures_have_the_permissions_of_open(tmp_path, capsys):
+    draw_dot(Tensor([1.0]) + 1, tmp_path / "graph.svg")
+    (tmp_path / "own").touch()
+    files = [path for path in tmp_path.iterdir() if path.suffix]
+    wanted = (tmp_path / "own").stat().st_mode
+    assert files and {path.stat().st_mode for path in files} == {wanted}

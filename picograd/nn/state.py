@@ -5,9 +5,11 @@ and nothing in a file can run code. A file is written beside its target and move
 crash leaves the old one whole.
 """
 
+import errno
 import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,12 +68,34 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     content = safetensors.serialize(entries, metadata)
     target = _path("save", path)
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-            file.write(content)
-        os.replace(file.name, target)
+        replace_file(target, content)
     except OSError as error:
         fix = "check the folder, its permissions and the free space"
         raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Give a file new content at once or not at all, with the permissions open() would give it.
+
+    A link keeps leading to its file; what is no regular file (a pipe, `/dev/null`) is written to.
+    """
+    target = Path(os.path.realpath(target))
+    known = target.stat() if target.exists() else None
+    if known and not stat.S_ISREG(known.st_mode):
+        target.write_bytes(content)
+        return
+    if known and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            if known:
+                os.chmod(file.fileno(), stat.S_IMODE(known.st_mode))
+            file.write(content)
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def load(path: str | os.PathLike[str], device: Any = None) -> Any:

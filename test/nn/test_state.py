@@ -1,3 +1,9 @@
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -78,3 +84,65 @@ def test_failed_save_keeps_the_old_file(tmp_path):
 def test_unwritable_folder_is_named(tmp_path):
     with pytest.raises(DataError, match="save: cannot write .*no.folder.*file"):
         nn.save({"a": Tensor([1.0])}, tmp_path / "no_folder" / "file")
+
+
+@pytest.fixture
+def umask(request) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002], indirect=True)
+def test_a_file_has_the_permissions_of_open(umask, tmp_path):
+    nn.save({"a": Tensor([1.0])}, tmp_path / "new")
+    assert mode_of(tmp_path / "new") == 0o666 & ~umask
+    (tmp_path / "old").touch(0o640)
+    os.chmod(tmp_path / "old", 0o660)
+    nn.save({"a": Tensor([1.0])}, tmp_path / "old")
+    assert mode_of(tmp_path / "old") == 0o660
+
+
+def test_a_link_still_leads_to_its_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "latest", tmp_path / "folder" / "step1"
+    link.symlink_to(target)  # nothing there yet
+    for value in (1.0, 2.0):
+        nn.save({"a": Tensor([value])}, link)
+        assert link.is_symlink() and nn.load(target)["a"].tolist() == [value]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    nn.save({"a": Tensor([1.0])}, pipe)
+    reader.join()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "file").write_bytes(received[0])
+    assert nn.load(tmp_path / "file")["a"].tolist() == [1.0]
+
+
+def test_nothing_is_left_of_a_save_that_fails(tmp_path, monkeypatch):
+    def full(*paths) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(DataError, match="No space left"):
+        nn.save({"a": Tensor([1.0])}, tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_kept(tmp_path):
+    path = tmp_path / "file"
+    nn.save({"a": Tensor([1.0])}, path)
+    os.chmod(path, 0o444)
+    with pytest.raises(DataError, match="Permission denied"):
+        nn.save({"a": Tensor([2.0])}, path)
+    assert nn.load(path)["a"].tolist() == [1.0]
