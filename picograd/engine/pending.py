@@ -2,29 +2,65 @@
 
 In-place writes make this necessary: when a write runs, every live tensor recorded before it that
 still reads the old contents has to be computed in the same plan ("a reader recorded before sees
-the old value"). And work that nobody asks for is bounded: after `BUDGET` recorded operations
-everything pending is computed, so that a loop of a million lazy additions has constant memory.
+the old value"). Writes run with the first computation that follows them, whatever it asks for: a
+training step then is one plan, and the same plan at every step. A value that lived through one
+computation and is read by the next is stored by it, so that no work is done a third time. And work
+that nobody asks for is bounded: after `BUDGET` recorded operations everything pending is computed,
+so that a loop of a million lazy additions has constant memory.
+
+The tables are those of the whole process, in the order of recording, so that two runs of a program
+ask for the same plans. Whoever reads or changes them holds `LOCK`: a thread computes the pending
+writes of all, hence the tensors of other threads must not change meanwhile.
 
 Tensors are seen here as objects with a `node` and a method `settle`; they are held weakly.
 """
 
+import functools
+import os
+import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Buffer, Overwritten, Storage
-from picograd.engine.plan_key import leaf_buffer, walk_pending
-from picograd.engine.realize import realize
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
+from picograd.engine.realize import pending_roots, realize_roots
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
+FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
+LOCK = threading.RLock()
 LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
-WRITES: "weakref.WeakSet[Node]" = weakref.WeakSet()
+WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
+CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
+PASSED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # not stored yet
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
+
+
+def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let one thread at a time run a function that reads or changes the tables."""
+
+    @functools.wraps(function)
+    def alone(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        with LOCK:
+            return function(*args, **options)
+
+    return alone
+
+
+def new_lock() -> None:
+    """Replace the lock in a forked process: a thread that is gone may hold it."""
+    global LOCK
+    LOCK = threading.RLock()
+
+
+os.register_at_fork(after_in_child=new_lock)
 
 
 def retire(write: Node) -> None:
@@ -42,8 +78,8 @@ def retire(write: Node) -> None:
         storage = storage.storage
     for number, node in enumerate(chain):
         become_leaf(node, Overwritten(storage, storage.version + count - 1 - number))
-        WRITES.discard(node)
-    WRITES.discard(write)
+        WRITES.pop(node, None)
+    WRITES.pop(write, None)
     storage.version += count
     storage.buffer = write.realized
     become_leaf(write, storage)
@@ -70,10 +106,18 @@ def next_leaf(node: Node) -> Node:
 
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
-    live = [tensor.node for tensor in list(LIVE.values())]
+    live = [tensor.node for tensor in live_tensors()]
     readers = readers_of(nodes, [node for node in live if leaf_buffer(node) is None])
     if readers:
         compute(readers)
+
+
+def note_write(node: Node) -> None:
+    """Remember the value a tensor was given in place: the next computation stores it."""
+    if node.op == "assign":
+        WRITES[node] = None
+    else:
+        CHANGED[node] = None
 
 
 def recorded() -> int:
@@ -104,7 +148,8 @@ def is_overwritten(node: Node) -> bool:
     """
     if not len(WRITES) or (node.op != "buffer" and node.op != "assign"):
         return False
-    return any(write.inputs[0] is node for write in WRITES if write.op == "assign")
+    with LOCK:
+        return any(write.inputs[0] is node for write in WRITES if write.op == "assign")
 
 
 def is_over_budget() -> bool:
@@ -114,8 +159,9 @@ def is_over_budget() -> bool:
 
 
 def live_tensors() -> list[Any]:
-    """List every live tensor."""
-    return list(LIVE.values())
+    """List every live tensor, in the order of recording."""
+    found = [reference() for reference in LIVE.valuerefs()]  # one step: others may record
+    return [tensor for tensor in found if tensor is not None]
 
 
 def flushed() -> None:
@@ -124,49 +170,94 @@ def flushed() -> None:
     RECORDED[0] = 0
 
 
+@locked
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""
-    flushed()
     nodes = [tensor.node for tensor in live_tensors()]
     compute([node for node in nodes if node.op not in LEAVES_OF_THE_GRAPH])
 
 
+@locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run."""
     compute(pending_writes())
 
 
+@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     flushed()
-    roots = with_readers(nodes)
-    realize(roots)
-    settle(roots)
+    if is_tracing():
+        return
+    wanted = with_readers(nodes)
+    roots = pending_roots(wanted)
+    if roots:
+        found = graph_key(roots)
+        again = passed_nodes(found)
+        if again:
+            wanted = [*again, *wanted]
+            roots = pending_roots(wanted)
+            found = graph_key(roots)
+        realize_roots(roots, found)
+        note_passed(found)
+    settle(wanted)
+
+
+def passed_nodes(found: GraphKey) -> list[Node]:
+    """List the values a graph reads that an earlier computation went through and did not store."""
+    if not len(PASSED):
+        return []
+    numbers = found.numbers
+    return [n for n in PASSED if id(n) in numbers and n.realized is None and n.op != "buffer"]
+
+
+def note_passed(found: GraphKey) -> None:
+    """Remember what live tensors hold that was computed on the way and not stored.
+
+    Not for what costs nothing to compute again: views of what is stored.
+    """
+    live: Any = LIVE  # its dict: intersecting keys takes no Python a tensor
+    for key in live.data.keys() & found.numbers.keys():
+        node = found.order[found.numbers[key]]
+        while node.op in FREE and node.realized is None:
+            node = node.inputs[0]
+        if node.realized is None and node.op not in LEAVES_OF_THE_GRAPH:
+            PASSED[node] = None
 
 
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run."""
-    if not len(WRITES):  # iterating over an empty weak set takes a microsecond
+    if not len(WRITES):  # iterating over an empty weak dict takes a microsecond
         return []
     return [node for node in WRITES if node.realized is None]
 
 
-def with_readers(nodes: Sequence[Node]) -> list[Node]:
-    """Add to the nodes asked for what has to run with them.
+def changed_values() -> list[Node]:
+    """List the values given in place to tensors without memory, as far as they still have them."""
+    if not len(CHANGED):
+        return []
+    return [node for node in CHANGED if id(node) in LIVE and leaf_buffer(node) is None]
 
-    When they depend on a pending write, all pending writes join (a write may read what another
-    overwrites), and every live tensor that reads contents about to be overwritten, first.
+
+def with_readers(nodes: Sequence[Node]) -> list[Node]:
+    """Add to the nodes asked for what runs with them: what was written in place before.
+
+    All pending writes join (a write may read what another overwrites), and every live tensor that
+    reads contents about to be overwritten, first. Only for another device they wait, as long as
+    nothing asked for depends on one.
     """
-    writes = pending_writes()
-    if not writes:
+    writes, changed = pending_writes(), changed_values()
+    if not nodes or not (writes or changed):
         return list(nodes)
-    wanted = {id(node) for node in walk_pending(nodes)}
-    if not any(id(node) in wanted for node in writes):
-        return list(nodes)
-    live = [tensor.node for tensor in list(LIVE.values())]
+    if len({node.device for node in (*nodes, *writes, *changed)}) > 1:
+        wanted = {id(node) for node in walk_pending(nodes)}
+        changed = [node for node in changed if node.device == nodes[0].device]
+        if not any(id(node) in wanted for node in writes):
+            return [*nodes, *changed]
     targets = [node.inputs[0] for node in writes]
+    live = [tensor.node for tensor in live_tensors()] if writes else []
     readers = [node for node in readers_of(targets, live) if node.op != "assign"]
-    return [*readers, *nodes, *writes]
+    return [*readers, *nodes, *writes, *changed]
 
 
 def readers_of(written: Sequence[Node], candidates: Sequence[Node]) -> list[Node]:

@@ -23,6 +23,7 @@ class GraphKey:
     leaves: list[Node]
     buffers: list[Buffer]
     scalars: list[RuntimeScalar]
+    numbers: dict[int, int]  # position in `order` by the identity of a node
 
 
 def leaf_buffer(node: Node) -> Buffer | None:
@@ -48,8 +49,8 @@ def walk_pending(roots: Sequence[Node]) -> list[Node]:
 def graph_key(roots: Sequence[Node]) -> GraphKey:
     """Walk the graph once; see the module docstring."""
     order = walk_pending(roots)
-    found = GraphKey((), order, [], [], [])
     numbers: dict[int, int] = {}
+    found = GraphKey((), order, [], [], [], numbers)
     buffer_numbers: dict[int, int] = {}
     scalar_numbers: dict[int, int] = {}
     rows: list[Any] = []

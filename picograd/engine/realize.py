@@ -41,7 +41,7 @@ def realize(nodes: Sequence[Node]) -> None:
         return
     roots = pending_roots(nodes)
     if roots:
-        realize_roots(roots)
+        realize_roots(roots, graph_key(roots))
 
 
 def pending_roots(nodes: Sequence[Node]) -> list[Node]:
@@ -50,13 +50,12 @@ def pending_roots(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in distinct.values() if leaf_buffer(node) is None]
 
 
-def realize_roots(roots: Sequence[Node]) -> tuple[CompiledPlan, GraphKey]:
-    """Compute pending nodes through one plan, new or cached; returns the plan and what it read."""
-    found = graph_key(roots)
+def realize_roots(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
+    """Compute pending nodes, whose key was found, through one plan, new or cached."""
     compiled = find_plan(found, roots)
     results = compiled.run(found.buffers, scalar_values(found.scalars), user_line())
     settle(roots, results)
-    return compiled, found
+    return compiled
 
 
 def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:

@@ -26,7 +26,7 @@ from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import leaf, realize, realize_roots
 from picograd.engine.tracing import drawing, is_tracing, tracing
 from picograd.errors import DTypeError, TraceError
@@ -128,6 +128,7 @@ class Jitted:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @pending.locked
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the plan kept for arguments like these, or trace."""
         if is_tracing():  # a jitted function inside another is inlined
@@ -238,6 +239,23 @@ def restore(
     return assigned
 
 
+def read_outputs(
+    outputs: Sequence[Tensor], numbers: dict[int, int], argument_of: dict[int, int], count: int
+) -> tuple[list[tuple[int, tuple[int, ...], bool]], list[Tensor]]:
+    """Describe where each output comes from: a root, an argument, or a constant."""
+    described: list[tuple[int, tuple[int, ...], bool]] = []
+    constants: list[Tensor] = []
+    for tensor in outputs:
+        root = numbers.get(id(tensor.node))
+        if root is None and id(tensor.node) in argument_of:
+            root = -1 - argument_of[id(tensor.node)]
+        elif root is None:
+            root = -1 - count - len(constants)
+            constants.append(tensor)
+        described.append((root, tensor.shape, tensor.requires_grad))
+    return described, constants
+
+
 def capture_plan(
     outputs: Sequence[Tensor], live: Sequence[Tensor], aliases: Sequence[Node],
     drawn: list[RuntimeScalar],
@@ -249,16 +267,7 @@ def capture_plan(
             roots[id(tensor.node)] = tensor.node
     numbers = {key: number for number, key in enumerate(roots)}
     argument_of = {id(node): number for number, node in enumerate(aliases)}
-    described: list[tuple[int, tuple[int, ...], bool]] = []
-    constants: list[Tensor] = []
-    for tensor in outputs:
-        root = numbers.get(id(tensor.node))
-        if root is None and id(tensor.node) in argument_of:
-            root = -1 - argument_of[id(tensor.node)]
-        elif root is None:
-            root = -1 - len(aliases) - len(constants)
-            constants.append(tensor)
-        described.append((root, tensor.shape, tensor.requires_grad))
+    described, constants = read_outputs(outputs, numbers, argument_of, len(aliases))
     output_ids = {id(tensor) for tensor in outputs}
     escapes = [
         Escape(weakref.ref(tensor), numbers[id(tensor.node)], tensor.node.op == "assign")
@@ -267,7 +276,8 @@ def capture_plan(
     ]
     if not roots:
         return Capture(None, [], [], escapes, described, None, constants, config.epoch, drawn)
-    compiled, found = realize_roots(list(roots.values()))
+    found = graph_key(list(roots.values()))
+    compiled = realize_roots(list(roots.values()), found)
     buffer_argument = {id(node.arg.buffer): number for number, node in enumerate(aliases)}
     storages = {
         id(leaf_buffer(node)): node.arg for node in found.leaves if isinstance(node.arg, Storage)

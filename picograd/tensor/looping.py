@@ -160,7 +160,7 @@ def trace(
     carry = rebuilt(trees[0], [stand_in(leaf) for leaf in leaves[0]])
     x = rebuilt(trees[1], [stand_in(leaf) for leaf in leaves[1]])
     held = [leaf for each in leaves for leaf in each if leaf is not None]
-    with guarded(held), random.repeated(count) as taken, tracing("picograd.scan"):
+    with pending.LOCK, guarded(held), random.repeated(count) as taken, tracing("picograd.scan"):
         result = f(carry, x)
         if not isinstance(result, tuple) or len(result) != 2:
             problem = f"f returned a {type(result).__name__}"
@@ -234,7 +234,7 @@ def guarded(leaves: Sequence[Node]) -> Iterator[None]:
             each for each in changed if depends(each[0]._node, leaves, before)
         ]
         for tensor, node, tracks in changed:
-            pending.WRITES.discard(tensor._node)
+            pending.WRITES.pop(tensor._node, None)
             tensor.node, tensor._tracks = node, tracks
         if changed:
             problem = (

@@ -7,6 +7,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.engine import pending
 from picograd.errors import ShapeError
 from picograd.tensor import (
     arithmetic,
@@ -358,6 +359,7 @@ class FamilyMethods(Recorded):
     @data.setter
     def data(self: Same, value: Other) -> None:
         self.node = host.build.detach(self.new_tensor(value).node)
+        pending.note_write(self.node)
 
     @property
     def is_cuda(self: Same) -> bool:

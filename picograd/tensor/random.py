@@ -14,6 +14,7 @@ from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
+from picograd.engine import pending
 from picograd.engine.tracing import note_draw
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
@@ -162,6 +163,7 @@ class Generator:
 DEFAULT = Generator()
 
 
+@pending.locked  # another thread may be recording a loop or samples
 def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
     """Draw 32 random bits per element (uint32)."""
     source = DEFAULT if generator is None else generator

@@ -58,14 +58,15 @@ class Recorded:
 
     @node.setter
     def node(self, node: Node) -> None:
-        is_leaf = self.is_leaf
-        pending.forget(self._node, self)
-        if pending.owner(node) is not None:
-            node = same_value(node)
-        self._node = node
-        pending.track(node, self)
-        if is_leaf:
-            LEAVES[node] = weakref.ref(self)
+        with pending.LOCK:
+            is_leaf = self.is_leaf
+            pending.forget(self._node, self)
+            if pending.owner(node) is not None:
+                node = same_value(node)
+            if is_leaf:
+                LEAVES[node] = weakref.ref(self)
+            self._node = node
+            pending.track(node, self)
 
     # what it is
 
@@ -169,9 +170,10 @@ class Recorded:
     @property
     def _version(self) -> int:
         """How often the tensor was changed in place."""
-        node, count = self._node, 0
-        while node.op == "assign":
-            node, count = node.inputs[0], count + 1
+        with pending.LOCK:
+            node, count = self._node, 0
+            while node.op == "assign":
+                node, count = node.inputs[0], count + 1
         stored: int = node.arg.version if node.op == "buffer" else VERSIONS.get(node, 0)
         return stored + count
 
@@ -192,13 +194,14 @@ class Recorded:
 
 def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor."""
-    if id(node) in pending.LIVE or pending.is_overwritten(node):
-        node = same_value(node)
-    tensor._node, tensor._tracks = node, tracks
-    tensor._is_frozen = False
+    tensor._tracks, tensor._is_frozen = tracks, False
     tensor._history = tensor._hooks = tensor.grad = None
     tensor.name = ""
-    pending.LIVE[id(node)] = tensor
+    with pending.LOCK:
+        if id(node) in pending.LIVE or pending.is_overwritten(node):
+            node = same_value(node)
+        tensor._node = node
+        pending.LIVE[id(node)] = tensor
 
 
 def same_value(node: Node) -> Node:
@@ -379,6 +382,7 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     return target
 
 
+@pending.locked
 def write(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor its next value: in place if it has a buffer.
 
@@ -390,7 +394,6 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
     if current.op in ("buffer", "assign") and not tracks:
         samples.check_write(node)
         node = build.assign(current, node)
-        pending.WRITES.add(node)
     elif was_leaf and not tracks:
         node = build.detach(node)
     target._history = None
@@ -408,6 +411,7 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
     LEAVES[target._node] = weakref.ref(target)
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1
+    pending.note_write(target._node)
     if pending.is_over_budget():
         pending.realize_all()
 
@@ -429,6 +433,7 @@ def check_target(target: "Recorded", node: Node, tracks: bool) -> None:
         raise GradientError("in-place", text, "change a .clone(), or use picograd.no_grad()")
 
 
+@pending.locked
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False,
     allow_unused: Any = None, retain_graph: Any = None, is_grads_batched: bool = False,

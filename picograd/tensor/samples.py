@@ -32,14 +32,15 @@ LEVELS: list[Level] = []
 @contextmanager
 def symbolic() -> Iterator[None]:
     """Open a block in which samples are symbols: nothing is computed until it ends."""
-    is_outermost = not LEVELS
-    before = set(pending.LIVE) if is_outermost else set()
-    try:
-        with tracing("vmap"):
-            yield
-    finally:
-        if is_outermost:
-            forget_samples(before)
+    with pending.LOCK:
+        is_outermost = not LEVELS
+        before = set(pending.LIVE) if is_outermost else set()
+        try:
+            with tracing("vmap"):
+                yield
+        finally:
+            if is_outermost:
+                forget_samples(before)
 
 
 @contextmanager

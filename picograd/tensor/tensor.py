@@ -429,6 +429,7 @@ class Tensor(
 
     # gradients
 
+    @pending.locked
     def backward(
         self,
         gradient: "Tensor | None" = None,

@@ -1,12 +1,19 @@
 """Pending work: what must run with a write, what is counted, what is freed."""
 
 import gc
+import threading
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 
 import picograd
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.engine import pending
+from picograd.engine import realize as engine
+from picograd.engine.executable import CompiledPlan
+from picograd.engine.plan_key import GraphKey
+from picograd.graph.node import Node
 
 
 def test_readers_join_the_plan_of_a_write() -> None:
@@ -15,7 +22,7 @@ def test_readers_join_the_plan_of_a_write() -> None:
     x += 1
     roots = pending.with_readers([x.node])
     assert reader.node in roots and x.node in roots and stranger.node not in roots
-    assert pending.with_readers([stranger.node]) == [stranger.node]
+    assert pending.with_readers([stranger.node]) == [reader.node, stranger.node, x.node]
     after = x * 3
     assert after.node not in pending.with_readers([x.node])
     assert reader.tolist() == [2, 4] and after.tolist() == [6, 9]
@@ -85,3 +92,161 @@ def test_tracing_does_not_flush(monkeypatch: pytest.MonkeyPatch) -> None:
         return x
 
     assert many(Tensor([0.0])).tolist() == [20] and many(Tensor([1.0])).tolist() == [21]
+
+
+def test_threads_compute_only_whole_writes_of_each_other() -> None:
+    """Each thread owns its tensors; all share the tables of pending work."""
+    wrong: list[tuple[int, float]] = []
+
+    def work(number: int) -> None:
+        for _ in range(30):
+            b = Tensor([0.0])
+            b += number
+            reader = b * 10
+            b *= 2
+            c = b + number
+            if (b.item(), reader.item(), c.item()) != (2 * number, 10 * number, 3 * number):
+                wrong.append((number, b.item()))
+
+    run_in_threads(work, 8)
+    assert wrong == []
+
+
+def test_threads_train_models_of_their_own() -> None:
+    def train(seed: int) -> list[float]:
+        generator = np.random.default_rng(seed)
+        weight = Tensor(generator.standard_normal((4, 3)).astype(np.float32), requires_grad=True)
+        scale = Tensor(np.ones(3, np.float32))
+        data = Tensor(generator.standard_normal((5, 4)).astype(np.float32))
+        losses = []
+        for _ in range(5):
+            weight.grad = None
+            out = data @ weight * scale
+            loss = (out * out).mean()
+            loss.backward()
+            with picograd.no_grad():
+                weight -= 0.1 * weight.grad
+                scale *= 0.9
+            losses.append(loss.item())
+        return losses
+
+    alone = [train(seed) for seed in range(4)]
+    together: dict[int, list[float]] = {}
+    run_in_threads(lambda seed: together.update({seed: train(seed)}), 4)
+    assert [together[seed] for seed in range(4)] == alone
+
+
+def test_threads_trace_and_replay_functions_of_their_own() -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        state = Tensor([0.0])
+
+        @picograd.jit
+        def step(x: Tensor) -> Tensor:
+            state.add_(x)
+            return state * 2
+
+        for turn in range(1, 6):
+            before = Tensor([1.0]) + number  # pending while others trace
+            if step(Tensor([float(number)])).item() != 2 * number * turn:
+                wrong.append(number)
+            if before.item() != number + 1:
+                wrong.append(-number)
+
+    run_in_threads(work, 4)
+    assert wrong == []
+
+
+def run_in_threads(work: Callable[[int], None], count: int) -> None:
+    errors: list[BaseException] = []
+
+    def guarded(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[list]:
+    """List the keys of the plans that each step asks for."""
+    asked: list[list] = []
+    find = engine.find_plan
+
+    def noted(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
+        asked[-1].append(found.key)
+        return find(found, roots)
+
+    monkeypatch.setattr(engine, "find_plan", noted)
+    for _ in range(steps):
+        asked.append([])
+        step()
+    return asked
+
+
+def test_training_with_batch_norms_asks_for_the_same_plan_at_every_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    picograd.manual_seed(0)
+    layers = [
+        layer
+        for _ in range(3)
+        for layer in (nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.ReLU())
+    ]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 3))
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+    x, y = Tensor.randn(4, 2, 2, 2).realize(), Tensor([0, 1, 2, 0])
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    keys = plan_keys(5, step, monkeypatch)
+    assert keys[2] == keys[3] == keys[4] and len(keys[4]) == 1
+
+
+WAYS = ("in place", "data", "copy", "exponential average", "running sum")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_state_that_is_carried_costs_the_same_at_every_step(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picograd.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    average = [parameter.detach() * 1 for parameter in model.parameters()]
+    x, total = Tensor.randn(4, 3), [Tensor([0.0]).sum()]
+
+    def step() -> None:
+        model.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        with picograd.no_grad():
+            for number, p in enumerate(model.parameters()):
+                if way == "data":
+                    p.data = p.data - 0.1 * p.grad
+                elif way == "copy":
+                    p.copy_(p - 0.1 * p.grad)
+                else:
+                    p -= 0.1 * p.grad
+                if way == "exponential average":
+                    average[number] = average[number] * 0.9 + p * 0.1
+        if way == "running sum":
+            total[0] = total[0] + loss.detach()
+        loss.item()
+
+    keys = plan_keys(8, step, monkeypatch)
+    assert keys[4:6] == keys[6:]  # an average is stored by every second step, as a reader
+    work = [sum(len(rows) for rows, _ in step_keys) for step_keys in keys]
+    assert work[7] <= max(work[:3])

@@ -204,13 +204,13 @@ def test_a_step_stores_parameters_and_state_only(device, monkeypatch):
     """A value still held by a tensor when it is computed would be stored beside its target."""
     ours, _ = start(device)
     optimizer, stored = nn.optim.Adam(ours), []
-    compute = pending.realize
+    compute = pending.realize_roots
 
-    def watch(roots):
+    def watch(roots, found):
         stored.append({node.op for node in roots})
-        compute(roots)
+        return compute(roots, found)
 
-    monkeypatch.setattr(pending, "realize", watch)
+    monkeypatch.setattr(pending, "realize_roots", watch)
     for parameter in ours:
         parameter.grad = Tensor(array(*parameter.shape), device=device).realize()
     for _ in range(2):  # the first gives parameters and state their buffers
