@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.dtype import bool_, int64
-from picograd.errors import AxisError, DTypeError, ShapeError
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
@@ -103,7 +103,7 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
         except TypeError:
             text = f"cannot index with {type(item).__name__}"
             fix = "use ints, slices, None, ..., or integer and bool tensors"
-            raise DTypeError("getitem", text, fix) from None
+            raise IndexDTypeError("getitem", text, fix) from None
         selection.ranges.append((position, position + 1, 1))
 
 
@@ -112,8 +112,9 @@ def add_slice(selection: Selection, item: slice, size: int) -> None:
     try:
         start, stop, step = item.indices(size)
     except (TypeError, ValueError) as error:
+        kind = DTypeError if isinstance(error, TypeError) else ValueRangeError
         fix = "use ints and a step that is not 0"
-        raise DTypeError("getitem", f"bad slice: {error}", fix) from None
+        raise kind("getitem", f"bad slice: {error}", fix) from None
     count = len(range(start, stop, step))
     if step < 0:
         selection.flips.append(len(selection.ranges))
@@ -161,7 +162,12 @@ def common_indices(viewed: Node, selection: Selection) -> list[Node]:
     nodes = [node for _, node in selection.indices]
     for node in nodes:
         check_device("getitem", (viewed, node))
-    shape = broadcast_shapes(*(node.shape for node in nodes), op="getitem")
+    shapes = [node.shape for node in nodes]
+    try:
+        shape = broadcast_shapes(*shapes, op="getitem")
+    except ShapeError:
+        text = "indices of shapes " + ", ".join(map(str, shapes)) + " do not broadcast"
+        raise AxisError("getitem", text, "make sizes equal or 1") from None
     if any(node.dtype is not nodes[0].dtype for node in nodes):
         nodes = [node.cast(int64) for node in nodes]
     return [broadcast_to(node, shape) for node in nodes]

@@ -5,7 +5,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 from typing import Any
 
-from picograd.tensor import assembling, movement
+from picograd.tensor import assembling, bits, movement
 from picograd.tensor.operands import UNSET, Scalar, either
 from picograd.tensor.recording import Recorded, Same, apply, read, several
 
@@ -30,7 +30,25 @@ class MovementMethods(Recorded):
         """
         return apply(movement.reshape, self, sizes if shape is None else (shape,))
 
-    view = reshape
+    def view(
+        self: Same,
+        *sizes: Any,
+        dtype: Any = None,
+        size: Any = None,
+    ) -> Same:
+        """Give the same elements another shape, or read the same bits as another dtype.
+
+        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).view(2, 1).tolist(), Tensor([1.0]).view("int16").tolist()
+        ([[1.0], [2.0]], [0, 16256])
+        """
+        if dtype is None and len(sizes) == 1 and bits.is_dtype(sizes[0]):
+            (dtype,) = sizes
+        if dtype is not None:
+            return bits.view_bits("view", self, dtype)
+        return apply(movement.reshape, self, sizes if size is None else (size,))
 
     def permute(
         self: Same,

@@ -4,6 +4,7 @@
 gradients, and how it lets its graph go. `apply` records an operation, `write` an in-place change.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -330,9 +331,24 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     return Recorded.kind(value, device=like.device)
 
 
+def is_tuple_like(items: Any) -> bool:
+    """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
+
+    A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
+    """
+    if not isinstance(items, (list, range)) or len(items) >= 32:
+        return False
+    kinds = (Recorded, slice, list, tuple, range, np.ndarray)
+    return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
+
+
 def selector(items: Any) -> list[Any]:
     """Read an index expression; tensors become nodes."""
     listed = items if isinstance(items, tuple) else (items,)
+    if is_tuple_like(items):
+        text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
+        warnings.warn(text, stacklevel=3)
+        listed = tuple(items)
     return [item._node if isinstance(item, Recorded) else item for item in listed]
 
 

@@ -15,7 +15,7 @@ from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
@@ -146,18 +146,19 @@ def single_truth(item: Any) -> Any:
 
 
 def as_item(item: Any) -> Any:
-    """Turn a list or array-like index into an array."""
-    if isinstance(item, (list, range, np.ndarray)) or hasattr(item, "__array__"):
+    """Turn a list, a tuple or an array-like index into an array."""
+    is_list = isinstance(item, (list, tuple, range))
+    if is_list or isinstance(item, np.ndarray) or hasattr(item, "__array__"):
         try:
             array = np.asarray(item)
         except ValueError:
             text = f"the rows of the index {item} differ in length"
             raise ShapeError("getitem", text, "make them equal") from None
-        if array.size == 0 and array.dtype.kind == "f":
+        if array.size == 0 and array.dtype.kind == "f" and is_list:
             array = array.astype(np.int64)
         if array.dtype.kind not in "biu":
             text = f"cannot index with {array.dtype} values"
-            raise DTypeError("getitem", text, "use whole numbers or bools")
+            raise IndexDTypeError("getitem", text, "use whole numbers or bools")
         return array if array.ndim or array.dtype == bool else int(array)
     return item
 

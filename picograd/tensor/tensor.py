@@ -33,6 +33,7 @@ from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import row_major
 from picograd.tensor import (
     autograd,
+    bits,
     creation,
     distributions,
     exchange,
@@ -336,13 +337,13 @@ class Tensor(
         return self.cast(dtype)
 
     def bitcast(self, dtype: Any) -> "Tensor":
-        """Read the same bits as another dtype of the same width.
+        """Read the same bits as another dtype; see `view`.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).bitcast("int32").tolist()
         [1065353216, 1073741824]
         """
-        return apply(build.bitcast, self, to_dtype(dtype))
+        return bits.view_bits("bitcast", self, dtype)  # type: ignore[no-any-return]
 
     def float(self) -> "Tensor":
         """Convert to float32.

@@ -4,7 +4,7 @@ from error_support import Case, check, named
 
 import picograd
 from picograd import Tensor
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 
 X = Tensor.ones(2)
 WHOLE = Tensor([1, 2])
@@ -114,9 +114,9 @@ CASES = [
         "full: 300 does not fit uint8. Fix: use a wider dtype.",
     ),
     Case(
-        "bitcast width", lambda: X.bitcast("float64"), DTypeError,
-        "bitcast: float32 and float64 differ in width or are bool. Fix: use dtypes of "
-        "one width.",
+        "bitcast width", lambda: Tensor.ones(3).bitcast("float64"), ShapeError,
+        "bitcast: 3 elements of float32 are no whole float64. Fix: make the last axis a "
+        "multiple of 2.",
     ),
     Case(
         "exp of text", lambda: picograd.exp("a"), DTypeError,

@@ -142,8 +142,60 @@ def test_out_of_range(items: Any, device: str) -> None:
 def test_other_mistakes(device: str) -> None:
     x = Tensor(A, device=device)
     for items in (1.5, "a", [0.5], ([0, 1], [0, 1, 2]), np.ones((2, 4), bool), (Ellipsis, Ellipsis),
-                  slice(None, None, 0), [[0], [1, 2]]):  # fmt: skip
+                  slice(None, None, 0), ([[0], [1, 2]],)):  # fmt: skip
         with pytest.raises(PicogradError):
             x[items]
     with pytest.raises(PicogradError):
         x[0] = Tensor(np.ones((3, 3)), device=device)
+
+
+# Lists and tuples: which are one index and which are several, beside PyTorch. L is the library.
+N, S, E = None, slice(None), Ellipsis
+NESTED = """
+(0, 1) | ((0, 1),) | (S, (0, 1)) | ((0, 1), (1, 2)) | ((0, 1), (1, 2), (3, 4))
+((0, 1), slice(1, 3)) | (E, (0, 1)) | ((0, 1), E, (1, 2)) | ((0,), (1, 2)) | ((0, 1), N, (1, 2))
+(N, (0, 1)) | (0, N, (1, 2)) | [(0, 1), (1, 2)] | [[0, 1], [1, 2]] | [0, 1] | [S, [0, 2]] | [S, 0]
+[0, S] | [N, 0] | [0, N] | [E, 0] | [[0, 2], E] | [True, False, True] | (True, False)
+((True, False, True),) | ((True, False, True), 0) | (S, (True, False, True, False))
+(True, [0, 1]) | ([0, 1], True) | (False, (0, 1)) | (S, True, (0, 1)) | range(2) | (range(2),)
+(S, range(3)) | (range(2), range(2)) | ((0, 1), (0, 1, 2)) | ((0, 5),) | ((0, -4),) | (S, (0, 7))
+[] | ((),) | () | (S, ()) | [[]] | ((0, 1), S, (0, 1)) | (0, S, (0, 1)) | ((0, 1), 0, S)
+((0, 1), 0) | (0, (0, 1)) | (S, 0, (0, 1)) | (N, [0, 1], N) | (1, [2], S)
+(np.array([0, 1]), (1, 2)) | (S, np.array([0, 2])) | np.array([True, False, True]) | np.int64(1)
+(L.tensor([0, 1]), (1, 2)) | [L.tensor(0), L.tensor(1)] | [L.tensor([0, 1]), L.tensor([1, 2])]
+[L.tensor([0, 1]), S] | [L.tensor(0), 1] | ((L.tensor(0), 1),) | ((0, 1), L.tensor([[0], [1]]))
+(S, ((0, 1), (1, 2))) | (S, [(0, 1), [1, 2]]) | [[[0, 1]]] | [((0, 1), (1, 2))]
+[[True, False, True]] | (((0,), (1,)), ((0, 1),)) | ([[True] * 4] * 3,) | (((True,) * 4,) * 3,)
+([[True] * 4] * 2,) | slice(L.tensor(0), L.tensor(2)) | [[0, 1]] * 40 | [0] * 40 | ((0, 1),) * 4
+0.5 | (0.5,) | (0, 0.5) | "a" | ("a",) | {} | object() | 5 | -4 | (0, 4) | (0, 0, 0, 0) | 1j
+b"a" | L.tensor([0.5]) | L.tensor(1.0) | slice(0.5) | slice("a") | slice(N, N, 0) | (0, N, 0.5)
+[[0, 1], [1]]
+"""
+EXPRESSIONS = [each.strip() for line in NESTED.strip().splitlines() for each in line.split(" | ")]
+
+
+def outcome(lib: Any, text: str, value: Any) -> Any:
+    """What reading (no value) or writing gives, or the error."""
+    x = lib.tensor(A)
+    try:
+        items = eval(text, {"L": lib, "np": np, "N": N, "S": S, "E": E})
+        if value is None:
+            found = x[items]
+            return tuple(found.shape), found.tolist()
+        x[items] = lib.tensor(value) if isinstance(value, np.ndarray) else value
+        return x.tolist()
+    except Exception as error:
+        return error
+
+
+@pytest.mark.filterwarnings("ignore:a list of several", "ignore:Using a non-tuple")
+@pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.parametrize("value", [None, -7.0, np.array(-8.0)], ids=["read", "number", "tensor"])
+def test_lists_and_tuples_inside(text: str, value: Any) -> None:
+    found, wanted = outcome(picograd, text, value), outcome(torch, text, value)
+    if isinstance(wanted, Exception):
+        is_kept = isinstance(wanted, (IndexError, ValueError, TypeError))
+        kind = type(wanted) if is_kept else Exception
+        assert isinstance(found, PicogradError) and isinstance(found, kind), (found, wanted)
+    else:
+        assert found == wanted
