@@ -144,6 +144,7 @@ from picograd.tensor.pooling_functions import (
     unfold,
 )
 from picograd.tensor.sampling import interpolate
+from picograd.tensor.spelling import spell_functions
 from picograd.tensor.statistics import pdist
 
 __all__ = [
@@ -264,3 +265,4 @@ __all__ = [
 ]
 
 guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

@@ -28,7 +28,7 @@ from picograd.tensor.linear_algebra import (
     cholesky, det, inv, matrix_power, pinv, qr, slogdet,
 )  # fmt: skip
 from picograd.tensor.linear_systems import (
-    cholesky_inverse, cholesky_solve, lu_solve, lu_unpack, matrix_exp, multi_dot,
+    chain_matmul, cholesky_inverse, cholesky_solve, lu_unpack, matrix_exp, solve_factored,
 )  # fmt: skip
 from picograd.tensor.inputs import is_tensor
 from picograd.tensor.making import (
@@ -45,6 +45,7 @@ from picograd.tensor.statistics import (
     bucketize, cumulative_trapezoid, gradient, histogram, isin, mode, nanmedian,
     nanquantile, pdist, renorm, trapezoid, unique_consecutive,
 )  # fmt: skip
+from picograd.tensor.spelling import spell_functions
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.type_info import (
     can_cast, finfo, get_default_dtype, iinfo, promote_types, result_type,
@@ -73,9 +74,9 @@ unsafe_chunk = Tensor.unsafe_chunk
 unsafe_split = Tensor.unsafe_split
 unsafe_split_with_sizes = Tensor.unsafe_split_with_sizes
 
-chain_matmul = multi_dot
 igamma, igammac, mvlgamma = gammainc, gammaincc, multigammaln
 inverse, pinverse = inv, pinv
+lu_solve = solve_factored
 range = linear_range
 trapz = trapezoid
 
@@ -103,3 +104,4 @@ __all__ = [
 ]  # fmt: skip
 
 guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

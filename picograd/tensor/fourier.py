@@ -15,6 +15,7 @@ from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.operands import as_axis, floating
 from picograd.tensor.recording import Recorded, apply
+from picograd.tensor.spelling import spell_functions
 
 __all__ = [
     "fft",
@@ -492,3 +493,4 @@ TRANSFORMS = (
     "irfft2", "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift", "stft", "istft",
 )  # fmt: skip
 guard_functions(globals(), TRANSFORMS)
+spell_functions(globals(), __all__)

@@ -16,6 +16,7 @@ from picograd.tensor.making import (
 )
 from picograd.tensor.recording import apply_all
 from picograd.tensor.recording import grad as grad
+from picograd.tensor.spelling import spell_functions
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
 
@@ -324,24 +325,28 @@ def dstack(tensors: Any) -> Tensor:
     return apply_all(assembling.stack_along, tensors, 3, 2)
 
 
-def tril_indices(row: int, col: int | None = None, offset: int = 0, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int | None = None, offset: int = 0, device: Any = None, dtype: Any = "int64"
+) -> Tensor:
     """List the positions of a lower triangle, (2, count) in int64.
 
     >>> import picograd
     >>> picograd.tril_indices(2, 2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
-    return Tensor(assembling.triangle_indices(row, col, offset, True), device=device)
+    return Tensor(assembling.triangle_indices(row, col, offset, True), dtype, device)
 
 
-def triu_indices(row: int, col: int | None = None, offset: int = 0, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int | None = None, offset: int = 0, device: Any = None, dtype: Any = "int64"
+) -> Tensor:
     """List the positions of an upper triangle, (2, count) in int64.
 
     >>> import picograd
     >>> picograd.triu_indices(2, 2).tolist()
     [[0, 0, 1], [0, 1, 1]]
     """
-    return Tensor(assembling.triangle_indices(row, col, offset, False), device=device)
+    return Tensor(assembling.triangle_indices(row, col, offset, False), dtype, device)
 
 
 row_stack = vstack
@@ -351,3 +356,4 @@ LIKE = [each.__name__ for each in (
     empty_like, full_like, ones_like, rand_like, randn_like, zeros_like,
 )]  # fmt: skip
 guard_functions(globals(), [*OWN, *LIKE, "meshgrid", "where"])
+spell_functions(globals(), [name for name in globals() if name not in ("apply_all", "several_of")])

@@ -101,8 +101,9 @@ def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
 
 
 def is_guarded(function: FunctionType) -> bool:
-    """Tell whether a function came out of `guarded`."""
-    return function.__code__ is GUARD
+    """Tell whether a function came out of `guarded`, by way of other wrappers or not."""
+    inner = getattr(function, "__wrapped__", None)
+    return function.__code__ is GUARD or (inner is not None and is_guarded(inner))
 
 
 GUARD = guarded(described).__code__  # type: ignore[attr-defined]  # that of every guarded function

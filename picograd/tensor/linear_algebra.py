@@ -20,6 +20,7 @@ from picograd.tensor.linear_systems import (
     solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
 from picograd.tensor.recording import Recorded, apply, read, several
+from picograd.tensor.spelling import spell_functions
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
@@ -414,3 +415,4 @@ LinAlgError = ValueRangeError  # what a singular or indefinite matrix raises
 
 
 guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

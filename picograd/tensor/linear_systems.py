@@ -447,6 +447,30 @@ def matrix_exp(A: Tensor) -> Tensor:
     return result
 
 
+def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Solve A X = input, given what `lu_factor` says of A: `lu_solve` in PyTorch's old order.
+
+    >>> import picograd
+    >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
+    >>> picograd.lu_solve(B, *picograd.linalg.lu_factor(A)).tolist()
+    [[2.0], [1.0]]
+    """
+    return lu_solve(LU_data, LU_pivots, input)
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Multiply several matrices in the cheapest order: `linalg.multi_dot` of its arguments.
+
+    >>> import picograd
+    >>> a = picograd.Tensor([[1.0, 2.0]])
+    >>> picograd.chain_matmul(a, a.T, a).tolist()
+    [[5.0, 10.0]]
+    """
+    is_list = len(matrices) == 1 and isinstance(matrices[0], (list, tuple))
+    listed = matrices[0] if is_list else matrices
+    return listed[0] if len(listed) == 1 else multi_dot(listed)
+
+
 def chain_order(sizes: list[int]) -> Any:
     """Choose the cheapest order of a chain of products (Cormen et al., 15.2): (first, second)."""
     count = len(sizes) - 1

@@ -137,7 +137,7 @@ class FamilyMethods(Recorded):
     qr = linear_algebra.qr
     matrix_power = linear_algebra.matrix_power
     matrix_exp = linear_systems.matrix_exp
-    lu_solve = linear_systems.lu_solve
+    lu_solve = linear_systems.solve_factored
     stft = fourier.stft
     istft = fourier.istft
 

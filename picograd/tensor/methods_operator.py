@@ -11,7 +11,7 @@ import numpy as np
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, linalg, special
-from picograd.tensor.recording import Other, Recorded, Same, apply, as_tensor, update
+from picograd.tensor.recording import Other, Recorded, Same, apply, as_tensor, rewrite, update
 
 
 class OperatorMethods(Recorded):
@@ -385,8 +385,24 @@ class OperatorMethods(Recorded):
         __neg__,
         __matmul__,
     )
-    mul_, div_ = __imul__, __itruediv__
+    mul_ = __imul__
     bitwise_and, bitwise_or, bitwise_xor, bitwise_not = __and__, __or__, __xor__, __invert__
+
+    def div_(
+        self: Same,
+        other: Other,
+        *,
+        rounding_mode: str | None = None,
+    ) -> Same:
+        """Divide in place; see `div`.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).div_(2, rounding_mode="floor").tolist()
+        [3, -4]
+        """
+        if rounding_mode is None:
+            return update(self, elementwise.division, "div", other)
+        return rewrite(self, "div", OperatorMethods.div(self, other, rounding_mode))
 
     def div(
         self: Same,

@@ -6,7 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 from typing import Any, NamedTuple
 
 from picograd.errors import ValueRangeError
-from picograd.tensor import runs, scanning, sorting
+from picograd.tensor import runs, scanning, selecting, sorting
 from picograd.tensor.operands import UNSET, either, optional_dtype
 from picograd.tensor.recording import (
     Other,
@@ -236,8 +236,12 @@ class OrderMethods(Recorded):
         right: bool = False,
         *,
         side: str | None = None,
+        out_int32: bool = False,
+        sorter: Any = None,
     ) -> Same:
         """Find where values belong in this sorted tensor (its last axis).
+
+        With `sorter`, what `argsort` gives, this tensor need not be sorted.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 3.0, 5.0]).searchsorted(Tensor([0.0, 3.0, 9.0])).tolist()
@@ -247,7 +251,11 @@ class OrderMethods(Recorded):
             problem = f"side={side!r} is unknown"
             raise ValueRangeError("searchsorted", problem, 'use "left" or "right"')
         is_right = right or side == "right"
-        return apply(sorting.search, self, as_tensor(values, self), is_right)
+        ordered = self
+        if sorter is not None:
+            ordered = apply(selecting.gather, "searchsorted", self, -1, sorter)
+        found = apply(sorting.search, ordered, as_tensor(values, self), is_right)
+        return found.int() if out_int32 else found
 
     def bincount(self: Same, weights: Any = None, minlength: int = 0) -> Same:
         """Count how often each number occurs; the length of the result is computed now.

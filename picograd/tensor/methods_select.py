@@ -5,7 +5,10 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 from typing import Any
 
+from picograd.dtype import category
+from picograd.errors import DTypeError
 from picograd.tensor import selecting, writing
+from picograd.tensor.operands import UNSET, either
 from picograd.tensor.recording import Other, Recorded, Same, apply
 
 
@@ -59,16 +62,23 @@ class SelectMethods(Recorded):
         self: Same,
         dim: Any,
         index: Same,
-        src: Other,
+        src: Other = UNSET,
         reduce: Any = None,
+        *,
+        value: Any = UNSET,
     ) -> Same:
         """Write out[i][index[i][j]] = src[i][j] (dim 1); reduce="add" or "multiply".
+
+        `src` may be a number, which is also called `value`.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).scatter(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
         [20.0, 2.0, 10.0]
         """
-        return apply(selecting.scatter, "scatter", self, dim, index, src, reduce)
+        source = either("scatter", "src", src, "value", value, UNSET)
+        if source is UNSET:
+            raise DTypeError("scatter", "there is nothing to write", "pass src or value")
+        return apply(selecting.scatter, "scatter", self, dim, index, source, reduce)
 
     def scatter_add(
         self: Same,
@@ -89,14 +99,22 @@ class SelectMethods(Recorded):
         dim: Any,
         index: Same,
         source: Same,
+        *,
+        alpha: Any = 1,
     ) -> Same:
-        """Add slices of `source` along an axis at the positions of a 1-d index.
+        """Add slices of `source`, times alpha, along an axis at the positions of a 1-d index.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).index_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
         [31.0, 2.0, 3.0]
         """
-        return apply(selecting.index_add, self, dim, index, source)
+        if alpha == 1:
+            return apply(selecting.index_add, self, dim, index, source)
+        scaled = source * alpha
+        if category(scaled.dtype) > category(source.dtype):
+            text = f"alpha={alpha!r} does not fit {source.dtype.name}"
+            raise DTypeError("index_add", text, "pass an alpha of the source's kind")
+        return apply(selecting.index_add, self, dim, index, scaled)
 
     def one_hot(
         self: Same,

@@ -8,9 +8,11 @@ from typing import Any
 
 from picograd.tensor import bessel, elementwise, gamma, normal, reduce, special
 from picograd.tensor.arithmetic import xlog1py
+from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.operands import optional_dtype
 from picograd.tensor.recording import apply
+from picograd.tensor.spelling import spell_functions
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc",
@@ -345,3 +347,6 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 psi = digamma
+
+guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

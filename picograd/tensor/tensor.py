@@ -60,7 +60,7 @@ from picograd.tensor.methods_protocol import ProtocolMethods
 from picograd.tensor.methods_reduce import ReduceMethods
 from picograd.tensor.methods_select import SelectMethods
 from picograd.tensor.methods_special import SpecialMethods
-from picograd.tensor.operands import UNSET, Scalar, Shape, as_shape, either, optional_dtype
+from picograd.tensor.operands import UNSET, Scalar, as_shape, either, optional_dtype
 from picograd.tensor.recording import (
     NUMBERS,
     RETAINED,
@@ -85,6 +85,7 @@ from picograd.tensor.recording import (
     wrap,
     write,
 )
+from picograd.tensor.spelling import spell_methods
 
 
 class Tensor(
@@ -185,14 +186,15 @@ class Tensor(
         """
         return self._node.dtype.itemsize
 
-    def stride(self) -> Shape:
-        """Give the row-major strides, in elements.
+    def stride(self, dim: int | None = None) -> Any:
+        """Give the row-major strides, in elements, or that of one axis.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).stride()
         (2, 1)
         """
-        return row_major(self._node.shape)
+        strides = row_major(self._node.shape)
+        return strides if dim is None else strides[indexing.as_axis(dim, self.ndim, "stride")]
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""
@@ -855,7 +857,9 @@ class Tensor(
 
         return apply_all(einsum, listed)
 
-    def allclose(self, other: "Tensor", rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
+    def allclose(
+        self, other: "Tensor", rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+    ) -> Any:
         """Tell whether all elements are close to another tensor's; computes.
 
         >>> from picograd import Tensor
@@ -864,13 +868,14 @@ class Tensor(
         """
         wanted = as_tensor(other, self)
         broadcast_shapes(self.shape, wanted.shape, op="allclose")
-        return np.allclose(self.numpy(), wanted.numpy(), rtol, atol)
+        return np.allclose(self.numpy(), wanted.numpy(), rtol, atol, equal_nan)
 
 
 Recorded.kind = Tensor
 INNER = (object, Recorded, ElementwiseMethods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand
+spell_methods(Tensor.__mro__)
 
 
 def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:
