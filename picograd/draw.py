@@ -6,7 +6,6 @@ graph, so two runs write the same bytes. SVG, PNG or PDF come from the `dot` pro
 """
 
 import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
 from picograd.errors import DataError, ValueRangeError
 from picograd.graph.node import Node, toposort
+from picograd.runtime.log import say
 from picograd.schedule.plan import CopyStep, LoopStep, Plan, PlanSlot, Step
 from picograd.tensor.tensor import Tensor
 
@@ -197,7 +197,7 @@ def _target(path: str | Path) -> Path:
 
 
 def _only_text(source: Path, reason: str) -> Path:
-    print(f"draw_dot: wrote {source} (text only: {reason})", file=sys.stderr)
+    say(f"draw_dot: wrote {source} (text only: {reason})")
     return source
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from picograd.code import Code, Workspace
 from picograd.codegen import linearize_cpu, linearize_cuda
+from picograd.codegen.costs import costs
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm
@@ -12,8 +13,7 @@ from picograd.codegen.templates import contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
-from picograd.helpers import product
-from picograd.schedule.loop import Kernel, Part, Scan, walk
+from picograd.schedule.loop import Kernel
 from picograd.target import Target
 
 TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
@@ -95,43 +95,3 @@ def generate(
         flops,
         moved,
     )
-
-
-def costs(kernel: Kernel) -> tuple[int, int]:
-    """Count arithmetic operations and the bytes that must move, for reports."""
-    flops = 0
-    for part in kernel.parts:
-        flops += costs_along(part)
-        for compute in part.computes:
-            points = 1
-            for axis in (*compute.axes, *compute.reduce):
-                points *= axis.size
-            operations = sum(1 for e in walk(compute.body) if e.args) + bool(compute.reduce)
-            flops += points * operations
-    return flops, bytes_moved(kernel)
-
-
-def bytes_moved(kernel: Kernel) -> int:
-    """Count the bytes that must move: what is written, and no more of an input than is read."""
-    reads: dict[int, int] = {}
-    for part in kernel.parts:
-        for compute in part.computes:
-            points = product(axis.size for axis in (*compute.axes, *compute.reduce))
-            for expr in walk(compute.body):
-                if expr.op == "load":
-                    reads[expr.arg[0]] = reads.get(expr.arg[0], 0) + points
-    moved = 0
-    for number, slot in enumerate(kernel.slots):
-        read = min(slot.size, reads.get(number, slot.size)) if slot.role != "out" else 0
-        written = slot.size if slot.role != "in" else 0
-        moved += (read + written) * slot.dtype.itemsize
-    return moved
-
-
-def costs_along(part: Part) -> int:
-    """Count the operations of a scan: one an element, and those of its body."""
-    step = part.along
-    if not isinstance(step, Scan):
-        return 0
-    points = product(axis.size for axis in (*step.outer, step.axis, *step.inner))
-    return points * (1 + sum(1 for e in walk(step.body) if e.args))

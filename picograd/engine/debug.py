@@ -7,22 +7,23 @@
 3  also the graph, the plan with the reasons of fusion, every IR and the source of new kernels
 4  also assembly: SASS with registers, shared memory and spills, or host assembly
 
-Kernels are timed by the clock of their device; GFLOP/s and GB/s count what the mathematics needs.
+Kernels are timed by the clock of their device; GFLOP/s and GB/s count what the mathematics needs
+(`codegen/costs.py`).
 """
 
 import atexit
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from picograd.code import Code
 from picograd.config import config
 from picograd.graph.node import Node
 from picograd.graph.verify import format_graph
-from picograd.runtime.device import Device, Tape
+from picograd.runtime.device import Device, Executable, Tape
 from picograd.runtime.log import log, log_action
 from picograd.runtime.memory import format_bytes
 from picograd.schedule.plan import Plan
@@ -38,6 +39,8 @@ TABLE_HEADING = "  share  launches      time ms   GFLOP/s      GB/s  % of peak G
 class Row:
     """What all launches of one kernel took together; `peak` is 0 where it is not known."""
 
+    executable: Executable  # held, so that no other kernel gets its identity
+    name: str
     launches: int = 0
     seconds: float = 0.0
     flops: int = 0
@@ -47,33 +50,50 @@ class Row:
 
 @dataclass(slots=True)
 class Totals:
-    """Launches so far, for the running sum and the table at the end."""
+    """Launches so far, for the running sum and the table at the end.
+
+    A row is a loaded kernel, whatever its name: kernels that differ in what they read, or in their
+    code, may share one, and are numbered.
+    """
 
     launches: int = 0
     seconds: float = 0.0
-    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    rows: dict[int, Row] = field(default_factory=dict)
+    named: Counter[str] = field(default_factory=Counter)
 
-    def add(self, device: Device, code: Code, seconds: float, times: int = 1) -> None:
+    def add(
+        self, device: Device, executable: Executable, seconds: float, times: int = 1
+    ) -> None:
         """Count one launch, or the launches of all steps of a loop."""
         self.launches += times
         self.seconds += seconds
-        row = self.rows.setdefault((code.name, device.name), Row())
+        code = executable.code
+        row = self.rows.get(id(executable)) or self.new_row(executable, device.name)
         row.launches += times
         row.seconds += seconds
         row.flops += times * code.flops
         row.bytes_moved += times * code.bytes_moved
         row.peak = device.peak_bandwidth()
 
+    def new_row(self, executable: Executable, device: str) -> Row:
+        """Add a row; the second kernel of a name is "name #2"."""
+        name = executable.code.name
+        place = f"{name} on {device}"
+        self.named[place] += 1
+        count = self.named[place]
+        title = place if count == 1 else f"{name} #{count} on {device}"
+        row = self.rows[id(executable)] = Row(executable, title)
+        return row
+
     def table(self) -> str:
         """Write the time of every kernel, longest first, with its share of the whole."""
         lines = [f"{self.launches} kernels, {self.seconds * 1e3:.2f} ms", TABLE_HEADING]
-        ordered = sorted(self.rows.items(), key=lambda item: -item[1].seconds)
-        for (name, device), row in ordered:
+        for row in sorted(self.rows.values(), key=lambda row: -row.seconds):
             speed = rate(row.bytes_moved, row.seconds)
             peak = f"{100e9 * speed / row.peak:.1f}" if row.peak else "-"
             lines.append(
                 f"{self.share(row):5.1f} % {row.launches:9} {row.seconds * 1e3:12.4f}"
-                f" {rate(row.flops, row.seconds):9.1f} {speed:9.1f} {peak:>15}  {name} on {device}"
+                f" {rate(row.flops, row.seconds):9.1f} {speed:9.1f} {peak:>15}  {row.name}"
             )
         return "\n".join(lines)
 
@@ -142,7 +162,7 @@ def log_launches(
     line = f"  {times} steps{line}" if times > 1 else line
     for record, elapsed in zip(tape.launches, seconds, strict=True):
         code = record.executable.code
-        TOTALS.add(device, code, elapsed, times)
+        TOTALS.add(device, record.executable, elapsed, times)
         log(
             1,
             f"{TOTALS.launches:6} {device.name:7} {code.name:40.40}"

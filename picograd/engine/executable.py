@@ -191,7 +191,7 @@ def time_loop(
 def tell(action: TapeRun, start: float, seconds: Sequence[float], times: int) -> None:
     """Tell who watches how long the launches of a tape took, run so many times."""
     for profile in PROFILES:
-        profile.add_launches(action.device, action.tape, start, seconds)
+        profile.add_launches(action.device, action.tape, start, seconds, times)
     if config.debug:
         log_launches(action.tape, seconds, action.device, times)
 

@@ -5,7 +5,6 @@ ran. Kernels of a plan follow each other from the moment it was handed to the de
 """
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from picograd.engine.debug import Totals
 from picograd.errors import DataError
 from picograd.runtime.device import Device, Tape
+from picograd.runtime.log import say
 
 
 class Profile:
@@ -35,14 +35,14 @@ class Profile:
         self.events.append({"name": name, "ph": "X", **place, **times, "args": facts})
 
     def add_launches(
-        self, device: Device, tape: Tape, start: float, seconds: Sequence[float]
+        self, device: Device, tape: Tape, start: float, seconds: Sequence[float], times: int = 1
     ) -> None:
-        """Add the launches of a tape that was handed over at `start`."""
+        """Add the launches of a tape that was handed over at `start`, and run so many times."""
         for record, elapsed in zip(tape.launches, seconds, strict=True):
             code = record.executable.code
-            self.totals.add(device, code, elapsed)
-            facts = {"blocks": code.tasks, "threads": code.threads, "flops": code.flops}
-            facts["bytes"] = code.bytes_moved
+            self.totals.add(device, record.executable, elapsed, times)
+            facts = {"blocks": code.tasks, "threads": code.threads, "flops": times * code.flops}
+            facts |= {"bytes": times * code.bytes_moved, "launches": times}
             self.add_span(device.name, code.name, start, elapsed, facts)
             start += elapsed
 
@@ -77,7 +77,7 @@ def profile(path: str | Path | None = "profile.json") -> Iterator[Profile]:
         yield run
     finally:
         PROFILES.remove(run)
-        print(run, file=sys.stderr)
+        say(str(run))
         if path is not None:
             write(run, Path(path))
 

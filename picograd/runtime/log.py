@@ -1,14 +1,21 @@
-"""One line of DEBUG output, for the engine and the devices; a level that is off costs one test."""
+"""Lines for people on the error stream; one of DEBUG costs one test when its level is off."""
 
 import sys
 
+from tqdm import tqdm
+
 from picograd.config import config
+
+
+def say(text: str) -> None:
+    """Print lines on the error stream; progress bars there, the user's too, make room for them."""
+    tqdm.write(text, file=sys.stderr)
 
 
 def log(level: int, text: str) -> None:
     """Print one line when DEBUG is at least `level`, but not while the process falls apart."""
     if config.debug >= level and not sys.is_finalizing():
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def log_action(action: str, text: str) -> None:

@@ -1,11 +1,14 @@
 """picograd.profile: the table and the trace."""
 
+import io
 import json
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from debug_tools import fresh_engine, small_network
+from tqdm import tqdm
 
 import picograd
 from picograd import Tensor
@@ -32,6 +35,59 @@ def test_trace_and_table(tmp_path, capsys):
     for kernel in kernels[:2]:
         assert plans[0]["ts"] <= kernel["ts"] <= plans[0]["ts"] + plans[0]["dur"]
     assert kernels[0]["args"]["bytes"] == 4 * (12 + 20 + 15)
+
+
+def test_kernels_of_one_name_have_rows_of_their_own(capsys):
+    """A product that is 8 deep and one that is 64 deep are both `contract_4x4`."""
+    with fresh_engine(cache=""), picograd.profile(None) as run:
+        for depth in (8, 64, 64):
+            a = Tensor(np.ones((4, depth), np.float32), device="cpu")
+            (a @ a.T.contiguous().realize()).realize()
+    rows = {row.name: row for row in run.totals.rows.values() if "contract" in row.name}
+    assert {name: row.launches for name, row in rows.items()} == {
+        "contract_4x4 on cpu": 1, "contract_4x4 #2 on cpu": 2,
+    }  # fmt: skip
+    assert [row.flops for row in rows.values()] == [2 * 16 * 8, 2 * 2 * 16 * 64]
+    assert "contract_4x4 #2 on cpu" in capsys.readouterr().err
+
+
+def test_kernels_loaded_from_disk_have_rows_of_their_own(capsys, tmp_path):
+    """They come without their source."""
+    for _ in range(2):
+        with fresh_engine(cache=str(tmp_path)), picograd.profile(None) as run:
+            for depth in (8, 64):
+                a = Tensor(np.ones((4, depth), np.float32), device="cpu").realize()
+                (a @ a.T).realize()
+        assert len({row.flops for row in run.totals.rows.values() if row.flops}) == 2
+    capsys.readouterr()
+
+
+def test_every_step_of_a_loop_counts(capsys):
+    x = Tensor(np.ones((20, 8, 8), np.float32), device="cpu")
+
+    def step(state, x):
+        return state @ x, state
+
+    with fresh_engine(cache=""), picograd.profile(None) as run:
+        last, _ = picograd.scan(step, Tensor(np.ones((8, 8), np.float32), device="cpu"), x)
+        last.realize()
+    products = [row for row in run.totals.rows.values() if row.flops]
+    assert sum(row.flops for row in products) == 20 * 2 * 8**3
+    events = [event["args"] for event in run.events if "flops" in event["args"]]
+    assert sum(event["flops"] for event in events) == 20 * 2 * 8**3
+    capsys.readouterr()
+
+
+def test_the_table_makes_room_for_a_progress_bar(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with tqdm(total=3, file=screen, desc="epochs", mininterval=0, ncols=60) as bar:
+        bar.update()
+        with picograd.profile(None):
+            pass
+        bar.update()
+    line = next(line for line in screen.getvalue().split("\n") if "0 kernels" in line)
+    assert line.split("\r")[-1].startswith("0 kernels")
 
 
 def test_nothing_is_watched_afterwards(tmp_path, capsys):
