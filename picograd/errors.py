@@ -77,6 +77,10 @@ class DataError(PicogradError, RuntimeError, OSError):
     """A data file that is missing, damaged or cannot be fetched."""
 
 
+class MissingFileError(DataError, FileNotFoundError):
+    """A file that is not there."""
+
+
 class InternalError(Exception):
     """A bug of picograd's own: an invariant of an IR or of a stage does not hold."""
 

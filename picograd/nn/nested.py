@@ -29,7 +29,11 @@ def flatten(state: Any) -> tuple[dict[str, Tensor], str]:
     3
     """
     tensors: dict[str, Tensor] = {}
-    return tensors, json.dumps(_describe(state, "", tensors))
+    try:
+        return tensors, json.dumps(_describe(state, "", tensors))
+    except RecursionError:
+        problem = "the state is nested too deeply, or holds itself"
+        raise DTypeError("save", problem, "make it flatter") from None
 
 
 def _describe(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
@@ -57,8 +61,11 @@ def _describe(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def unflatten(tensors: Mapping[str, Tensor], text: str) -> Any:
-    """Put a nested state together again."""
-    return _build(json.loads(text), tensors)
+    """Put a nested state together again; ValueError for a text that `flatten` did not write."""
+    try:
+        return _build(json.loads(text), tensors)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError("the description of the nested state is not readable") from None
 
 
 def _build(description: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -6,43 +6,31 @@ crash leaves the old one whole.
 """
 
 import errno
-import json
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-import safetensors
 
-from picograd.dtype import DType, dtype_named
-from picograd.errors import DataError, DTypeError, StateError
-from picograd.helpers import product
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view
+from picograd.engine.tracing import check_not_tracing
+from picograd.errors import DataError, DTypeError, PicogradError, StateError
+from picograd.nn.file_kinds import LONGEST, kind_of
+from picograd.nn.files import Array, opened
 from picograd.nn.nested import flatten, is_nested, unflatten
+from picograd.nn.safetensors_file import (
+    IN_FILES,
+    Damage,
+    header_of,
+    read_tensors,
+    written_order,
+)
 from picograd.nn.torch_file import is_torch_file, read_torch
-from picograd.nn.torch_pickle import from_storage
 from picograd.tensor.tensor import Tensor
-
-# Names in the file (the safetensors format) and ours.
-FILE_NAMES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-}
 
 
 def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -63,18 +51,17 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     metadata = {"format": "picograd"}
     if is_nested(state):
         state, metadata["nested"] = flatten(state)
-    arrays = {name: _bytes_of(name, value) for name, value in state.items()}  # kept alive here
-    entries = {name: _entry(state[name], array) for name, array in arrays.items()}
-    content = safetensors.serialize(entries, metadata)
-    target = _path("save", path)
+    for name, value in state.items():
+        _check_entry(name, value)
+    header, target = _header("save", state, metadata), _path("save", path)
     try:
-        replace_file(target, content)
+        replace_file(target, lambda file: _write(file, header, state))
     except OSError as error:
         fix = "check the folder, its permissions and the free space"
         raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
 
 
-def replace_file(target: Path, content: bytes) -> None:
+def replace_file(target: Path, write: Callable[[IO[bytes]], None]) -> None:
     """Give a file new content at once or not at all, with the permissions open() would give it.
 
     A link keeps leading to its file; what is no regular file (a pipe, `/dev/null`) is written to.
@@ -82,7 +69,8 @@ def replace_file(target: Path, content: bytes) -> None:
     target = Path(os.path.realpath(target))
     known = target.stat() if target.exists() else None
     if known and not stat.S_ISREG(known.st_mode):
-        target.write_bytes(content)
+        with target.open("wb") as file:
+            write(file)
         return
     if known and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -91,11 +79,27 @@ def replace_file(target: Path, content: bytes) -> None:
         with part.open("xb") as file:
             if known:
                 os.chmod(file.fileno(), stat.S_IMODE(known.st_mode))
-            file.write(content)
+            write(file)
         os.replace(part, target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
+    """Write a file from beginning to end; tensors on the CPU are not copied."""
+    check_not_tracing("nn.save()")
+    file.write(header)
+    for name in written_order(state):
+        tensor = state[name].realize()
+        buffer = leaf_buffer(tensor.node)
+        array: Array
+        if buffer is not None and tensor.device == "cpu":
+            array = buffer_view(buffer, tensor.shape)
+        else:
+            array = _bytes_of(tensor)
+        raw: Array = array.reshape(-1).view(np.uint8)
+        file.write(raw.data)
 
 
 def load(path: str | os.PathLike[str], device: Any = None) -> Any:
@@ -110,47 +114,28 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     [1.0, 2.0]
     """
     source = _path("load", path)
-    try:
-        content = source.read_bytes()
-    except OSError as error:
-        problem = f"cannot read {source}: {error.strerror}"
-        raise DataError("load", problem, "check the path") from error
-    if is_torch_file(content):
-        return read_torch(content, str(source), device)
-    try:
-        entries = safetensors.deserialize(content)
-        state = {name: _tensor(entry, device) for name, entry in entries}
-        return unflatten(state, text) if (text := _nested_text(content)) else state
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        problem = f"{source} is damaged or no safetensors file: {damage(content)}"
-        raise StateError("load", problem, "save it again, or restore it from a copy") from error
+    with opened(source) as (file, size):
+        head = file.read(LONGEST)
+        file.seek(0)
+        if is_torch_file(head):
+            return read_torch(file, size, str(source), device)
+        try:
+            state, text = read_tensors(file, size, device)
+            return unflatten(state, text) if text else state
+        except (Damage, EOFError, ValueError) as error:
+            if isinstance(error, PicogradError):
+                raise
+            raise _not_read(source, head, str(error)) from None
 
 
-def _nested_text(content: bytes) -> str:
-    """Find the description of a nested state in the header; none for plain names."""
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return str(header.get("__metadata__", {}).get("nested", ""))
-
-
-def damage(content: bytes) -> str:
-    """Say what is wrong with a file: 8 bytes of header length, JSON, data."""
-    length, rest = int.from_bytes(content[:8], "little"), len(content) - 8
-    if rest < 0:
-        return f"{len(content)} bytes are too few for a header"
-    if length > rest:
-        return f"the header should have {length} bytes, {rest} are there"
-    try:
-        entries = json.loads(content[8 : 8 + length])
-        entries.pop("__metadata__", None)
-        dtypes = {entry["dtype"] for entry in entries.values()}
-        wanted = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        return "the header is not readable"
-    if dtypes - FILE_NAMES.keys():
-        return f"no picograd dtype for {', '.join(sorted(dtypes - FILE_NAMES.keys()))}"
-    if wanted != rest - length:
-        return f"the data should have {wanted} bytes, {rest - length} are there"
-    return "the shapes contradict the data"
+def _not_read(source: Path, head: bytes, damage: str) -> StateError:
+    """Word what a file is that holds no state, or what is wrong with it."""
+    kind = kind_of(head, str(source))
+    if kind is not None:
+        what, fix = kind
+        return StateError("load", f"{source} is {what}", fix)
+    problem = f"{source} is damaged or no safetensors file: {damage}"
+    return StateError("load", problem, "save it again, or restore it from a copy")
 
 
 def _path(op: str, path: Any) -> Path:
@@ -160,28 +145,30 @@ def _path(op: str, path: Any) -> Path:
     return Path(path)
 
 
-def _bytes_of(name: str, value: Any) -> "np.ndarray[Any, Any]":
-    """Copy the raw bytes of a tensor to the host."""
+def _check_entry(name: Any, value: Any) -> None:
+    """Raise DTypeError for what a file cannot hold."""
     if not isinstance(name, str):
         problem = f"the name {name!r} is a {type(name).__name__}"
         raise DTypeError("save", problem, "names of a state dict are strings")
     if not isinstance(value, Tensor):
         problem = f"{name} is a {type(value).__name__}"
         raise DTypeError("save", problem, "a state dict holds tensors only")
+    if name == "__metadata__":
+        raise DTypeError("save", f"the name {name!r} has a meaning in files", "use another")
+    if value.dtype.name not in IN_FILES:
+        raise DTypeError("save", f"{name} is {value.dtype.name}", "cast it to another dtype")
+
+
+def _header(op: str, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    try:
+        return header_of(state, metadata)
+    except UnicodeEncodeError:
+        problem = "a name holds half a character (a lone surrogate)"
+        raise DTypeError(op, problem, "use names that are text") from None
+
+
+def _bytes_of(value: Tensor) -> "np.ndarray[Any, Any]":
+    """Copy the elements of a tensor to the host, floats that NumPy lacks as their bits."""
     raw, storage = value.detach(), value.dtype.storage
-    is_missing = value.dtype.numpy != np.dtype(storage)  # a float that NumPy lacks
+    is_missing = value.dtype.numpy != np.dtype(storage)
     return np.ascontiguousarray((raw.bitcast(storage) if is_missing else raw).numpy())
-
-
-def _entry(value: Tensor, array: "np.ndarray[Any, Any]") -> safetensors.TensorSpec:
-    place = dict(data_ptr=array.ctypes.data, data_len=array.nbytes)
-    return safetensors.TensorSpec(dtype=value.dtype.name, shape=list(value.shape), **place)
-
-
-def _tensor(entry: Mapping[str, Any], device: Any) -> Tensor:
-    dtype: DType = dtype_named(FILE_NAMES[entry["dtype"]])
-    shape = tuple(entry["shape"])
-    array = np.frombuffer(bytearray(entry["data"]), dtype=dtype.storage)
-    if array.size != product(shape):
-        raise ValueError(f"{array.size} values for shape {shape}")
-    return from_storage(array.reshape(shape), dtype, device)

@@ -6,20 +6,35 @@ number, a version, facts of the system, the object, the keys of storages) and th
 a count of eight bytes and the elements.
 """
 
-import io
 import os
 import pickletools
+import struct
 import zipfile
-from collections.abc import Callable
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from picograd.errors import DataError, DTypeError, StateError
-from picograd.nn.torch_pickle import Array, Machine, PickleProblem, Storage, load_pickle
+from picograd.dtype import DType
+from picograd.errors import DTypeError, PicogradError, StateError
+from picograd.nn.file_kinds import LONGEST, archive_kind, kind_of
+from picograd.nn.files import Array, fill, opened
+from picograd.nn.torch_pickle import (
+    Machine,
+    PickleProblem,
+    Storage,
+    check_place,
+    load_pickle,
+)
+from picograd.tensor.tensor import Tensor
 
 ZIP_MAGIC = b"PK\x03\x04"
+# What reading a damaged archive or pickle may raise.
+DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError),
+    *(KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError),
+)
 LEGACY_NUMBER = 0x1950A86A20F9469CFC6C
 LEGACY_MAGIC = b"\x8a\x0a" + LEGACY_NUMBER.to_bytes(10, "little")  # LONG1 of ten bytes
 
@@ -47,52 +62,49 @@ def load_torch(path: str | os.PathLike[str], device: Any = None) -> Any:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise DTypeError("load", f"the path is a {type(path).__name__}", "pass a file name")
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        problem = f"cannot read {path}: {error.strerror}"
-        raise DataError("load", problem, "check the path") from error
-    return read_torch(content, str(path), device)
+    with opened(Path(path)) as (file, size):
+        return read_torch(file, size, str(path), device)
 
 
-def read_torch(content: bytes, source: str, device: Any = None) -> Any:
-    """Read the bytes of such a file; `source` names it in errors."""
-    if content.startswith(ZIP_MAGIC):
-        return _read_zip(content, source, device)
-    if is_torch_file(content):
-        return _read_legacy(content, source, device)
-    raise StateError("load", f"{source} is no file of torch.save", "use nn.load for safetensors")
+def read_torch(file: IO[bytes], size: int, source: str, device: Any = None) -> Any:
+    """Read an open file of `size` bytes; `source` names it in errors."""
+    head = file.read(LONGEST)
+    file.seek(0)
+    if head.startswith(ZIP_MAGIC):
+        return _read_zip(file, size, source, device)
+    if is_torch_file(head):
+        return _read_legacy(file, size, source, device)
+    what, fix = kind_of(head, source) or ("no file of torch.save", "use nn.load for safetensors")
+    raise StateError("load", f"{source} is {what}", fix)
 
 
 def _damaged(source: str, problem: str) -> StateError:
     return StateError("load", f"{source} is damaged: {problem}", "save it again, or copy it again")
 
 
-def _elements(storage: Storage, content: bytes) -> Array:
-    """View the bytes of a storage, which must be as many as the pickle says."""
-    width = 1 if storage.dtype is None else storage.dtype.itemsize
-    if len(content) != storage.count * width:
-        wanted = storage.count * width
-        raise PickleProblem(f"storage {storage.key} has {len(content)} bytes, {wanted} wanted")
-    return np.frombuffer(content, np.uint8 if storage.dtype is None else storage.dtype.storage)
+def _size_of(storage: Storage) -> int:
+    return storage.count * (1 if storage.dtype is None else storage.dtype.itemsize)
 
 
 # the zip archive
 
 
-def _read_zip(content: bytes, source: str, device: Any) -> Any:
+def _read_zip(file: IO[bytes], size: int, source: str, device: Any) -> Any:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_archive(archive, len(content), source)
+        with zipfile.ZipFile(file) as archive:
+            _check_archive(archive, size, source)
             return _read_archive(archive, source, device)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
-        if isinstance(error, StateError):
-            raise
-        raise _damaged(source, str(error)) from error
+    except PicogradError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(source, str(error) or type(error).__name__) from error
 
 
 def _check_archive(archive: zipfile.ZipFile, size: int, source: str) -> None:
-    """Refuse archives that are larger inside than outside."""
+    """Refuse other archives, and those that are larger inside than outside."""
+    kind = archive_kind(archive.namelist())
+    if kind is not None:
+        raise StateError("load", f"{source} is {kind[0]}", kind[1])
     infos = archive.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
         problem = f"{source} holds compressed records, torch.save writes none"
@@ -118,7 +130,12 @@ def _read_archive(archive: zipfile.ZipFile, source: str, device: Any) -> Any:
         if name not in names:
             raise PickleProblem(f"the record {name} is missing")
         if storage.key not in arrays:
-            arrays[storage.key] = _elements(storage, archive.read(name))
+            held, wanted = archive.getinfo(name).file_size, _size_of(storage)
+            if held != wanted:
+                raise PickleProblem(f"storage {storage.key} has {held} bytes, {wanted} wanted")
+            with archive.open(name) as record:
+                arrays[storage.key] = fill(record, held)
+                record.read(1)  # the end: the checksum is looked at
         return arrays[storage.key]
 
     return load_pickle(archive.read(roots[0]), Machine(read, device), source)
@@ -133,66 +150,72 @@ def _check_order(is_little: bool, source: str) -> None:
 # the older format
 
 
-def _read_legacy(content: bytes, source: str, device: Any) -> Any:
-    pieces, rest = _split_pickles(content, 5, source)
-    _magic, _version, system, data, keys = pieces
+def _read_legacy(file: IO[bytes], size: int, source: str, device: Any) -> Any:
+    _magic, _version, system, data, keys = _split_pickles(file, 5, source)
     facts = load_pickle(system, Machine(_no_storage, device), source)
     _check_order(isinstance(facts, dict) and facts.get("little_endian") is True, source)
     # The records follow the object, and only the object tells their dtypes: look at it first.
-    scout = Machine(_blank(len(rest)), "cpu")
+    scout = Scout(_no_storage, "cpu")
     load_pickle(data, scout, source)
     order = load_pickle(keys, Machine(_no_storage, device), source)
-    records = _split_records(rest, order, scout.storages, source)
+    places = _place_records(file, size, order, scout.storages, source)
+    arrays: dict[str, Array] = {}
 
     def read(storage: Storage) -> Array:
-        return _elements(storage, records[storage.key])
+        if storage.key not in arrays:
+            file.seek(places[storage.key])
+            arrays[storage.key] = fill(file, _size_of(storage))
+        return arrays[storage.key]
 
     return load_pickle(data, Machine(read, device), source)
 
 
-def _split_pickles(content: bytes, count: int, source: str) -> tuple[list[bytes], bytes]:
-    """Cut off the first pickles."""
+def _split_pickles(file: IO[bytes], count: int, source: str) -> list[bytes]:
+    """Cut off the first pickles; the file is then where they end."""
     pieces: list[bytes] = []
     for _ in range(count):
+        start = file.tell()
         try:
-            *_, (_, _, last) = pickletools.genops(content)
-        except ValueError as error:
+            for _each in pickletools.genops(file):
+                pass
+        except DAMAGE as error:
             raise _damaged(source, "a pickle in it ends too early") from error
-        end = int(last or 0) + 1
-        pieces.append(content[:end])
-        content = content[end:]
-    return pieces, content
+        end = file.tell()
+        file.seek(start)
+        pieces.append(file.read(end - start))
+    return pieces
 
 
-def _split_records(
-    content: bytes, order: Any, storages: dict[str, Storage], source: str
-) -> dict[str, bytes]:
-    """Cut the elements of every storage out of the end of a file."""
-    records: dict[str, bytes] = {}
+def _place_records(
+    file: IO[bytes], size: int, order: Any, storages: dict[str, Storage], source: str
+) -> dict[str, int]:
+    """Find where the elements of every storage begin, from the place the file is at."""
+    places: dict[str, int] = {}
+    place = file.tell()
     for key in order if isinstance(order, list) else []:
-        if key not in storages:
+        if not isinstance(key, str) or key not in storages:
             raise _damaged(source, f"storage {key!r} belongs to no tensor")
-        dtype = storages[key].dtype
-        size = storages[key].count * (1 if dtype is None else dtype.itemsize)
-        if int.from_bytes(content[:8], "little") != storages[key].count:
+        file.seek(place)
+        if int.from_bytes(file.read(8), "little") != storages[key].count:
             raise _damaged(source, f"storage {key} has another size than its tensors say")
-        records[key], content = content[8 : 8 + size], content[8 + size :]
-    if storages.keys() - records.keys():
+        places[key], place = place + 8, place + 8 + _size_of(storages[key])
+        if place > size:
+            raise _damaged(source, f"the file ends inside storage {key}")
+    if storages.keys() - places.keys():
         raise _damaged(source, "a storage is missing")
-    return records
+    return places
 
 
 def _no_storage(storage: Storage) -> Array:
     raise PickleProblem(f"storage {storage.key} where none belongs")
 
 
-def _blank(most: int) -> Callable[[Storage], Array]:
-    """Stand in for elements that are not read yet, of at most as many bytes as the file has."""
+class Scout(Machine):
+    """This class runs a pickle to see which storages it names; its tensors are blank."""
 
-    def read(storage: Storage) -> Array:
-        size = storage.count * (1 if storage.dtype is None else storage.dtype.itemsize)
-        if size > most:
-            raise PickleProblem(f"storage {storage.key} should have {size} bytes, {most} are there")
-        return np.zeros(size, np.uint8)
-
-    return read
+    def tensor(self, storage: Any, place: tuple[Any, ...], dtype: Any, wants: Any) -> Tensor:
+        """Stand in for a tensor whose elements are not read yet."""
+        if not isinstance(storage, Storage) or not isinstance(dtype, DType):
+            raise PickleProblem("a tensor has no storage or no dtype")
+        check_place(storage, place, dtype)
+        return Tensor(np.zeros((), dtype.storage), dtype=dtype, device="cpu")

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import ALL, DType, dtype_named
-from picograd.errors import StateError
+from picograd.engine.realize import node_over_numpy
+from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
+from picograd.tensor import creation
 from picograd.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +59,15 @@ class PickleProblem(Exception):
 
 
 def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
-    """Make a tensor of an array of `dtype.storage`: floats that NumPy lacks come as their bits."""
+    """Make a tensor of an array of `dtype.storage`, whose memory it takes over on the CPU.
+
+    Floats that NumPy lacks come as their bits.
+    """
+    if dtype.name == "bool":
+        raw: Array = array.view(np.uint8)
+        np.minimum(raw, 1, out=raw)  # a damaged file may hold others: kernels count on 0 and 1
+    if array.size and creation.device_named(device) == "cpu":
+        return Tensor(node_over_numpy(array, dtype))
     tensor = Tensor(array, device=device)
     return tensor if dtype.numpy == array.dtype else tensor.bitcast(dtype)
 
@@ -71,6 +81,7 @@ class Machine:
     def __init__(self, read: Callable[[Storage], Array], device: Any) -> None:
         self.read, self.device = read, device
         self.storages: dict[str, Storage] = {}
+        self.taken: set[str] = set()  # storages whose memory a tensor took over
         self.tensors: dict[Any, Tensor] = {}
 
     def run(self, content: bytes) -> Any:
@@ -147,8 +158,12 @@ class Machine:
             flat: Array = self.read(storage).view(dtype.storage)
             steps = tuple(stride * flat.itemsize for stride in strides)
             view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, steps)
-            whole = np.array(view, order="C")
-            self.tensors[key] = from_storage(whole, dtype, self.device)
+            is_whole = view.size == flat.size and view.flags.c_contiguous
+            if not is_whole or storage.key in self.taken:
+                view = np.array(view, order="C")
+            else:
+                self.taken.add(storage.key)
+            self.tensors[key] = from_storage(view, dtype, self.device)
         made = self.tensors[key]
         if wants is True and dtype.is_float:
             made.requires_grad = True
@@ -349,6 +364,12 @@ STEPS: Mapping[str, Callable[[Machine, list[Any], Any], None]] = {
 }
 
 
+DAMAGE = (
+    *(ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError),
+    *(RecursionError, EOFError, MemoryError),
+)
+
+
 def load_pickle(content: bytes, machine: Machine, source: str) -> Any:
     """Run a pickle of a file. Raises StateError that says what was refused or is damaged."""
     try:
@@ -356,6 +377,8 @@ def load_pickle(content: bytes, machine: Machine, source: str) -> Any:
     except PickleProblem as problem:
         fix = "save a state dict: torch.save(model.state_dict(), path)"
         raise StateError("load", f"{source}: {problem}", fix) from None
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+    except DAMAGE as error:
+        if isinstance(error, PicogradError):
+            raise
         problem_text = f"{source}: the pickle in it is damaged"
         raise StateError("load", problem_text, "save it again") from error

@@ -16,6 +16,7 @@ from picograd.errors import (
     GradientError,
     IndexDTypeError,
     MemberError,
+    MissingFileError,
     OutOfMemoryError,
     PicogradError,
     ShapeError,
@@ -39,6 +40,7 @@ BUILTINS: dict[type, tuple[type, ...]] = {
     CompileError: (RuntimeError,),
     StateError: (ValueError, RuntimeError),
     DataError: (RuntimeError, OSError),
+    MissingFileError: (RuntimeError, FileNotFoundError),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from error_support import Case, check, named
 
 from picograd import Tensor, nn
-from picograd.errors import DataError, DTypeError, StateError
+from picograd.errors import DataError, DTypeError, MissingFileError, StateError
 
 TRUTH = {"weight": Tensor([[1.0, 2.0]]), "bias": Tensor([3.0])}
 
@@ -84,7 +84,7 @@ CASES = [
         "load_state_dict: the state is a int. Fix: pass the dict that nn.load returns.",
     ),
     Case(
-        "missing file", lambda: nn.load("missing.safetensors"), DataError,
+        "missing file", lambda: nn.load("missing.safetensors"), MissingFileError,
         "load: cannot read missing.safetensors: No such file or directory. Fix: check "
         "the path.",
     ),
