@@ -250,20 +250,39 @@ def average_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
     """Average of every window; padded zeros count unless count_include_pad is False."""
     op = f"avg_pool{rank}d"
     need_float(op, x)
-    total = window_sums(op, rank, x, options)
-    if options.get("divisor") is not None:
-        return elementwise.divide(total, options["divisor"])
+    total = window_sums(op, rank, x.accumulated(), options)
+    divisor = options.get("divisor")
+    if divisor is not None:
+        if not divisor:
+            raise ValueRangeError(op, "divisor_override is 0", "pass another number")
+        return elementwise.divide(total, divisor).cast(x.dtype)
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     counts_padding = options["count_include_pad"] or not any(margin)
     if counts_padding and not options["ceil_mode"]:
         size = product(per_axis(op, "kernel_size", options["kernel_size"], rank))
-        return elementwise.arithmetic("mul", total, 1 / size)
-    ones = x.const_like(1.0)
-    if counts_padding:  # ceil_mode: padding counts, what lies beyond it does not
-        pads = [(0, 0)] * (len(x.shape) - rank) + [(low, low) for low in margin]
-        ones = movement.pad_constant(ones, pads, 1.0)
-        options = {**options, "padding": 0, "ceil_mode": True}
-    return elementwise.divide(total, window_sums(op, rank, ones, options))
+        return elementwise.arithmetic("mul", total, 1 / size).cast(x.dtype)
+    for axis in range(rank):
+        total = total / window_lengths(op, rank, axis, x, total, options)
+    return total.cast(x.dtype)
+
+
+def window_lengths(
+    op: str, rank: int, axis: int, x: Node, like: Node, options: dict[str, Any]
+) -> Node:
+    """Count what each window averages over along one axis; at least 1, where it lies outside.
+
+    Padding counts if `count_include_pad`; what lies beyond it, for `ceil_mode`, does not.
+    """
+    at = len(x.shape) - rank + axis
+    kernel = per_axis(op, "kernel_size", options["kernel_size"], rank)
+    given = options["stride"]
+    stride = (kernel if given is None else per_axis(op, "stride", given, rank))[axis]
+    margin = per_axis(op, "padding", options["padding"], rank, 0)[axis]
+    counted = margin if options["count_include_pad"] else 0
+    first = like.iota(at) * stride - margin
+    last = (first + kernel[axis]).binary("minimum", x.shape[at] + counted)
+    length = last - first.binary("maximum", -counted)
+    return length.binary("maximum", 1).cast(like.dtype)
 
 
 def adaptive_average_pool(rank: int, x: Node, sizes: Any) -> Node:

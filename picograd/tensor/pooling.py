@@ -3,6 +3,7 @@
 Shapes: (N, C, *S) or (C, *S), with `rank` spatial axes S at the end.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -195,21 +196,24 @@ def unpool_sizes(
 def norm_pool(
     rank: int, x: Node, order: float, options: dict[str, Any]
 ) -> Node:
-    """Compute sum(x^p)^(1/p) over each window (PyTorch's lp_pool)."""
+    """Compute sum(x^p)^(1/p) over each window, as PyTorch: the mean times the kernel's size.
+
+    So a window that `ceil_mode` lets reach over the end counts as a full one of the same mean.
+    """
     op = f"lp_pool{rank}d"
-    options = {**options, "padding": 0}
-    total = convolution.window_sums(
-        op, rank, elementwise.power("pow", x, order), options
-    )
-    size = elementwise.arithmetic(
-        "mul", elementwise.sign(total), elementwise.absolute(total)
-    )
-    return elementwise.power("pow", reduce_relu(size), 1.0 / order)
-
-
-def reduce_relu(x: Node) -> Node:
-    """Zero the negative sums, whose roots would be NaN."""
-    return elementwise.arithmetic("maximum", x, 0.0)
+    area = product(per_axis(op, "kernel_size", options["kernel_size"], rank))
+    options = {**options, "padding": 0, "count_include_pad": True}
+    if order in (math.inf, -math.inf):
+        size = elementwise.absolute(x)
+        if order > 0:
+            return convolution.max_pool(rank, size, options)
+        return -convolution.max_pool(rank, -size, options)
+    powers = elementwise.power("pow", x, order)
+    mean = convolution.average_pool(rank, powers, options)
+    rectified = composite.relu(elementwise.absolute(mean))
+    total = elementwise.arithmetic("mul", elementwise.sign(mean), rectified)
+    total = elementwise.arithmetic("mul", total, area)
+    return elementwise.power("pow", total, 1.0 / order)
 
 
 # patches
