@@ -46,6 +46,7 @@ ELSEWHERE = {
     "tensor/families.py": "test_pytorch_names.py",
     "tensor/fourier.py": "ops/test_linear_systems.py",
     "tensor/gamma.py": "ops/test_special_functions.py",
+    "tensor/zeta.py": "ops/test_special_functions.py",
     "tensor/grid.py": "ops/test_grid.py",
     "tensor/host.py": "ops/test_host.py",
     "tensor/linear_algebra.py": "ops/test_linear_systems.py",

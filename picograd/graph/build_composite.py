@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from picograd.dtype import int32, int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
@@ -51,7 +52,7 @@ def gelu(node: Node, approximate: str = "none") -> Node:
 
 
 def custom(
-    value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Node | None]]
+    value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Any]]
 ) -> Node:
     """Give `value` a gradient of its own: `vjp(gradient, output, *inputs)`, one per input."""
     fixed = Node("detach", (value,), None, value.shape, value.dtype, value.device)

@@ -11,6 +11,25 @@ from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.helpers import paused_collection
 
 Hook = Callable[[Node], Node]
+
+
+class Refused:
+    """This class stands in a VJP's result for a gradient there is no formula for.
+
+    None says that the gradient is zero; this one raises when the gradient is wanted.
+    """
+
+    __slots__ = ("op", "what")
+
+    def __init__(self, op: str, what: str) -> None:
+        self.op, self.what = op, what
+
+    def error(self) -> GradientError:
+        """Make the error of asking for it."""
+        text = f"has no derivative with respect to {self.what}"
+        return GradientError(self.op, text, "call .detach() on it")
+
+
 HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
 
 
@@ -104,7 +123,7 @@ def pass_back(
     vjp = OPS[node.op].vjp
     if vjp is None:
         return
-    parts: Sequence[Node | None]
+    parts: Sequence[Node | Refused | None]
     if node.op == "recur":
         parts = recur_vjp(flowing, node, gradient, is_cheap)
     else:
@@ -112,6 +131,8 @@ def pass_back(
     for child, part in zip(node.inputs, parts):
         if part is None or id(child) not in needed:
             continue
+        if isinstance(part, Refused):
+            raise part.error()
         if part.shape != child.shape or part.dtype is not child.dtype:
             internal(f"the gradient of {node} has {part} for its input {child}")
         accumulate(gradients, child, part)

@@ -1,9 +1,8 @@
 """Relatives of the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
 
-Definitions: NIST Digital Library of Mathematical Functions, 5.15, 8.2 and 25.11. Zeta is computed
-on the device in float64 by Euler and Maclaurin's formula. The incomplete gamma functions take as
-many steps as their arguments need, and are computed by NumPy on the host, at once; inside `jit`
-they are an error.
+Definitions: NIST Digital Library of Mathematical Functions, 5.15 and 8.2. The incomplete gamma
+functions take as many steps as their arguments need, and are computed by NumPy on the host, at
+once; inside `jit` they are an error.
 """
 
 import math
@@ -16,63 +15,15 @@ from picograd.engine.realize import node_from_numpy
 from picograd.errors import ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
+from picograd.graph.gradient import Refused
 from picograd.graph.node import Node
 from picograd.tensor import host, special
 from picograd.tensor.operands import Operand, floating, pair
+from picograd.tensor.zeta import polygamma_of, zeta_in_double
 
 Array = Any
-# B(2k) / (2k)!: Bernoulli's numbers over factorials
-EULER = (
-    1 / 12,
-    -1 / 720,
-    1 / 30240,
-    -1 / 1209600,
-    1 / 47900160,
-    -691 / 1307674368000,
-    1 / 74724249600,
-    -3617 / 10670622842880000,
-)
-TERMS = 12  # summed one by one before the formula takes over
 STEPS = 100_000  # more than an incomplete gamma function of any argument below 1e8 takes
 TINY = 1e-300
-
-
-def zeta_value(x: Node, q: Node) -> Node:
-    """Sum (q + k)^-x over k >= 0, in float64: some terms, then Euler and Maclaurin's formula."""
-    total = q.binary("pow", -x)
-    for step in range(1, TERMS):
-        total = total + (q + step).binary("pow", -x)
-    end = q + TERMS
-    power = end.binary("pow", -x)
-    total = total + power * end / (x - 1) + power * 0.5
-    factor, inverse = power * x / end, (end * end).unary("reciprocal")
-    for number, coefficient in enumerate(EULER):
-        total = total + factor * coefficient
-        first = 2 * number + 1
-        factor = factor * (x + first) * (x + (first + 1)) * inverse
-    return total
-
-
-def zeta_edges(x: Node, q: Node, value: Node) -> Node:
-    """Give infinity at x = 1 and at the poles q = 0, -1, ..., NaN for x < 1 and other q < 0."""
-    is_low = special.above(q, 0.0).unary("logical_not")
-    is_pole = is_low.binary("logical_and", q.binary("equal", q.unary("floor")))
-    below = is_pole.where(x.const_like(math.inf), math.nan)
-    value = is_low.where(below, value)
-    value = x.binary("equal", 1.0).where(x.const_like(math.inf), value)
-    value = x.binary("less", 1.0).where(x.const_like(math.nan), value)
-    return x.unary("isnan").where(x, q.unary("isnan").where(q, value))
-
-
-def zeta_in_double(x: Node, q: Node) -> Node:
-    """Compute zeta in float64; its gradient reaches q."""
-    safe = special.above(q, 0.0).where(q, 1.0)
-    value = zeta_edges(x, q, zeta_value(x, safe))
-
-    def vjp(g: Node, y: Node, x: Node, q: Node) -> list[Node | None]:
-        return [None, -(g * x * zeta_in_double(x + 1, q))]
-
-    return custom(value, (x, q), vjp)
 
 
 def zeta(a: Operand, b: Operand) -> Node:
@@ -94,15 +45,10 @@ def polygamma(node: Node, order: int) -> Node:
             "polygamma",
             node,
             special.trigamma_value,
-            lambda x, y: polygamma(x, 2),
+            special.trigamma_slope,
             True,
         )
-    x = floating("polygamma", node)
-    q = x.cast(float64)
-    factor = float(math.factorial(order)) * (-1) ** (order + 1)
-    return (zeta_in_double(q.const_like(float(order + 1)), q) * factor).cast(
-        x.dtype
-    )
+    return polygamma_of(order, floating("polygamma", node))
 
 
 def multigammaln(node: Node, p: int) -> Node:
@@ -182,17 +128,17 @@ def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
 def incomplete(op: str, a: Operand, b: Operand) -> Node:
     """Compute igamma (lower) or igammac (upper) with the gradient of x; there is none for a."""
     first, second = pair(op, a, b, floating=True)
-    order, x = build.detach(first).cast(float64), second.cast(float64)
+    order, x = first.cast(float64), second.cast(float64)
     arrays = [host.values_of(op, build.detach(each)) for each in (order, x)]
     found = lower_share(*arrays)[op == "igammac"]
     value = node_from_numpy(np.asarray(found), float64, x.device)
     sign = 1.0 if op == "igamma" else -1.0
 
-    def vjp(g: Node, y: Node, x: Node, order: Node) -> list[Node | None]:
+    def vjp(g: Node, y: Node, x: Node, order: Node) -> list[Node | Refused]:
         density = ((order - 1) * x.unary("log") - x - special.lgamma(order)).unary(
             "exp"
         )
-        return [g * density * sign, None]
+        return [g * density * sign, Refused(op, "its first argument")]
 
     return custom(value, (x, order), vjp).cast(first.dtype)
 

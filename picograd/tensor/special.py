@@ -16,6 +16,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
 from picograd.tensor.operands import Operand, check_computed, floating, need_float, pair
+from picograd.tensor.zeta import polygamma_of
 
 # atan(z) = z + z t P(t), t = z^2, |z| <= tan(pi/8); relative error of P 5e-8 and 4e-18
 ATAN32 = (
@@ -478,9 +479,14 @@ def trigamma_value(x: Node) -> Node:
     return is_low.where(math.pi**2 / (sine * sine) - inner, inner)
 
 
+def trigamma_slope(x: Node, y: Node) -> Node:
+    """Compute the third derivative of log|gamma(x)|, which can be differentiated again."""
+    return polygamma_of(2, x)
+
+
 def digamma_slope(x: Node, y: Node) -> Node:
-    """Compute the derivative of digamma; it has no gradient of its own."""
-    return build.detach(trigamma_value(x))
+    """Compute the derivative of digamma, which can be differentiated again."""
+    return known_slope(x, trigamma_value, trigamma_slope)
 
 
 def lgamma_slope(x: Node, y: Node) -> Node:
@@ -553,8 +559,13 @@ def fmod(a: Operand, b: Operand) -> Node:
     x, y = pair("fmod", a, b)
     if x.dtype.kind == "uint":
         return x.binary("mod", y)
-    size = y.unary("abs")
     is_negative = x.binary("less", 0)
+    if x.dtype.kind == "int":  # the size of the lowest number does not fit
+        rest = x.binary("mod", y)
+        is_off = rest.binary("less", 0).binary("not_equal", is_negative)
+        is_off = is_off.binary("logical_and", rest.binary("not_equal", 0))
+        return is_off.where(rest - y, rest)
+    size = y.unary("abs")
     rest = is_negative.where(-x, x).binary("mod", size)
     return is_negative.where(-rest, rest)
 

@@ -114,3 +114,37 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+POINTS = [1.5, 0.3, -0.4, -2.7, 12.0, 0.5, 40.0]
+
+
+def derivative(function: Any, order: int) -> Any:
+    """Differentiate a sum of a function of each element so often."""
+    if not order:
+        return function
+    inner = derivative(function, order - 1)
+    return picograd.func.grad(lambda x: inner(x).sum())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_every_derivative_of_digamma_is_a_polygamma(order: int) -> None:
+    x = Tensor(POINTS, dtype="float64")
+    want = torch.polygamma(order, torch.tensor(POINTS, dtype=torch.float64)).numpy()
+    for function, less in ((picograd.digamma, 0), (picograd.lgamma, 1)):
+        found = derivative(function, order + less)(x)
+        np.testing.assert_allclose(found.numpy(), want, 1e-9)
+    np.testing.assert_allclose(picograd.special.polygamma(order, x).numpy(), want, 1e-9)
+    further = derivative(lambda t: picograd.special.polygamma(order, t), 1)(x)
+    want = torch.polygamma(order + 1, torch.tensor(POINTS, dtype=torch.float64)).numpy()
+    np.testing.assert_allclose(further.numpy(), want, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["zeta", "gammainc", "gammaincc"])
+def test_a_derivative_there_is_no_formula_for_is_refused(name: str) -> None:
+    a, x = (Tensor([2.0], requires_grad=True) for _ in range(2))
+    result = getattr(picograd.special, name)(a, x)
+    assert picograd.grad(result, x)[0].item() != 0
+    with pytest.raises(PicogradError, match="no derivative with respect to its first argument"):
+        picograd.grad(result, a)
+    assert picograd.grad(getattr(picograd.special, name)(a.detach(), x), x)[0].item() != 0
