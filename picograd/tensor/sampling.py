@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.dtype import uint8
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, along, from_host, need_tensor
 
@@ -59,15 +60,26 @@ def interpolate(
     if mode == "area":
         pooled: Tensor = getattr(input, f"adaptive_avg_pool{rank}d")(tuple(sizes))
         return pooled
+    is_weighed = not mode.startswith("nearest")
+    if is_weighed and input.dtype is uint8:
+        options = scales, mode, bool(align_corners), bool(recompute_scale_factor), antialias
+        return resampled_bytes(input, sizes, *options)
+    if is_weighed and not input.dtype.is_float:
+        text = f"mode={mode!r} needs floats or uint8, got {input.dtype.name}"
+        raise DTypeError("interpolate", text, "call .float() first")
     wide = input.float() if input.dtype.is_float and input.dtype.bits == 16 else input
     for axis, (wanted, scale) in enumerate(zip(sizes, scales), start=2):
-        full = input.shape[axis]
-        is_free = scale is None or bool(recompute_scale_factor)
-        ratio = full / wanted if scale is None or is_free else 1.0 / scale
-        if align_corners:
-            ratio = (full - 1) / (wanted - 1) if wanted > 1 else 0.0
+        given = None if recompute_scale_factor else scale
+        ratio = step_of(input.shape[axis], wanted, given, bool(align_corners))
         wide = resample(wide, axis, wanted, ratio, mode, bool(align_corners), antialias)
     return wide.cast(input.dtype)
+
+
+def step_of(full: int, wanted: int, scale: float | None, align: bool) -> float:
+    """Find the distance of two outputs, in input elements."""
+    if align:
+        return (full - 1) / (wanted - 1) if wanted > 1 else 0.0
+    return full / wanted if scale is None else 1.0 / scale
 
 
 def check_mode(
@@ -152,7 +164,7 @@ def resample(
         return contract_axis(x, axis, weights)
     if mode.startswith("nearest"):
         return nearest(x, axis, size, ratio, 0.5 if mode == "nearest-exact" else 0.0)
-    places = np.arange(size) * ratio if align else (np.arange(size) + 0.5) * ratio - 0.5
+    places = places_of(size, ratio, align)
     if mode == "bicubic":
         return cubic(x, axis, places)
     places = np.maximum(places, 0.0)
@@ -160,6 +172,64 @@ def resample(
     share = along(np.clip(places - low, 0.0, 1.0), axis, x)
     below, above = taken(x, axis, low), taken(x, axis, np.minimum(low + 1, full - 1))
     return below + (above - below) * share
+
+
+# bytes, in whole numbers: one axis after the other from the last, each rounded to bytes
+
+
+def resampled_bytes(
+    x: Tensor, sizes: list[int], scales: list[float | None], mode: str, align: bool,
+    recompute: bool, antialias: bool,
+) -> Tensor:  # fmt: skip
+    """Resample uint8 images with weights of 16 bits, as PyTorch does on the CPU."""
+    if len(sizes) != 2:
+        text = f"mode={mode!r} of uint8 is for images"
+        raise DTypeError("interpolate", text, "call .float() first")
+    for axis in (3, 2):
+        full, wanted = x.shape[axis], sizes[axis - 2]
+        ratio = step_of(full, wanted, None if recompute else scales[axis - 2], align)
+        if antialias:
+            weights = smooth_weights(full, wanted, ratio, mode == "bicubic")
+        else:
+            weights = plain_weights(full, wanted, ratio, mode == "bicubic", align)
+        shift = weight_bits(float(weights.max()))
+        whole = np.trunc(weights * 2.0**shift + np.where(weights < 0, -0.5, 0.5))
+        total = contract_axis(x.int(), axis, whole) + (1 << (shift - 1))
+        x = (total >> shift).clamp(0, 255).cast(uint8)
+    return x
+
+
+def plain_weights(
+    full: int, size: int, ratio: float, is_cubic: bool, align: bool
+) -> Array:
+    """Make the (size, full) weights of interpolation; the border is repeated."""
+    places = places_of(size, ratio, align)
+    places = places if is_cubic else np.maximum(places, 0.0)
+    low = np.minimum(np.floor(places), full - 1)
+    share = np.clip(places - low, 0.0, 1.0)
+    weights, rows = np.zeros((size, full)), np.arange(size)
+    for step in (-1, 0, 1, 2) if is_cubic else (0, 1):
+        distance = share - step
+        each = cubic_kernel(distance, CUBIC) if is_cubic else triangle_kernel(distance)
+        column = np.clip(low + step, 0, full - 1).astype(np.int64)
+        np.add.at(weights, (rows, column), each)
+    return weights
+
+
+def weight_bits(largest: float) -> int:
+    """Count the bits below the point of weights that fit 16 bits, at most 22."""
+    for bits in range(22):
+        if int(0.5 + largest * (1 << (bits + 1))) >= 1 << 15:
+            return bits
+    return 22
+
+
+# one axis of floats
+
+
+def places_of(size: int, ratio: float, align: bool) -> Array:
+    """Place the outputs among the inputs: edges or, with `align`, samples coincide."""
+    return np.arange(size) * ratio if align else (np.arange(size) + 0.5) * ratio - 0.5
 
 
 def taken(x: Tensor, axis: int, index: Array) -> Tensor:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from op_support import Case, compare, numbers
 
@@ -72,3 +73,35 @@ def test_mistakes(device: str) -> None:
             interpolate(x, **options)
     with pytest.raises(PicogradError):
         interpolate(x[:, :, :0], 2)
+
+
+BYTES = [
+    (mode, size, more)
+    for mode in ("bilinear", "bicubic")
+    for size in ((4, 4), (3, 11), (13, 2))
+    for more in ({}, {"align_corners": True}, {"antialias": True})
+]
+
+
+@pytest.mark.parametrize("mode,size,more", BYTES)
+def test_bytes_round_as_pytorch_rounds(mode: str, size: Any, more: Any) -> None:
+    source = np.random.default_rng(0)
+    for x in (np.arange(64), source.integers(0, 256, 64), (source.random(64) > 0.5) * 255):
+        image = x.astype(np.uint8).reshape(1, 1, 8, 8)
+        found = interpolate(Tensor(image), size, mode=mode, **more)
+        want = torch.nn.functional.interpolate(torch.tensor(image), size, mode=mode, **more)
+        assert found.dtype is picograd.uint8
+        assert found.tolist() == want.tolist()
+
+
+def test_bytes_by_factor() -> None:
+    image = np.random.default_rng(1).integers(0, 256, (2, 3, 7, 5)).astype(np.uint8)
+    for recompute in (None, True):
+        options = dict(scale_factor=1.7, mode="bilinear", recompute_scale_factor=recompute)
+        found = interpolate(Tensor(image), **options)
+        assert found.tolist() == torch.nn.functional.interpolate(torch.tensor(image), **options).tolist()
+
+
+def test_other_integers_have_no_averages() -> None:
+    with pytest.raises(PicogradError, match="needs floats or uint8, got int32"):
+        interpolate(picograd.ones(1, 1, 2, 2).int(), 4, mode="bilinear")
