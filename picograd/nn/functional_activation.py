@@ -3,7 +3,10 @@
 `inplace` is taken for PyTorch's sake: results are values of their own.
 """
 
+from picograd.dtype import accumulate_dtype
+from picograd.errors import DTypeError
 from picograd.tensor.autocast import listed
+from picograd.tensor.inputs import promoted
 from picograd.tensor.tensor import Tensor
 
 
@@ -109,14 +112,13 @@ def cosine_similarity(
     >>> nn.functional.cosine_similarity(Tensor([[1.0, 0.0]]), Tensor([[1.0, 1.0]])).tolist()
     [0.7071...]
     """
-    product = (a * b).sum(dim)
-    sizes = _squared(a, dim, eps) * _squared(b, dim, eps)
-    return product * sizes.rsqrt()
-
-
-def _squared(input: Tensor, dim: int, eps: float) -> Tensor:
-    square = (input * input).sum(dim)
-    return square.maximum(eps * eps)
+    first, second = promoted("cosine_similarity", a, b)
+    if not first.dtype.is_float:
+        text = f"needs floats, got {a.dtype.name} and {b.dtype.name}"
+        raise DTypeError("cosine_similarity", text, "call .float() first")
+    x, y = (each.cast(accumulate_dtype(each.dtype)) for each in (first, second))
+    sizes = _clamped_norm(x, 2, dim, eps) * _clamped_norm(y, 2, dim, eps)
+    return ((x * y).sum(dim) / sizes.squeeze(dim)).cast(first.dtype)
 
 
 def pairwise_distance(
@@ -132,5 +134,7 @@ def pairwise_distance(
     >>> nn.functional.pairwise_distance(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]])).tolist()
     [4.9999...]
     """
-    difference = a - b + eps
-    return difference.norm(p, -1, keepdim=keepdim)
+    first, second = promoted("pairwise_distance", a, b)
+    x, y = (each.cast(accumulate_dtype(each.dtype)) for each in (first, second))
+    distance = (x - y + eps).norm(p, -1, keepdim=keepdim)
+    return distance.cast(first.dtype) if first.dtype.is_float else distance

@@ -8,6 +8,7 @@ import numpy as np
 from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.helpers import product
+from picograd.tensor.operands import fitting_integer
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -65,6 +66,8 @@ def normal(
 def constant(shape: Shape, value: float, device: Any = None, dtype: Any = None) -> Tensor:
     """Fill with one value, on the host: that needs no kernel, and the tensor has a buffer."""
     wanted = default_float if dtype is None else to_dtype(dtype)
+    if wanted.is_integer:
+        value = fitting_integer("constant_", value, wanted)
     return Tensor(np.full(shape, value, wanted.numpy), dtype=wanted, device=device)
 
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from picograd.dtype import int16, int32, int64
 from picograd.errors import DTypeError
-from picograd.tensor.inputs import Tensor, as_float, need_tensor, promoted
+from picograd.tensor import elementwise
+from picograd.tensor.inputs import Tensor, as_float, is_tensor, need_tensor, promoted
+from picograd.tensor.recording import apply
 from picograd.tensor.type_info import FORMATS
 
 WHOLE = {16: int16, 32: int32, 64: int64}  # integers of the widths of floats
@@ -109,8 +111,9 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
     picograd.float64
     """
-    a, b = promoted("float_power", input, exponent)
-    return a.double().pow(b.double())
+    a, b = (each.double() if is_tensor(each) else each for each in (input, exponent))
+    need_tensor("float_power", a if is_tensor(a) else b)
+    return a**b
 
 
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
@@ -187,10 +190,11 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
     [6.0]
     """
     need_tensor("ldexp", input)
-    scale = (
-        2.0**other if not hasattr(other, "dtype") else as_float(other).exp2()
-    )
-    return as_float(input) * scale
+    if not is_tensor(other):
+        return as_float(input) * 2.0**other
+    if not other.dtype.is_float:
+        other = other.cast(as_float(input).dtype)
+    return input * other.exp2()
 
 
 def nextafter(input: Tensor, other: Any) -> Tensor:
@@ -331,4 +335,4 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     [4, 3]
     """
     need_tensor("rsub", input)
-    return other - (input if alpha == 1 else input * alpha)
+    return apply(elementwise.add_scaled, "sub", other, input, alpha)

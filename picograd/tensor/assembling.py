@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import int64
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_permutation
@@ -21,12 +21,16 @@ from picograd.tensor.operands import (
     as_sizes,
     broadcast_to,
     check_index,
+    common_dtype,
+    constant,
     floating,
     need_float,
     need_integer,
     need_rank,
     pair,
     promote_all,
+    read_factor,
+    read_scalar,
 )
 
 
@@ -422,11 +426,86 @@ def logit(node: Node, eps: float | None) -> Node:
     )
 
 
-def weighted_sum(a: Node, b: Node, first: Scalar, second: Scalar) -> Node:
-    """Compute first * a + second * b."""
-    left = a if first == 1 else elementwise.arithmetic("mul", a, first)
-    right = b if second == 1 else elementwise.arithmetic("mul", b, second)
-    return elementwise.arithmetic("add", left, right)
+def distance(a: Node, b: Operand, order: float) -> Node:
+    """Compute the norm of a - b; 16-bit floats subtract in float32, and round once."""
+    first, second = pair("dist", a, b, floating=True)
+    gap = elementwise.subtract(first.accumulated(), second.accumulated())
+    return reduce.norm(gap, order, None, False).cast(first.dtype)
+
+
+def weighted_sum(
+    op: str, a: Node, factors: Sequence[Node], first: Scalar, second: Scalar
+) -> Node:
+    """Compute first * a + second * the product of the factors, in their common dtype throughout.
+
+    16-bit floats are computed in float32 and rounded once.
+    """
+    dtype = common_dtype([a, *factors])
+    left, *parts = (build.cast(each, dtype).accumulated() for each in (a, *factors))
+    if len(parts) == 2:
+        parts = [elementwise.arithmetic("mul", *parts)]
+    left, right = times(op, left, first), times(op, parts[0], second)
+    return elementwise.arithmetic("add", left, right).cast(dtype)
+
+
+def times(op: str, node: Node, factor: Scalar) -> Node:
+    """Multiply by a number of the same kind; a bool stays where the number is not 0."""
+    number = read_factor(op, factor, node.dtype)
+    if node.dtype.kind == "bool":
+        return node if number else node.const_like(0)
+    return node if number == 1 else elementwise.arithmetic("mul", node, number)
+
+
+def addcmul(a: Node, b: Operand, c: Operand, value: Scalar) -> Node:
+    """Compute a + value b c; a number among the factors takes the dtype of its neighbours."""
+    return weighted_sum("addcmul", a, factors_of("addcmul", a, b, c), 1, value)
+
+
+def addcdiv(a: Node, b: Operand, c: Operand, value: Scalar) -> Node:
+    """Compute a + value b / c; DTypeError for integers b and c, as PyTorch."""
+    op = "addcdiv"
+    b, c = factors_of(op, a, b, c)
+    dtype = common_dtype([a, b, c])
+    if not (b.dtype.is_float or c.dtype.is_float):
+        text = f"divides integers, {b.dtype.name} by {c.dtype.name}"
+        raise DTypeError(op, text, "call .float() on one of them")
+    parts = (build.cast(each, dtype).accumulated() for each in (b, c))
+    ratio = times(op, elementwise.divide(*parts), value)
+    total = elementwise.arithmetic("add", build.cast(a, dtype).accumulated(), ratio)
+    return total.cast(dtype)
+
+
+def factors_of(op: str, a: Node, b: Operand, c: Operand) -> tuple[Node, Node]:
+    """Make nodes of two factors, of which numbers take the dtype of the others."""
+    nodes = [each for each in (a, b, c) if isinstance(each, Node)]
+    dtype, device = common_dtype(nodes), a.device
+    first, second = (
+        each
+        if isinstance(each, Node)
+        else constant(op, read_scalar(op, each), (), dtype, device)
+        for each in (b, c)
+    )
+    return first, second
+
+
+def addr(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
+    """Compute beta * a + alpha * outer(b, c); with beta = 0 the base is not read."""
+    linalg.need_axes("addr", b, 1)
+    linalg.need_axes("addr", c, 1)
+    rows, columns = b.reshape((b.shape[0], 1)), c.reshape((1, c.shape[0]))
+    shape = (b.shape[0], c.shape[0])
+    wide = broadcast_to(a.const_like(0) if beta == 0 else a, shape, "addr")
+    return weighted_sum("addr", wide, [rows, columns], beta, alpha)
+
+
+def addbmm(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
+    """Compute beta * a + alpha * the sum of b @ c over the batch."""
+    if (len(b.shape), len(c.shape)) != (3, 3):
+        text = f"{b.shape} and {c.shape} are not stacks of matrices"
+        raise ShapeError("addbmm", text, "pass (B, N, M) and (B, M, P)")
+    product_ = linalg.matmul(b, c).reduce("sum", (0,))
+    wide = broadcast_to(a.const_like(0) if beta == 0 else a, product_.shape, "addbmm")
+    return weighted_sum("addbmm", wide, [product_], beta, alpha)
 
 
 def add_product(
@@ -439,7 +518,7 @@ def add_product(
         raise ShapeError(op, text, "reshape them")
     product_ = linalg.matmul(a, b)
     wide = broadcast_to(base.const_like(0) if beta == 0 else base, product_.shape, op)
-    return weighted_sum(wide, product_, beta, alpha)
+    return weighted_sum(op, wide, [product_], beta, alpha)
 
 
 def matrix_vector(a: Node, b: Node) -> Node:

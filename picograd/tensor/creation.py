@@ -14,8 +14,10 @@ from picograd.dtype import (
     DType,
     default_float,
     float32,
+    float64,
     int64,
     to_dtype,
+    uint64,
 )
 from picograd.engine.backends import default_device, open_device
 from picograd.engine.realize import node_from_numpy
@@ -26,6 +28,7 @@ from picograd.tensor.operands import (
     Shape,
     as_shape,
     constant,
+    fitting_integer,
     optional_dtype,
     read_scalar,
 )
@@ -42,9 +45,19 @@ def from_data(data: Any, dtype: DType | None, device: str) -> Node:
     """Turn Python numbers, nested lists, arrays and array-like objects into a leaf node."""
     if isinstance(data, RuntimeScalar):
         return Node("scalar", (), data, (), dtype or scalar_kind(data.value), device)
-    array = as_array(data)
+    array = as_array(data, dtype)
     wanted = dtype or dtype_of(data, array)
+    if wanted.is_integer and not isinstance(data, np.ndarray):
+        check_range(array, wanted)
     return from_array(array, wanted, device)
+
+
+def check_range(array: "np.ndarray[Any, Any]", dtype: DType) -> None:
+    """Raise ValueRangeError for numbers of a list that an integer dtype does not hold."""
+    if array.dtype.kind not in "iuf" or not array.size or array.dtype == dtype.numpy:
+        return
+    for number in (array.min().item(), array.max().item()):  # NaN is both
+        fitting_integer("Tensor", number, dtype)
 
 
 def scalar_kind(value: Any) -> DType:
@@ -78,14 +91,17 @@ def holds_arrays(data: Any) -> bool:
     return hasattr(data, "dtype")
 
 
-def as_array(data: Any) -> "np.ndarray[Any, Any]":
-    """Turn data into a NumPy array, without a copy where the object can share its memory."""
+def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
+    """Turn data into a NumPy array, without a copy where the object can share its memory.
+
+    Ints beyond int64 need a dtype that holds them.
+    """
     if isinstance(data, np.ndarray):
         return data
     if isinstance(data, (bool, int, float)):
-        return number_array(data)
+        return number_array(data, dtype)
     if isinstance(data, (list, tuple, range)):
-        return list_array(data)
+        return list_array(data, dtype)
     if hasattr(data, "__array__"):
         return np.asarray(data)
     if hasattr(data, "__dlpack__"):
@@ -93,23 +109,25 @@ def as_array(data: Any) -> "np.ndarray[Any, Any]":
     if isinstance(data, (bytes, bytearray, memoryview)):
         return np.frombuffer(data, np.uint8)
     if hasattr(data, "__iter__") and not isinstance(data, dict):
-        return list_array(list(data))
+        return list_array(list(data), dtype)
     text = f"cannot make a tensor of {type(data).__name__}"
     raise DTypeError("Tensor", text, "pass numbers, nested lists or an array")
 
 
-def number_array(value: Scalar) -> "np.ndarray[Any, Any]":
+def number_array(value: Scalar, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """Make a zero-dim array of a Python number."""
     if isinstance(value, bool):
         return np.asarray(value)
     if isinstance(value, int):
+        if dtype is not None and dtype.is_integer:
+            return np.asarray(fitting_integer("Tensor", value, dtype), dtype.numpy)
         if not -(1 << 63) <= value < 1 << 63:
             raise DTypeError("Tensor", f"{value} does not fit int64", "pass a float")
         return np.asarray(value, np.int64)
     return np.asarray(value, np.float64)
 
 
-def list_array(data: Any) -> "np.ndarray[Any, Any]":
+def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """Make an array of nested lists; ragged lists are an error that says where."""
     if not len(data):
         return np.zeros(0, np.float32)
@@ -118,10 +136,13 @@ def list_array(data: Any) -> "np.ndarray[Any, Any]":
         leaf = leaf[0]
     try:
         array = np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
+        if dtype is uint64 and array.dtype.kind == "f" and type(leaf) is int:
+            array = np.asarray(data, np.uint64)  # some beyond int64: NumPy made floats of them
     except (ValueError, OverflowError) as error:
         check_rectangle(data, "data")
         raise ValueRangeError("Tensor", str(error).strip("."), "pass numbers of one kind") from None
     if array.dtype.kind in SUPPORTED:
+        check_width(array, leaf, dtype)
         return array.astype(np.float32) if array.size == 0 and leaf is not array else array
     check_rectangle(data, "data")
     odd = odd_element(data)
@@ -129,6 +150,14 @@ def list_array(data: Any) -> "np.ndarray[Any, Any]":
     if isinstance(odd, int):
         text = f"{odd} does not fit int64"
     raise DTypeError("Tensor", text, "pass numbers, nested lists or arrays")
+
+
+def check_width(array: "np.ndarray[Any, Any]", leaf: Any, dtype: DType | None) -> None:
+    """Raise DTypeError for Python ints beyond int64 without the dtype uint64."""
+    is_wide = array.dtype == np.uint64 and type(leaf) is int
+    if is_wide and (dtype is None or (dtype.is_integer and dtype is not uint64)):
+        text = f"{array.max()} does not fit int64"
+        raise DTypeError("Tensor", text, "pass dtype=picograd.uint64, or floats")
 
 
 def odd_element(data: Any) -> Any:
@@ -199,19 +228,22 @@ def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
 def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
     """Count from `start` up to but not including `stop`; ints give int64."""
     numbers = [read_scalar("arange", value) for value in (start, stop, step)]
-    if step == 0:
-        raise ValueRangeError("arange", "step is 0", "pass a positive or negative step")
     if not all(math.isfinite(number) for number in numbers):
         text = f"start {start}, stop {stop} and step {step} are not all finite"
         raise ValueRangeError("arange", text, "pass finite numbers")
     default = default_float if any(isinstance(x, float) for x in numbers) else int64
+    wanted = optional_dtype(dtype) or default
+    if wanted is int64:  # PyTorch counts in whole numbers then
+        start, stop, step = (int(number) for number in numbers)
+    if step == 0 or (wanted.is_integer and not int(step)):
+        text = f"step {numbers[2]} is 0 in {wanted.name}"
+        raise ValueRangeError("arange", text, "pass a positive or negative step")
     size = math.ceil((stop - start) / step)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         size = -(-(stop - start) // step)
     if size < 0:
         text = f"stop {stop} is not reached from {start} by steps of {step}"
         raise ValueRangeError("arange", text, "change the sign of step")
-    wanted = optional_dtype(dtype) or default
     return progression((size,), start, step, wanted, device_named(device))
 
 
@@ -226,20 +258,32 @@ def progression(shape: Shape, start: Scalar, step: Scalar, dtype: DType, device:
     return node.cast(dtype)
 
 
-def needs_double(start: Scalar, step: Scalar) -> bool:
+def needs_double(*numbers: Scalar) -> bool:
     """Tell whether float32 would round the numbers of a progression before they are used."""
-    return any(float(np.float32(value)) != value for value in (start, step))
+    return any(float(np.float32(value)) != value for value in numbers)
 
 
 def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -> Node:
-    """Space `count` numbers evenly from `start` to `stop`, both included."""
+    """Space `count` numbers evenly from `start` to `stop`, both included.
+
+    Each half counts from its own end, as in PyTorch, so that both ends are exact; integers are
+    computed in float64 and truncated.
+    """
     size = operator.index(count)
     if size < 0:
         raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
-    first = float(read_scalar("linspace", start))
-    step = (float(read_scalar("linspace", stop)) - first) / max(size - 1, 1)
-    wanted = optional_dtype(dtype) or default_float
-    return progression((size,), first, step, wanted, device_named(device))
+    wanted, place = optional_dtype(dtype) or default_float, device_named(device)
+    first, last = (read_scalar("linspace", value) for value in (start, stop))
+    if wanted.is_integer:
+        first, last = (fitting_integer("linspace", value, wanted) for value in (first, last))
+    last = last if size > 1 else first
+    step = (float(last) - float(first)) / max(size - 1, 1)
+    number = Node("iota", (), 0, (size,), int64, place)
+    is_exact = wanted.is_float and not needs_double(first, last, step)
+    position = number.cast(wanted if is_exact else float64)
+    up = position * step + float(first)
+    down = float(last) - (float(size - 1) - position) * step
+    return number.binary("less", size // 2).where(up, down).cast(wanted)
 
 
 def eye(rows: int, columns: int | None, dtype: Any, device: Any) -> Node:

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from picograd.dtype import DType, bool_, float32, int64
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
@@ -13,8 +15,10 @@ from picograd.tensor.operands import (
     Scalar,
     broadcast_to,
     constant,
+    fitting_integer,
     floating,
     pair,
+    read_factor,
     read_scalar,
 )
 
@@ -22,11 +26,35 @@ LOG_2, LOG_10 = math.log(2), math.log(10)
 
 
 def arithmetic(op: str, a: Operand, b: Operand) -> Node:
-    """Compute add, mul, floordiv, mod, pow, maximum or minimum with promotion."""
+    """Compute add, sub, mul, floordiv, mod, pow, maximum or minimum with promotion."""
+    if op == "sub":
+        check_difference(a, b)
     first, second = pair(op, a, b)
     if first.dtype is bool_:
         return arithmetic_bool(op, first, second)
     return build.binary(op, first, second)
+
+
+def add_scaled(op: str, a: Operand, b: Operand, alpha: Scalar) -> Node:
+    """Compute a + alpha b or, for "sub", a - alpha b, in the dtype of a + b from the start."""
+    if op == "sub":
+        check_difference(a, b)
+    first, second = pair(op, a, b)
+    factor = read_factor(op, alpha, first.dtype)
+    if factor == 1:
+        return arithmetic(op, first, second)
+    if first.dtype is bool_:
+        return arithmetic(op, first, second) if factor else first
+    wide = arithmetic("mul", second.accumulated(), factor)
+    return build.binary(op, first.accumulated(), wide).cast(first.dtype)
+
+
+def check_difference(a: Operand, b: Operand) -> None:
+    """Raise DTypeError where a bool tensor is an operand of a difference, as PyTorch."""
+    for each in (a, b):
+        if isinstance(each, Node) and each.dtype is bool_:
+            text = "is not defined for bool tensors"
+            raise DTypeError("sub", text, "use ^ or logical_xor, or call .int() first")
 
 
 BOOL_ARITHMETIC = {
@@ -70,6 +98,8 @@ def power(op: str, a: Operand, b: Operand) -> Node:
         if a.dtype.is_integer and isinstance(exponent, int) and exponent < 0:
             text = "integers to negative integer powers are not allowed"
             raise DTypeError("pow", text, "call .float() first")
+        if a.dtype.is_integer and isinstance(exponent, int):
+            fitting_integer("pow", exponent, a.dtype)
         short = short_power(a, exponent)
         if short is not None:
             return short
@@ -110,9 +140,12 @@ def compare_swapped(op: str, a: Operand, b: Operand) -> Node:
 
 
 def compare_range(a: Node, number: int) -> tuple[Node, Operand]:
-    """Compare a narrow integer with a number outside its range in int64."""
-    if a.dtype.is_integer and a.dtype.bits < 64 and not -128 <= number < 128:
-        return build.cast(a, int64), number
+    """Compare an integer with a number outside its range by a pair in the same order."""
+    if (a.dtype.is_integer and not -128 <= number < 128) or a.dtype.kind == "uint":
+        info = np.iinfo(a.dtype.numpy)
+        if not int(info.min) <= number <= int(info.max):
+            is_above = number > 0
+            return a.const_like(0 if is_above else 1), 1 if is_above else 0
     return a, number
 
 
@@ -249,17 +282,31 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
 
 
 def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
-    """Limit values to [low, high]; a limit of None is absent. On a limit the gradient passes."""
+    """Limit values to [low, high]; a limit of None is absent, one of NaN gives NaN.
+
+    On a limit the gradient passes.
+    """
     if low is None and high is None:
         raise ValueRangeError(
             "clamp", "min and max are both None", "pass at least one"
         )
-    result = node if low is None else where(compare("less", node, low), low, node)
-    return (
-        result
-        if high is None
-        else where(compare("less", high, result), high, result)
-    )
+    result = node if low is None else limited(node, low, True)
+    return result if high is None else limited(result, high, False)
+
+
+def limited(node: Node, limit: Operand, is_low: bool) -> Node:
+    """Replace what lies beyond one limit by it; integer limits take the tensor's dtype."""
+    if not isinstance(limit, Node):
+        number = read_scalar("clamp", limit)
+        if number != number:
+            return arithmetic("mul", node, number)
+        if node.dtype.is_integer and not isinstance(number, float):
+            limit = constant("clamp", number, (), node.dtype, node.device)
+    pairing = (node, limit) if is_low else (limit, node)
+    is_beyond = compare("less", *pairing)
+    if isinstance(limit, Node) and limit.dtype.is_float:
+        is_beyond = logical("logical_or", is_beyond, is_nan(limit))
+    return where(is_beyond, limit, node)
 
 
 def exp2(node: Node) -> Node:

@@ -140,7 +140,8 @@ def logspace(
             "logspace", f"{count} numbers are not possible", "use at least 0"
         )
     wanted = creation.to_dtype(dtype or "float32")
-    powers = np.power(float(base), np.linspace(float(start), float(end), count))
+    first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
+    powers = np.power(float(base), np.linspace(first, last, count))
     return Recorded.kind(powers, dtype=wanted, device=device, **more)
 
 
@@ -160,11 +161,13 @@ def linear_range(
     [1.0, 2.0, 3.0]
     """
     first, last = (0, start) if end is None else (start, end)
+    wanted = creation.to_dtype(dtype or "float32")
+    if wanted.is_integer:
+        first, last, step = int(first), int(last), int(step)
     if not step or (last - first) / step < 0:
         text = f"{last} is not reached from {first} by steps of {step}"
         raise ValueRangeError("range", text, "change the step")
     count = math.floor((last - first) / step) + 1
-    wanted = creation.to_dtype(dtype or "float32")
     place = creation.device_named(device)
     return fresh(creation.progression((count,), first, step, wanted, place), **more)
 

@@ -6,7 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from picograd.tensor import assembling, elementwise, linalg, movement, reduce
+from picograd.tensor import assembling, movement, reduce
 from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, either
 from picograd.tensor.recording import Other, Recorded, Same, apply, read, several
@@ -235,8 +235,7 @@ class AssemblyMethods(Recorded):
         >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
         5.0
         """
-        gap = apply(elementwise.subtract, self, other)
-        return apply(reduce.norm, gap, p, None, False)
+        return apply(assembling.distance, self, other, p)
 
     def tensordot(
         self: Same,
@@ -351,8 +350,7 @@ class AssemblyMethods(Recorded):
         >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).addr(Tensor([1.0, 2.0]), Tensor([3.0, 4.0])).tolist()
         [[4.0, 5.0], [7.0, 9.0]]
         """
-        product = apply(linalg.outer, vec1, vec2)
-        return apply(assembling.weighted_sum, self, product, beta, alpha)
+        return apply(assembling.addr, self, vec1, vec2, beta, alpha)
 
     # elements
 
@@ -369,8 +367,7 @@ class AssemblyMethods(Recorded):
         >>> Tensor([1.0, 1.0]).addcmul(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
         [5.0, 10.0]
         """
-        product = apply(elementwise.arithmetic, "mul", tensor1, tensor2)
-        return apply(assembling.weighted_sum, self, product, 1, value)
+        return apply(assembling.addcmul, self, tensor1, tensor2, value)
 
     def addcdiv(
         self: Same,
@@ -385,8 +382,7 @@ class AssemblyMethods(Recorded):
         >>> Tensor([1.0, 1.0]).addcdiv(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
         [2.0, 2.0]
         """
-        ratio = apply(elementwise.divide, tensor1, tensor2)
-        return apply(assembling.weighted_sum, self, ratio, 1, value)
+        return apply(assembling.addcdiv, self, tensor1, tensor2, value)
 
     def isclose(
         self: Same,

@@ -192,10 +192,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([[1.0]]).addbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
         [[12.0]]
         """
-        if batch1.ndim != 3 or batch2.ndim != 3:
-            text = f"{tuple(batch1.shape)} and {tuple(batch2.shape)} are not stacks of matrices"
-            raise ShapeError("addbmm", text, "pass (B, N, M) and (B, M, P)")
-        return apply(assembling.weighted_sum, self, batch1.bmm(batch2).sum(0), beta, alpha)
+        return apply(assembling.addbmm, self, batch1, batch2, beta, alpha)
 
     def absolute(self: Same) -> Same:
         """Compute |x|.

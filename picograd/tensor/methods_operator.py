@@ -364,7 +364,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).add_(1.0, alpha=2).tolist()
         [3.0, 4.0]
         """
-        return update(self, elementwise.arithmetic, "add", scaled(other, alpha))
+        return update(self, scaled_by(alpha), "add", other)
 
     def sub_(self: Same, other: Other, *, alpha: Any = 1) -> Same:
         """Subtract alpha * other in place.
@@ -373,7 +373,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).sub_(1.0, alpha=2).tolist()
         [-1.0, 0.0]
         """
-        return update(self, elementwise.arithmetic, "sub", scaled(other, alpha))
+        return update(self, scaled_by(alpha), "sub", other)
 
     mul = __mul__
     subtract, multiply, negative = sub, __mul__, __neg__
@@ -588,14 +588,16 @@ class OperatorMethods(Recorded):
         return apply(elementwise.is_finite, self)
 
 
-def scaled(other: Any, alpha: Any) -> Any:
-    """Multiply the second operand of `add` or `sub` by a number."""
-    return other if alpha == 1 and not isinstance(alpha, bool) else other * alpha
+def scaled_by(alpha: Any) -> Callable[..., Node]:
+    """Give the function of `add` and `sub` for a factor of the second operand."""
+    if type(alpha) is int and alpha == 1:
+        return elementwise.arithmetic
+    return lambda op, a, b: elementwise.add_scaled(op, a, b, alpha)
 
 
 def combined(x: Any, op: str, other: Any, alpha: Any) -> Any:
     """Compute `add` or `sub`; what an operator would leave to Python is a DTypeError here."""
-    result = operate(elementwise.arithmetic, op, x, scaled(other, alpha))
+    result = operate(scaled_by(alpha), op, x, other)
     if result is NotImplemented:
         text = f"operand must be a Tensor or a number, not {type(other).__name__}"
         raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")

@@ -13,7 +13,13 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    IndexDTypeError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
@@ -26,6 +32,7 @@ Shape = tuple[int, ...]
 Axes = int | Iterable[int] | None
 # Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
 IN_FLOAT32 = {"add", "sub", "mul", "div"}
+FILLS = {"where"}  # the number is a value of the result: one that does not fit is an error
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
@@ -100,6 +107,31 @@ def result_dtype(a: Node, b: Node) -> DType:
     return wide.dtype
 
 
+def common_dtype(nodes: Sequence[Node]) -> DType:
+    """Find the dtype of an operation on several nodes: zero-dim ones count by their category."""
+    dtypes: list[DType | None] = [None, None]
+    for node in nodes:
+        place = 0 if node.shape else 1
+        found = dtypes[place]
+        dtypes[place] = node.dtype if found is None else promote(found, node.dtype)
+    wide, zero_dim = dtypes
+    if wide is None or zero_dim is None:
+        return wide or zero_dim or default_float
+    return promote(wide, zero_dim) if category(zero_dim) > category(wide) else wide
+
+
+def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
+    """Read a number that multiplies operands of a dtype: one that would change it is an error."""
+    number = read_scalar(op, value)
+    if isinstance(number, bool) and dtype.kind != "bool":
+        text = f"a bool factor is for bool operands, not {dtype.name}"
+        raise DTypeError(op, text, "pass a number")
+    if isinstance(number, float) and not dtype.is_float:
+        text = f"the factor {number} is a float, the operands are {dtype.name}"
+        raise DTypeError(op, text, "pass an int, or cast an operand to a float dtype")
+    return fitting_integer(op, number, dtype) if dtype.is_integer else number
+
+
 def read_scalar(op: str, value: Any) -> Scalar:
     """Check that an operand is a Python or NumPy number."""
     if type(value) in (float, int, bool):
@@ -162,6 +194,8 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
         dtype = default_float
     if node.dtype is not dtype:
         node = build.cast(node, dtype)
+    if dtype.is_integer and op not in FILLS:
+        number = wrapped_integer(op, int(number), dtype)
     return node, constant(op, number, node.shape, dtype, node.device)
 
 
@@ -173,20 +207,29 @@ def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) ->
         return Node("const", (), number, shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)
-    if isinstance(value, float) and not value.is_integer():
-        value = int(value) if np.isfinite(value) else 0
+    return build.const(fitting_integer(op, value, dtype), shape, dtype, device)
+
+
+def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:
+    """Truncate a number that an integer dtype holds; infinity, NaN and the rest are errors.
+
+    Small negative numbers wrap into unsigned dtypes, as C does and PyTorch allows.
+    """
     info = np.iinfo(dtype.numpy)
-    number = int(value)
-    if not info.min <= number <= info.max:
-        number = wrap_integer(op, number, dtype)
-    return build.const(number, shape, dtype, device)
+    low = -int(info.max) if dtype.kind == "uint" and isinstance(value, int) else int(info.min)
+    if not low <= value <= int(info.max):
+        text = f"{value} cannot be converted to {dtype.name} without overflow"
+        raise ValueRangeError(op, text, f"use a number from {info.min} to {info.max}")
+    return int(value) % (1 << dtype.bits) if dtype.kind == "uint" else int(value)
 
 
-def wrap_integer(op: str, number: int, dtype: DType) -> int:
-    """Wrap -1 and the like into unsigned range, as C does; anything wider is an error."""
-    if dtype.kind == "uint" and -(1 << (dtype.bits - 1)) <= number < 0:
-        return number % (1 << dtype.bits)
-    raise DTypeError(op, f"{number} does not fit {dtype.name}", "use a wider dtype")
+def wrapped_integer(op: str, number: int, dtype: DType) -> int:
+    """Keep the low bits of an operand of 64 bits: beside an integer tensor it wraps, as in C."""
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueRangeError(op, f"{number} has more than 64 bits", "pass a float")
+    low_bits = number % (1 << dtype.bits)
+    is_negative = dtype.kind == "int" and low_bits >> (dtype.bits - 1)
+    return low_bits - (1 << dtype.bits) if is_negative else low_bits
 
 
 def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:

@@ -214,6 +214,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     op = "nonzero_static"
     need_tensor(op, input)
+    if not isinstance(fill_value, int):
+        text = f"fill_value must be an int, not {type(fill_value).__name__}"
+        raise DTypeError(op, text, "positions are whole numbers")
     if size < 0:
         raise ValueRangeError(op, f"size={size} is negative", "use 0 or more")
     flat = (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from picograd.buffer import Storage
-from picograd.dtype import DType, category, dtype_named
+from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import pending
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
@@ -23,7 +23,7 @@ from picograd.graph.node import Node
 from picograd.tensor import autograd, creation, random, samples
 from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
-from picograd.tensor.operands import Shape, as_shape, optional_dtype
+from picograd.tensor.operands import Shape, as_shape, constant, optional_dtype
 
 NUMBERS = (bool, int, float, np.generic)
 VIEWS = ("reshape", "permute", "expand", "slice")  # what is a view in PyTorch
@@ -320,14 +320,17 @@ def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
 
 
 def as_tensor(value: Any, like: "Recorded") -> Any:
-    """Wrap data that is not a tensor yet, on the device of `like`; numbers take its dtype."""
+    """Wrap data that is not a tensor yet, on the device of `like`; numbers promote beside it."""
     if isinstance(value, Recorded):
         return value
     if not isinstance(like, Recorded):
         text = f"the input must be a Tensor, not {type(like).__name__}"
         raise DTypeError("op", text, "wrap it in picograd.Tensor(...)")
     if isinstance(value, (bool, int, float)):
-        return wrap(build.const(value, (), like.dtype, like.device), False)
+        dtype = scalar_dtype(value, like.dtype)
+        if dtype.is_integer and not -128 <= value < 128:
+            dtype = int64
+        return wrap(constant("op", value, (), dtype, like.device), False)
     return Recorded.kind(value, device=like.device)
 
 
@@ -343,13 +346,22 @@ def is_tuple_like(items: Any) -> bool:
 
 
 def selector(items: Any) -> list[Any]:
-    """Read an index expression; tensors become nodes."""
+    """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
     listed = items if isinstance(items, tuple) else (items,)
     if is_tuple_like(items):
         text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
         warnings.warn(text, stacklevel=3)
         listed = tuple(items)
-    return [item._node if isinstance(item, Recorded) else item for item in listed]
+    return [index_node(item) if isinstance(item, Recorded) else item for item in listed]
+
+
+def index_node(item: "Recorded") -> Node:
+    """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
+    if item.dtype is not uint8:
+        return item._node
+    text = "indexing with a uint8 tensor selects by mask; call .bool(), or .long() for positions"
+    warnings.warn(text, UserWarning, stacklevel=4)
+    return item._node.cast(bool_)
 
 
 def check_write(op: str, target: "Recorded", node: Node) -> None:

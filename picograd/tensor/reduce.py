@@ -93,7 +93,9 @@ def variance(
 
 def deviation(node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
     """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's."""
-    return root(variance("std", node, axis, keepdim, correction))
+    need_float("std", node)
+    wide = variance("std", node.accumulated(), axis, keepdim, correction)
+    return root(wide).cast(node.dtype)
 
 
 def truth_test(
@@ -124,8 +126,16 @@ def logsumexp(node: Node, axis: Any, keepdim: bool) -> Node:
 
 
 def norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
-    """Compute the vector norm of the given order; infinite orders are extremes."""
+    """Compute the vector norm of the given order; infinite orders are extremes.
+
+    The powers of 16-bit floats are computed in float32.
+    """
     need_float("norm", node)
+    return wide_norm(node.accumulated(), order, axis, keepdim).cast(node.dtype)
+
+
+def wide_norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
+    """Compute the vector norm of float32 or float64 numbers."""
     size = elementwise.absolute(node)
     if order == math.inf:
         return extreme("max", size, axis, keepdim)

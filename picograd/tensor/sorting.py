@@ -7,10 +7,10 @@ are gathered by the permutation, so gradients scatter back. A zero-dim tensor co
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.dtype import float32, float64, int32, int64
+from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
 from picograd.engine.tracing import check_not_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
@@ -208,10 +208,8 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
         raise ShapeError(
             op, text, "give one sorted axis, or equal leading axes"
         )
-    if ordered.dtype is not values.dtype:
-        raise DTypeError(
-            op, f"{ordered.dtype} and {values.dtype} differ", "cast one of them"
-        )
+    dtype = promote(ordered.dtype, values.dtype)
+    ordered, values = ordered.cast(dtype), values.cast(dtype)
     size = ordered.shape[-1]
     place = values.const_like(0).cast(int32 if size < 1 << 30 else int64)
     if not size or not values.size:

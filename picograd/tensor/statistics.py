@@ -327,7 +327,14 @@ def trapezoid(
     >>> picograd.trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).item()
     4.0
     """
-    return trapezoids("trapezoid", y, x, dx, dim).sum(dim)
+    op = "trapezoid"
+    axis = integration_axis(op, y, x, dim)
+    size = y.shape[axis]
+    if x is not None:
+        sides = y.narrow(axis, min(1, size), max(size - 1, 0)) + y.narrow(axis, 0, max(size - 1, 0))
+        return (sides * distances(x, y.ndim, axis)).sum(axis) / 2
+    ends = (y.select(axis, 0) + y.select(axis, size - 1)) * 0.5 if size else 0.0
+    return (y.sum(axis) - ends) * dx
 
 
 def cumulative_trapezoid(
@@ -339,27 +346,37 @@ def cumulative_trapezoid(
     >>> picograd.cumulative_trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).tolist()
     [1.5, 4.0]
     """
-    return trapezoids("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
+    op = "cumulative_trapezoid"
+    axis = integration_axis(op, y, x, dim)
+    count = max(y.shape[axis] - 1, 0)
+    sides = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
+    if x is None:
+        return (sides * (dx / 2)).cumsum(axis)
+    return (sides * distances(x, y.ndim, axis)).cumsum(axis) / 2
 
 
-def trapezoids(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
-    """Compute the area between each two neighbours."""
+def integration_axis(op: str, y: Tensor, x: Tensor | None, dim: int) -> int:
+    """Check the values and the points of an integral, and find its axis."""
     need_tensor(op, y)
+    for each in (y, x):
+        if each is not None:
+            need_tensor(op, each)
+            if each.dtype.kind == "bool":
+                raise DTypeError(op, "is not defined for bool", "call .int() first")
     axis = axis_of(op, y, dim, False)
     if not y.ndim:
-        raise ShapeError(
-            op, "a zero-dim tensor has no axis to integrate along", "pass a vector"
-        )
-    y = as_float(y) if x is None and not isinstance(dx, int) else y
-    count = max(y.shape[axis] - 1, 0)
-    pair = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
-    if x is None:
-        return pair * dx / 2
-    need_tensor(op, x)
+        text = "a zero-dim tensor has no axis to integrate along"
+        raise ShapeError(op, text, "pass a vector")
+    return axis
+
+
+def distances(x: Tensor, rank: int, axis: int) -> Tensor:
+    """Subtract neighbouring points; a vector of points lies along `axis` of `rank` axes."""
     if x.ndim == 1:
-        x = x.reshape(*(-1 if n == axis else 1 for n in range(y.ndim)))
-    steps = x.narrow(dim, 1, count) - x.narrow(dim, 0, count)
-    return pair * steps / 2
+        x = x.reshape(*(-1 if n == axis else 1 for n in range(rank)))
+    along = axis - rank
+    count = max(x.shape[along] - 1, 0)
+    return x.narrow(along, min(1, x.shape[along]), count) - x.narrow(along, 0, count)
 
 
 def diff(
@@ -480,7 +497,7 @@ def cov(
         spread = total - correction
         if aweights is not None and correction:
             spread = (
-                total - correction * (weights * aweights.cast(x.dtype)).sum() / total
+                total - correction * (weights * aweights).sum() / total
             )
         result = (centred * weights) @ centred.mT / spread.clamp(0, None)
     return result if input.ndim > 1 else result.reshape(())
@@ -494,7 +511,7 @@ def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any
             if tuple(given.shape) != (x.shape[1],):
                 text = f"weights {tuple(given.shape)} for {x.shape[1]} observations"
                 raise ShapeError(op, text, "give one weight per observation")
-            each = given.cast(x.dtype)
+            each = given if given.dtype.is_float else given.cast(x.dtype)
             result = each if result is None else result * each
     return result
 

@@ -97,7 +97,7 @@ CASES = [
     ),
     Case(
         "arange step", lambda: Tensor.arange(0, 5, 0), ValueRangeError,
-        "arange: step is 0. Fix: pass a positive or negative step.",
+        "arange: step 0 is 0 in int64. Fix: pass a positive or negative step.",
     ),
     Case(
         "arange direction", lambda: Tensor.arange(5, 0), ValueRangeError,

@@ -76,3 +76,34 @@ def test_mistakes() -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+RANGES = [
+    ("linspace", (0, 10, 5)), ("linspace", (5, 10, 3)), ("linspace", (5, -5, 8)),
+    ("linspace", (0.5, 9.7, 6)), ("linspace", (0, 1, 1)), ("linspace", (0, 1, 0)),
+    ("linspace", (3, 3, 4)), ("linspace", (0, 100, 7)), ("linspace", (0.1, 0.7, 7)),
+    ("logspace", (0, 2, 5)), ("logspace", (0.5, 1.5, 4)),
+    ("arange", (5,)), ("arange", (10, 0, -3)), ("arange", (0.5, 5)), ("arange", (0.5, 5.5, 1.5)),
+    ("arange", (-1.7, 1.3)), ("arange", (-0.5, 2.5)), ("arange", (0, 9, 3.5)),
+    ("arange", (2, 5.0)), ("arange", (1.5, 1.5)), ("arange", (0, 100.5, 7)),
+    ("range", (0.5, 5.5, 1.5)), ("range", (-1.7, 1.3)), ("range", (0, 5, 1.9)),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:torch.range")
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "float32", "float64"])
+def test_ranges_in_every_dtype(dtype: str) -> None:
+    for name, ends in RANGES:
+        found = getattr(picograd, name)(*ends, dtype=dtype)
+        same(found, getattr(torch, name)(*ends, dtype=getattr(torch, dtype)))
+
+
+def test_ranges_end_exactly() -> None:
+    for count in (3, 10, 49, 1000):
+        for dtype in ("float32", "float64"):
+            x = picograd.linspace(0.1, 0.7, count, dtype=dtype)
+            assert x[-1].item() == picograd.tensor(0.7, dtype=dtype).item()
+    with pytest.raises(PicogradError, match=r"step 0.5 is 0 in int64"):
+        picograd.arange(0, 3, 0.5, dtype="int64")
+    with pytest.raises(PicogradError, match="300 cannot be converted to uint8"):
+        picograd.linspace(0, 300, 5, dtype="uint8")

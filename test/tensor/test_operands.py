@@ -1,10 +1,12 @@
 """Operands: reading axes and sizes, promotion with zero-dim tensors and numbers, devices."""
 
+import math
+
 import numpy as np
 import pytest
 from graph_support import leaf
 
-from picograd.dtype import float16, float32, float64, int8, int64, uint8
+from picograd.dtype import float16, float32, float64, int8, int32, int64, uint8
 from picograd.errors import AxisError, DeviceError, DTypeError, PicogradError, ShapeError
 from picograd.graph import build
 from picograd.tensor import operands as o
@@ -47,9 +49,12 @@ def test_zero_dim_tensors_and_numbers_raise_only_the_category() -> None:
 
 
 def test_numbers_that_do_not_fit() -> None:
-    assert o.wrap_integer("add", -1, uint8) == 255
-    with pytest.raises(PicogradError):
-        o.wrap_integer("add", 300, int8)
+    assert o.wrapped_integer("add", 300, uint8) == 44
+    assert o.wrapped_integer("or", 0xFFFFFFFF, int32) == -1
+    assert o.fitting_integer("full", -255, uint8) == 1
+    for number in (300, math.inf, math.nan, -129):
+        with pytest.raises(PicogradError):
+            o.fitting_integer("full", number, int8)
     with pytest.raises(DTypeError):
         o.read_scalar("add", "one")
 

@@ -270,3 +270,13 @@ def test_error_message(name: str) -> None:
 def test_unknown_operand_type_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         Tensor.ones(3) + "x"
+
+
+def test_a_uint8_index_is_a_mask() -> None:
+    x, mask = Tensor([10, 20, 30]), Tensor([1, 0, 1], dtype="uint8")
+    with pytest.warns(UserWarning, match="uint8 tensor selects by mask"):
+        assert x[mask].tolist() == [10, 30]
+    with pytest.warns(UserWarning):
+        x[mask] = 0
+    assert x.tolist() == [0, 20, 0]
+    assert Tensor([10, 20, 30])[mask.long()].tolist() == [20, 10, 20]
