@@ -99,7 +99,8 @@ def test_bytes_by_factor() -> None:
     for recompute in (None, True):
         options = dict(scale_factor=1.7, mode="bilinear", recompute_scale_factor=recompute)
         found = interpolate(Tensor(image), **options)
-        assert found.tolist() == torch.nn.functional.interpolate(torch.tensor(image), **options).tolist()
+        want = torch.nn.functional.interpolate(torch.tensor(image), **options)
+        assert found.tolist() == want.tolist()
 
 
 def test_other_integers_have_no_averages() -> None:
