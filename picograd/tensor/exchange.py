@@ -15,6 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
+from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import leaf
 from picograd.engine.tracing import check_not_tracing
@@ -104,7 +105,8 @@ def imported(source: Any, copy: Any = None) -> Node:
     is_plain = found.is_row_major and found.address % least == 0
     if is_plain and not found.is_read_only and not copy:
         count = int(np.prod(found.shape, dtype=np.int64))
-        return leaf(Buffer(device, found.dtype, count, found.address, owner), found.shape)
+        buffer = Buffer(device, found.dtype, count, found.address, owner)
+        return share(leaf(buffer, found.shape))
     if copy is False:
         text = "the memory is read-only, strided or misaligned: it must be copied"
         raise ExportError("from_dlpack", text, "leave out copy=False")

@@ -13,7 +13,7 @@ import numpy as np
 
 from picograd.buffer import Storage
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
-from picograd.engine import pending
+from picograd.engine import foreign, pending
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -217,6 +217,8 @@ def wrap(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
     tensor = Recorded.kind.__new__(Recorded.kind)
     start(tensor, node, tracks)
+    if foreign.SHARED:
+        foreign.settle(tensor._node)
     if pending.is_over_budget():
         pending.realize_all()
     return tensor
@@ -440,6 +442,8 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1
     pending.note_write(target._node)
+    if foreign.SHARED:
+        foreign.settle(target._node)
     if pending.is_over_budget():
         pending.realize_all()
 

@@ -23,6 +23,7 @@ from picograd.dtype import (
     to_dtype,
 )
 from picograd.engine import pending
+from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy
 from picograd.engine.tracing import check_not_tracing
@@ -698,7 +699,7 @@ class Tensor(
         is_shared = array.flags.writeable and creation.device_named(None) == "cpu"
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
             return Tensor(array)
-        return made(node_over_numpy(array, to_dtype(array.dtype)))
+        return made(share(node_over_numpy(array, to_dtype(array.dtype))))
 
     @staticmethod
     def from_dlpack(source: Any, *, device: Any = None, copy: Any = None) -> "Tensor":
