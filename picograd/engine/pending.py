@@ -136,6 +136,14 @@ def forget(node: Node, tensor: Any) -> None:
         del LIVE[id(node)]
 
 
+def drop(node: Node, tensor: Any) -> None:
+    """Take a tensor that a failed trace recorded off the tables, with its writes."""
+    forget(node, tensor)
+    while node.op == "assign":
+        WRITES.pop(node, None)
+        node = node.inputs[0]
+
+
 def owner(node: Node) -> Any:
     """Find the live tensor whose node this is, or None."""
     return LIVE.get(id(node))

@@ -2,22 +2,65 @@
 
 A trace is a list of the nodes whose realization was asked for; `jit` realizes them all in one plan
 when the traced function returns. `vmap` rewrites them for a batch.
+
+What a function reads besides its arguments and the tensors of its graph is noted here by those who
+own it: modules that are called, optimizers that step, gradients that are looked at (`Trace`). Who
+changes such state replaces `STATE.token`, so that a replay knows by one comparison that nothing
+changed ([0010](docs/design/0010-what-a-trace-depends-on.md)).
 """
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.errors import TraceError
 
 
-class Running(threading.local):
-    """The traces that run in this thread: what each is, and what those of `jit` draw."""
+class Changes:
+    """A token that is replaced whenever state changes that a trace may depend on."""
+
+    __slots__ = ("token",)
 
     def __init__(self) -> None:
-        self.active: list[str] = []  # the innermost last
-        self.drawn: list[list[RuntimeScalar]] = []
+        self.token = object()
+
+
+@dataclass(slots=True)
+class Gradient:
+    """What became of one tensor's `grad` in a trace: its first value, and whether it was read."""
+
+    tensor: Any
+    first: Any
+    is_read: bool
+
+
+@dataclass(slots=True)
+class Trace:
+    """What one trace of `jit` notes while the function runs."""
+
+    drawn: list[RuntimeScalar] = field(default_factory=list)
+    gradients: dict[int, Gradient] = field(default_factory=dict)
+    objects: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)  # tensors made here that later calls continue
+    refusals: list[str] = field(default_factory=list)  # why the next call must trace again
+    checks: list[tuple[Any, str]] = field(default_factory=list)  # a bool node, the error if true
+    made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
+    changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
+
+
+class Running(threading.local):
+    """The traces that run in this thread, the innermost last: what each is, and those of `jit`."""
+
+    def __init__(self) -> None:
+        self.active: list[str] = []
+        self.traces: list[Trace] = []
+
+
+STATE = Changes()
 
 
 RUNNING = Running()
@@ -51,17 +94,68 @@ def tracing(what: str = "picograd.jit") -> Iterator[None]:
 
 
 @contextmanager
-def drawing() -> Iterator[list[RuntimeScalar]]:
-    """List the numbers drawn inside this block, in the order in which a plain run draws them."""
-    RUNNING.drawn.append([])
+def noting() -> Iterator[Trace]:
+    """Note what the function reads and draws inside this block."""
+    trace = Trace()
+    RUNNING.traces.append(trace)
     try:
-        yield RUNNING.drawn[-1]
+        yield trace
     finally:
-        RUNNING.drawn.pop()
+        RUNNING.traces.pop()
 
 
 def note_draw(scalar: RuntimeScalar) -> RuntimeScalar:
     """Remember a number that every run of a jitted plan draws again, and return it."""
-    for drawn in RUNNING.drawn:
-        drawn.append(scalar)
+    for trace in RUNNING.traces:
+        trace.drawn.append(scalar)
     return scalar
+
+
+def note_change() -> None:
+    """Tell the traces that state was changed which they may depend on."""
+    STATE.token = object()
+
+
+def note_object(value: Any) -> None:
+    """Remember an object with a `_trace_state` that the function uses, and its state before."""
+    for trace in RUNNING.traces:
+        if id(value) not in trace.objects:
+            trace.objects[id(value)] = value, value._trace_state()
+
+
+def note_made(tensor: Any) -> None:
+    """Remember a tensor that the function makes."""
+    reference = weakref.ref(tensor)
+    for trace in RUNNING.traces:
+        trace.made.append(reference)
+
+
+def note_changed(tensor: Any) -> None:
+    """Remember a tensor that the function gives another value."""
+    for trace in RUNNING.traces:
+        trace.changed[id(tensor)] = tensor
+
+
+def note_kept(tensor: Any) -> None:
+    """Remember a tensor made while tracing that later calls find where it was put: state."""
+    for trace in RUNNING.traces:
+        trace.kept.append(tensor)
+
+
+def note_refusal(reason: str) -> None:
+    """Remember why this run of the function cannot stand for the next one."""
+    for trace in RUNNING.traces:
+        trace.refusals.append(reason)
+
+
+def note_check(failed: Any, message: str) -> None:
+    """Remember a bool node that must be false; a replay raises the message when it is not."""
+    for trace in RUNNING.traces[-1:]:
+        trace.checks.append((failed, message))
+
+
+def note_gradient(tensor: Any, is_read: bool) -> None:
+    """Remember that a tensor's gradient is read or set; the first of both counts."""
+    for trace in RUNNING.traces:
+        if id(tensor) not in trace.gradients:
+            trace.gradients[id(tensor)] = Gradient(tensor, tensor._grad, is_read)

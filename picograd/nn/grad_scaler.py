@@ -10,6 +10,7 @@ from typing import Any
 
 from picograd.dtype import float16, float32, int32
 from picograd.engine.backends import default_device
+from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, GradientError, StateError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.optim.base import Optimizer
@@ -61,6 +62,14 @@ class GradScaler:
         self.good_steps = constant((), 0, place, int32)
         self.found: dict[int, Tensor] = {}  # by optimizer: whether a gradient is not finite
         self.stepped: set[int] = set()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        note_change()
+
+    def _trace_state(self) -> dict[str, Any]:
+        """List what a trace of `picograd.jit` that uses the scaler may depend on."""
+        return dict(self.__dict__)
 
     def scale(self, outputs: Any) -> Any:
         """Multiply a loss, or losses in nested lists and tuples, by the scale."""

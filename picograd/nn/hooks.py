@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
 from picograd.tensor.custom import Function
 from picograd.tensor.recording import HookHandle
@@ -41,6 +42,11 @@ class Hooks:
     load_before: dict[int, Registered] = field(default_factory=dict)
     load_after: dict[int, Registered] = field(default_factory=dict)
 
+    def identities(self) -> tuple[int, ...]:
+        """Name the hooks around `forward` and its gradient, in order."""
+        kinds = (self.before, self.after, self.gradient_before, self.gradient)
+        return tuple(id(each) for kind in kinds for each in kind.values())
+
 
 def register(
     kind: dict[int, Registered], hook: Registered, prepend: bool
@@ -51,6 +57,7 @@ def register(
         raise DTypeError("register_hook", problem, "pass a function")
     number = max(kind, default=-1) + 1
     others = dict(kind)
+    note_change()
     kind[number] = hook
     if prepend:
         for other in others:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
+from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
@@ -57,6 +58,8 @@ class Module:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Call `forward`, and the hooks around it."""
+        if RUNNING.traces:
+            note_object(self)
         if self._hooks is None:
             return self.forward(*inputs, **options)
         return hooks.call(self, self._hooks, inputs, options)
@@ -67,6 +70,8 @@ class Module:
         """Refuse to hide a parameter, buffer or module behind something else."""
         if value is not None:
             self._check_kind(name, value)
+        if self.__dict__.get(name, self) is not value:
+            note_change()
         object.__setattr__(self, name, value)
 
     def _check_kind(self, name: str, value: Any) -> None:
@@ -81,8 +86,14 @@ class Module:
             fix = f"assign a {wanted.__name__} or None, or delete the attribute first"
             raise DTypeError(type(self).__name__, problem, fix)
 
+    def _trace_state(self) -> dict[str, Any]:
+        """List what a trace of `picograd.jit` that uses this module may depend on."""
+        hooked = () if self._hooks is None else self._hooks.identities()
+        return {**self.__dict__, "training": self.training, "hooks": hooked}
+
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
+        note_change()
         if name in self._buffers:
             self._buffers = {key: kept for key, kept in self._buffers.items() if key != name}
 
@@ -95,6 +106,7 @@ class Module:
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         self._buffers = {**self._buffers, name: persistent}
         object.__setattr__(self, name, tensor)
+        note_change()
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Assign a parameter by name. Raises MemberError for a taken name."""
@@ -103,6 +115,7 @@ class Module:
             problem = f"{name} is a {type(param).__name__}"
             raise DTypeError("register_parameter", problem, "pass a Parameter or None")
         object.__setattr__(self, name, param)
+        note_change()
 
     def add_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name. Raises MemberError for a taken name."""
@@ -112,6 +125,7 @@ class Module:
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
         object.__setattr__(self, name, module)
+        note_change()
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""

@@ -2,379 +2,338 @@
 
 The first call with given shapes runs the function, which records one graph; everything it computed
 is realized by one plan, and that result is returned. Later calls skip Python altogether: they put
-new buffers into the plan and run it.
+new buffers into the plan and run it. A trace depends on
 
-What a plan reads and writes:
-  arguments   tensors anywhere inside tuples, lists and dicts; everything else is static, and part
-              of the key (a new value, shape, dtype or device traces again)
-  captured    tensors the function reaches otherwise (weights): tracked by storage, so new contents
-              are seen; assignments to them always happen
-  escaping    tensors made in the trace that are still alive after it (gradients): every later
-              call gives those tensor objects their new values
-  outputs     tensors inside the returned value: fresh memory each call
-Random numbers continue their generator. Reading a value while tracing raises TraceError.
+  arguments   tensors anywhere inside tuples, lists, dicts and dataclasses, by shape, dtype, device,
+              `requires_grad`, and by which of them are the same tensor; everything else by value,
+              or by identity where a class defines no equality (modules)
+  captured    tensors the function reaches otherwise (weights), in the same way: new contents, and a
+              new value given by `w.data = ...`, are seen; assignments to them always happen
+  gradients   whether a `grad` that the function looks at is there
+  state       variables of outer functions, globals and attributes that its code names; of the
+              modules it calls, and of optimizers that step, modes and options
+  modes       `no_grad`, `autocast`, settings
+
+and is made again when one of these changes, unless a trace for the new state is there. Every call
+returns fresh tensors. What else it does in Python (print, append to a list) happens when it is
+traced. Tensors that it makes and stores get their new values at every call. Random numbers continue
+their generator. Reading a value while tracing raises TraceError; after an error in the function
+all tensors are what they were. docs/design/0010-what-a-trace-depends-on.md says why.
 """
 
 import functools
 import sys
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from picograd.buffer import Buffer, RuntimeScalar, Storage
+from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine import pending
-from picograd.engine.executable import CompiledPlan
+from picograd.engine.debug import user_line
+from picograd.engine.executable import scalar_values
 from picograd.engine.plan_key import graph_key, leaf_buffer
-from picograd.engine.realize import leaf, realize, realize_roots
-from picograd.engine.tracing import drawing, is_tracing, tracing
-from picograd.errors import DTypeError, TraceError
-from picograd.graph.node import Node
+from picograd.engine.realize import find_plan
+from picograd.engine.realize import settle as hang
+from picograd.engine.tracing import Trace, is_tracing
+from picograd.errors import DTypeError
+from picograd.runtime.log import log
 from picograd.tensor import autocast
+from picograd.tensor.autocast import REGIONS
+from picograd.tensor.autograd import MODE
+from picograd.tensor.jit_arguments import Flattener, Reference, rebuilt, tensors_in
+from picograd.tensor.jit_gradient import keep_graph
+from picograd.tensor.jit_replay import (
+    Hand,
+    check_results,
+    copy_of,
+    give_gradient,
+    ready,
+    replace,
+    replay,
+)
+from picograd.tensor.jit_state import Guard, Reach, name_of
+from picograd.tensor.jit_trace import Capture, Result, Tracer
+from picograd.tensor.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing
-
-
-@dataclass(slots=True)
-class Source:
-    """Where a plan input comes from at a replay: argument number, or a captured storage."""
-
-    argument: int
-    storage: Storage | None
-    buffer: Buffer
-
-    def current(self, arguments: Sequence[Buffer]) -> Buffer:
-        """Find the buffer for this call."""
-        if self.argument >= 0:
-            return arguments[self.argument]
-        stored = self.storage.buffer if self.storage is not None else None
-        return stored if stored is not None else self.buffer
-
-
-@dataclass(slots=True)
-class Escape:
-    """A tensor of the trace that outlives it: which root, and whether it is an assignment."""
-
-    tensor: "weakref.ref[Tensor]"
-    root: int
-    is_assign: bool
-
-
-@dataclass(slots=True)
-class Capture:
-    """One trace: its plan, where inputs come from, and how to build the returned value."""
-
-    plan: CompiledPlan | None
-    sources: list[Source]
-    scalars: list[RuntimeScalar]
-    escapes: list[Escape]
-    outputs: list[tuple[int, tuple[int, ...], bool]]  # root (or -1 - argument), shape, gradient
-    structure: Any
-    constants: list[Tensor]
-    epoch: int
-    drawn: list[RuntimeScalar]  # in the order of recording, which generators must follow
-    written: Sequence[int] = ()  # the arguments that are assigned to
-    recorded: int = -1  # operations recorded until the last call
-
-
-class Flattener:
-    """Takes nested tuples, lists and dicts apart into tensors and a hashable description."""
-
-    def __init__(self) -> None:
-        self.tensors: list[Tensor] = []
-
-    def flatten(self, value: Any) -> Any:
-        """Describe `value`, moving its tensors to `self.tensors`."""
-        if isinstance(value, Tensor):
-            self.tensors.append(value)
-            return ("tensor", len(self.tensors) - 1)
-        if isinstance(value, (tuple, list)):
-            return (type(value), tuple(self.flatten(item) for item in value))
-        if isinstance(value, dict):
-            return (dict, tuple((key, self.flatten(item)) for key, item in value.items()))
-        return ("static", type(value), value)
-
-
-def unflatten(structure: Any, tensors: Sequence[Tensor]) -> Any:
-    """Build the value a Flattener described, with these tensors in it."""
-    kind = structure[0]
-    if kind == "tensor":
-        return tensors[structure[1]]
-    if kind == "static":
-        return structure[2]
-    if kind is dict:
-        return {key: unflatten(item, tensors) for key, item in structure[1]}
-    items = [unflatten(item, tensors) for item in structure[1]]
-    if hasattr(kind, "_fields"):  # a named tuple takes its items one by one
-        return kind(*items)
-    return kind(items)
+KEPT = 64  # traces of one function that are kept; the one used longest ago goes first
+KEPT_ALIKE = 8  # of them with equal arguments, for different state
+PARTS = (
+    "static arguments", "shapes or dtypes of its tensors", "which arguments are the same",
+    "objects among its arguments", "modes (no_grad, autocast, settings)",
+)  # fmt: skip
 
 
 class Jitted:
-    """A jitted function; see the module docstring. `traces` counts how often it was traced."""
+    """A jitted function; see the module docstring. `traces` counts the traces that are kept."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.captures: dict[Any, Capture] = {}
+        self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
+        self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
+        self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
+        self.stored: set[Any] = set()  # keys of which a trace stored tensors
+        self.count = 0  # traces made
 
     @property
     def traces(self) -> int:
         """Number of traces kept."""
-        return len(self.captures)
+        return sum(map(len, self.captures.values()))
+
+    def _jitted(self) -> Any:
+        return self.function
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else BoundJitted(self, instance)
 
-    @pending.locked
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the plan kept for arguments like these, or trace."""
+        with pending.LOCK:
+            return self.call(args, kwargs, ())
+
+    def call(self, args: Any, kwargs: Any, bound: tuple[Any, ...]) -> Any:
+        """Call with the instance of a method before the arguments, if there is one."""
         if is_tracing():  # a jitted function inside another is inlined
-            return self.function(*args, **kwargs)
+            return self.function(*bound, *args, **kwargs)
         flattener = Flattener()
         structure = flattener.flatten((args, kwargs))
-        arguments = flattener.tensors
+        arguments, objects = flattener.tensors, [*bound, *flattener.objects]
         pending.flush_assigns()
-        realize([tensor.node for tensor in arguments])
-        described = tuple(describe(tensor) for tensor in arguments)
-        key = (structure, described, config.epoch, autocast.state())
-        capture = self.find(key)
-        if capture is None:
-            self.warn_when_many(key)
-            capture, result = trace(self.function, args, kwargs, arguments)
-            self.captures[key] = capture
-            return result
-        return replay(capture, arguments)
+        buffers = realized(arguments)
+        modes = MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
+        described = tuple([self.describe(tensor) for tensor in arguments])
+        key = structure, described, shared(arguments, buffers), tuple(map(id, objects)), modes
+        reason = ""
+        for capture in reversed(self.captures.get(key, ())):
+            if not capture.guard.holds():
+                reason = reason or capture.guard.difference()
+                continue
+            inputs = ready(capture, arguments, buffers)
+            if isinstance(inputs, list):
+                if len(self.captures) > 1:
+                    self.captures.move_to_end(key)
+                return replay(capture, arguments, inputs)
+            reason = reason or inputs
+        return self.trace(key, (bound, args, kwargs), arguments, objects, reason)
 
-    def find(self, key: Any) -> Capture | None:
-        """Look a trace up; static arguments must be hashable."""
+    def describe(self, tensor: Tensor) -> tuple[Any, ...]:
+        """Say what of a tensor argument a trace depends on."""
+        node = tensor._node
+        known = id(tensor) if id(tensor) in self.captured else 0
+        if not tensor._tracks:
+            return node.shape, node.dtype.name, node.device, known, tensor._is_frozen
+        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf
+
+    def is_captured(self, tensor: Tensor) -> bool:
+        """Tell whether an argument is known to be reached otherwise too."""
+        return id(tensor) in self.captured
+
+    def trace(
+        self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str
+    ) -> Any:
+        """Trace, and keep what was found unless the next call must trace again anyway."""
+        self.count += 1
+        reason = reason or self.why(key)
+        reach = Reach(self.function, objects)
+        if self.note_captured(reach.tensors, arguments):
+            described = tuple([self.describe(tensor) for tensor in arguments])
+            key = key[0], described, *key[2:]
+        bound, args, kwargs = call
+        realize_live()
+        tracer = Tracer(arguments, self.is_captured)
+        tracer.run(functools.partial(self.function, *bound), args, kwargs)
+        noted = tracer.trace
         try:
-            return self.captures.get(key)
-        except TypeError:
-            kind = unhashable(key[0])
-            problem = f"an argument of type {kind} cannot be hashed, so no trace can be kept"
-            raise TraceError("jit", problem, "pass tensors, numbers, strings or tuples") from None
+            guard = Guard(reach, noted)
+            reach.forget()
+            noted.objects = {}  # these hold what the function has dropped meanwhile
+            capture = tracer.find()
+            results, values = compute(tracer, capture)
+        except BaseException:
+            tracer.before.undo(noted)
+            raise
+        capture.guard = guard
+        capture.refusals += guard.refusals
+        if capture.escapes and key not in self.stored:
+            self.stored.add(key)
+            capture.refusals.append("it stored a new tensor")
+        self.note_captured([each.find() for each in capture.captured], ())
+        del noted
+        outputs = first_outputs(tracer, capture, results, values)
+        self.keep(key, capture, objects)
+        self.tell(capture, reason)
+        if capture.checks:
+            check_results(capture, results)
+        return outputs
 
-    def warn_when_many(self, key: Any) -> None:
-        """Say why a function keeps being traced."""
-        if len(self.captures) != TRACE_LIMIT:
-            return
+    def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
+        """Remember tensors that are reached otherwise; tells whether an argument is one of them."""
+        for tensor in tensors:
+            if id(tensor) not in self.captured and isinstance(tensor, Tensor):
+                gone = functools.partial(forget, self.captured, id(tensor))
+                self.captured[id(tensor)] = weakref.ref(tensor, gone)
+        return any(map(self.is_captured, arguments))
+
+    def keep(self, key: Any, capture: Capture, objects: list[Any]) -> None:
+        """Keep a trace for later calls, and let those go that are too many or of no use."""
+        alike = [each for each in self.captures.get(key, ()) if is_possible(each)]
+        if not capture.refusals:
+            alike.append(capture)
+        self.captures[key] = alike[-KEPT_ALIKE:]
+        self.captures.move_to_end(key)
+        if not alike:
+            del self.captures[key]
+        while self.traces > KEPT:
+            self.captures.popitem(last=False)
+        for each in objects:
+            if id(each) not in self.objects:
+                self.objects[id(each)] = Reference(each, functools.partial(self.gone, id(each)))
+
+    def gone(self, identity: int, reference: Any = None) -> None:
+        """Let the traces of an object go that died."""
+        self.objects.pop(identity, None)
+        for key in [key for key in self.captures if identity in key[3]]:
+            del self.captures[key]
+        self.stored = {key for key in self.stored if identity not in key[3]}
+
+    def why(self, key: Any) -> str:
+        """Say what is new about arguments."""
+        if not self.captures:
+            return ""
         last = next(reversed(self.captures))
-        what = "static arguments" if last[0] != key[0] else "shapes or dtypes of its tensors"
-        name = getattr(self.function, "__name__", "function")
-        print(f"picograd.jit: {name} was traced {TRACE_LIMIT} times: the {what} keep changing",
-              file=sys.stderr)  # fmt: skip
+        found = [part for part, was, now in zip(PARTS, last, key) if was != now]
+        return f"the {' and '.join(found)} changed" if found else ""
+
+    def tell(self, capture: Capture, reason: str) -> None:
+        """Say why a function is traced: with DEBUG=1 each time, and once when it is too often."""
+        name = name_of(self.function)
+        again = f"; it must be traced again: {'; '.join(capture.refusals)}"
+        text = f"{f' because {reason}' if reason else ''}{again if capture.refusals else ''}"
+        log(1, f"jit: traced {name}{text}")
+        if self.count == TRACE_LIMIT:
+            print(f"picograd.jit: {name} was traced {TRACE_LIMIT} times, this time{text}",
+                  file=sys.stderr)  # fmt: skip
 
 
-def unhashable(structure: Any) -> str:
-    """Name the type of the first argument that cannot be part of a key."""
-    if structure[0] == "static":
-        try:
-            hash(structure[2])
-        except TypeError:
-            return str(structure[1].__name__)
-        return ""
-    if structure[0] == "tensor":
-        return ""
-    items = [item[1] if structure[0] is dict else item for item in structure[1]]
-    return next((found for found in map(unhashable, items) if found), "")
+class BoundJitted:
+    """A jitted method of one instance, whose traces die with the instance."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: Jitted, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the plan kept for the instance and arguments like these, or trace."""
+        with pending.LOCK:
+            return self.__func__.call(args, kwargs, (self.__self__,))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
 
 
-def describe(tensor: Tensor) -> tuple[Any, ...]:
-    """What of a tensor argument a trace depends on."""
-    return tensor.shape, tensor.dtype.name, tensor.device, tensor.requires_grad
+def forget(table: dict[int, Any], identity: int, reference: Any) -> None:
+    """Take what died off a table."""
+    if table.get(identity) is reference:
+        del table[identity]
 
 
-def trace(
-    function: Callable[..., Any], args: Any, kwargs: Any, arguments: Sequence[Tensor]
-) -> tuple[Capture, Any]:
-    """Run a function once, realize all it made in one plan, and remember how to do so again."""
+def realized(arguments: Sequence[Tensor]) -> list[Buffer]:
+    """Compute the arguments, and give their memory."""
+    buffers = [leaf_buffer(tensor._node) for tensor in arguments]
+    if None in buffers:
+        pending.compute([tensor._node for tensor in arguments])
+        buffers = [leaf_buffer(tensor._node) for tensor in arguments]
+    return [buffer for buffer in buffers if buffer is not None]
+
+
+def realize_live() -> None:
+    """Compute all live tensors, constants too: what folds into kernels is not seen to change."""
     pending.realize_all()
-    originals = [tensor.node for tensor in arguments]
-    aliases = [alias(node) for node in originals]
-    for tensor, node in zip(arguments, aliases, strict=True):
-        tensor.node = node
-    try:
-        with tracing(), drawing() as drawn:
-            result = function(*args, **kwargs)
-        flattener = Flattener()
-        structure = flattener.flatten(result)
-        live = pending.live_tensors()
-        capture = capture_plan(flattener.tensors, live, aliases, drawn)
-        capture.structure = structure
-    finally:
-        written = restore(arguments, aliases, originals)
-    capture.written = written
-    pending.realize_all()
-    return capture, result
+    nodes = [tensor._node for tensor in pending.live_tensors()]
+    pending.compute([node for node in nodes if leaf_buffer(node) is None])
 
 
-def alias(node: Node) -> Node:
-    """Make a leaf over the same memory as an argument, yet told apart from captured tensors."""
-    buffer = leaf_buffer(node)
-    if buffer is None:
-        raise TraceError("jit", "an argument could not be realized", "call realize() on it first")
-    twin = Buffer(buffer.device, buffer.dtype, buffer.count, buffer.address, buffer)
-    return leaf(twin, node.shape)
+def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int, ...]:
+    """Say which arguments are the same tensor, and which are the same memory."""
+    if len(arguments) < 2:
+        return ()
+    first: dict[int, int] = {}
+    same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]
+    return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
 
 
-def restore(
-    arguments: Sequence[Tensor], aliases: Sequence[Node], originals: Sequence[Node]
-) -> list[int]:
-    """Give arguments that were not replaced their own nodes back; those assigned to, the next leaf.
-
-    Returns the numbers of the arguments assigned to.
-    """
-    assigned = []
-    for number, tensor in enumerate(arguments):
-        node, original = aliases[number], originals[number]
-        is_replaced = tensor.node is not node
-        if is_replaced and tensor.node.realized is node.arg.buffer:
-            assigned.append(number)
-            tensor.node = pending.next_leaf(original)
-        elif not is_replaced:
-            tensor.node = original
-    return assigned
+def is_possible(capture: Capture) -> bool:
+    """Tell whether a trace may still fit a call."""
+    return all(each.find() is not None for each in capture.captured)
 
 
-def read_outputs(
-    outputs: Sequence[Tensor], numbers: dict[int, int], argument_of: dict[int, int], count: int
-) -> tuple[list[tuple[int, tuple[int, ...], bool]], list[Tensor]]:
-    """Describe where each output comes from: a root, an argument, or a constant."""
-    described: list[tuple[int, tuple[int, ...], bool]] = []
-    constants: list[Tensor] = []
-    for tensor in outputs:
-        root = numbers.get(id(tensor.node))
-        if root is None and id(tensor.node) in argument_of:
-            root = -1 - argument_of[id(tensor.node)]
-        elif root is None:
-            root = -1 - count - len(constants)
-            constants.append(tensor)
-        described.append((root, tensor.shape, tensor.requires_grad))
-    return described, constants
-
-
-def capture_plan(
-    outputs: Sequence[Tensor], live: Sequence[Tensor], aliases: Sequence[Node],
-    drawn: list[RuntimeScalar],
-) -> Capture:  # fmt: skip
-    """Realize outputs and escaping tensors together; record what a replay needs."""
-    roots: dict[int, Node] = {}
-    for tensor in (*outputs, *live):
-        if leaf_buffer(tensor.node) is None:
-            roots[id(tensor.node)] = tensor.node
-    numbers = {key: number for number, key in enumerate(roots)}
-    argument_of = {id(node): number for number, node in enumerate(aliases)}
-    described, constants = read_outputs(outputs, numbers, argument_of, len(aliases))
-    output_ids = {id(tensor) for tensor in outputs}
-    escapes = [
-        Escape(weakref.ref(tensor), numbers[id(tensor.node)], tensor.node.op == "assign")
-        for tensor in live
-        if id(tensor.node) in numbers and id(tensor) not in output_ids
-    ]
+def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
+    """Compute the roots of a trace by one plan; gives the results, and the scalars it read."""
+    roots = list(tracer.roots.values())
     if not roots:
-        return Capture(None, [], [], escapes, described, None, constants, config.epoch, drawn)
-    found = graph_key(list(roots.values()))
-    compiled = realize_roots(list(roots.values()), found)
-    buffer_argument = {id(node.arg.buffer): number for number, node in enumerate(aliases)}
-    storages = {
-        id(leaf_buffer(node)): node.arg for node in found.leaves if isinstance(node.arg, Storage)
-    }
-    sources = [
-        Source(buffer_argument.get(id(buffer), -1), storages.get(id(buffer)), buffer)
-        for buffer in found.buffers
-    ]
-    return Capture(
-        compiled, sources, found.scalars, escapes, described, None, constants, config.epoch, drawn
-    )
+        return [], []
+    found = graph_key(roots)
+    tracer.find_inputs(capture, found)
+    is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
+    if is_recorded and not capture.gradients:
+        wanted = {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
+        capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
+    capture.plan, capture.scalars = find_plan(found, roots), found.scalars
+    for position in capture.copies:
+        capture.inputs[position] = copy_of(capture.inputs[position])
+    values = scalar_values(found.scalars)
+    results = capture.plan.run(found.buffers, values, user_line())
+    hang(roots, results)
+    pending.settle(roots)
+    for target in capture.written:
+        if isinstance(target, int):
+            tensor = tracer.arguments[target]
+            tensor.node = pending.next_leaf(tensor._node)
+    return results, values
 
 
-def replay(capture: Capture, arguments: Sequence[Tensor]) -> Any:
-    """Run a captured plan on new arguments; the function itself does not run."""
-    if capture.recorded != pending.recorded():
-        prepare_writes(capture, arguments)
-    buffers = [leaf_buffer(tensor.node) for tensor in arguments]
-    given = [buffer for buffer in buffers if buffer is not None]
-    results: list[Buffer] = []
-    values = draw_again(capture)
-    if capture.plan is not None:
-        inputs = [source.current(given) for source in capture.sources]
-        results = capture.plan.run(inputs, values)
-    for escape in capture.escapes:
-        tensor = escape.tensor()
-        if tensor is not None and not escape.is_assign:
-            tensor.node = leaf(results[escape.root], tensor.shape)
-    outputs = [
-        rebuild(root, shape, requires_grad, capture, results, arguments)
-        for root, shape, requires_grad in capture.outputs
-    ]
-    capture.recorded = pending.recorded()
-    return unflatten(capture.structure, outputs)
+def results_of(capture: Capture) -> list[Result]:
+    """List what is computed and handed out, other than gradients."""
+    pairs = [result for _, result in (*capture.replaced, *capture.escapes)]
+    return [each for each in (*capture.outputs, *pairs) if each.kind == "root"]
 
 
-def draw_again(capture: Capture) -> list[int | float]:
-    """Give the runtime scalars of a plan their next values, as running the function would.
+def first_outputs(
+    tracer: Tracer, capture: Capture, results: Sequence[Buffer], values: Sequence[int | float]
+) -> Any:
+    """Hand out what the traced call itself computed: as later calls do, to the caller's tensors.
 
-    Draws that nothing reads move their generators on too.
+    A returned tensor that the function stored as well follows what later calls return.
     """
-    drawn = {id(each): each.renew() for each in capture.drawn if each.renew is not None}
-    rest = [s for s in capture.scalars if id(s) not in drawn]
-    drawn.update({id(s): s.renew() if s.renew is not None else s.value for s in rest})
-    return [drawn[id(s)] for s in capture.scalars]
-
-
-def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
-    """Before memory is written: compute what still reads it, and give its tensors new leaves.
-
-    Only where something was recorded since the last call, and for nodes that a graph refers to:
-    else nothing can read the old contents.
-    """
-    found = [escape.tensor() for escape in capture.escapes if escape.is_assign]
-    tensors = [tensor for tensor in found if tensor is not None]
-    tensors += [arguments[number] for number in capture.written]
-    shared = [tensor for tensor in tensors if references(tensor) > UNSHARED]
-    if shared:
-        pending.before_writes([tensor.node for tensor in shared])
-        for tensor in shared:
-            tensor.node = pending.next_leaf(tensor.node)
-
-
-def references(tensor: Any) -> int:
-    """Count the references to a tensor's node."""
-    return sys.getrefcount(tensor._node)
-
-
-@dataclass(slots=True)
-class Alone:
-    """Holds the only reference to an object, as a tensor does that no graph reads."""
-
-    _node: object
-
-
-UNSHARED = references(Alone(object()))  # differs between versions of Python
-
-
-def rebuild(
-    root: int,
-    shape: tuple[int, ...],
-    requires_grad: bool,
-    capture: Capture,
-    results: Sequence[Buffer],
-    arguments: Sequence[Tensor],
-) -> Tensor:
-    """Make one tensor of the returned value."""
-    if root >= 0:
-        return Tensor.from_node(leaf(results[root], shape))
-    number = -1 - root
-    if number < len(arguments):
-        return arguments[number]
-    return capture.constants[number - len(arguments)]
+    hand = Hand(capture, tracer.arguments, results, values)
+    for target, result in capture.replaced:
+        if isinstance(target, int):
+            replace(tracer.arguments[target], hand.tensor(result))
+    for target, result in capture.gradients:
+        if isinstance(target, int):
+            give_gradient(tracer.arguments[target], hand.tensor(result))
+    outputs = [hand.tensor(result) for result in capture.outputs]
+    distinct = {id(each): weakref.ref(each) for each in tensors_in(tracer.result)}
+    tracer.result, tracer.trace, tracer.roots = None, Trace(), {}
+    for number, find in enumerate(distinct.values()):
+        stored = find()
+        if stored is not None and capture.outputs[number].kind == "root":
+            capture.escapes.append((find, Result("output", number)))
+            if not stored._tracks:  # else it keeps the graph of the trace
+                replace(stored, wrap(same_value(outputs[number]._node), False))
+    return rebuilt(capture.structure, lambda place: outputs[place.number])
 
 
 def jit(function: Callable[..., Any]) -> Jitted:
     """Make a function whose tensor operations are traced once and then replayed as one plan.
+
+    It is traced again for other shapes and dtypes, other static arguments, and other state that it
+    reads: modes of modules, options of optimizers, variables (docs/training.md says which).
 
     >>> import picograd
     >>> @picograd.jit

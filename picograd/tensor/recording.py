@@ -14,6 +14,7 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending
+from picograd.engine.tracing import RUNNING, note_change, note_changed, note_gradient, note_made
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -40,7 +41,7 @@ class Recorded:
     """
 
     __slots__ = (
-        "__weakref__", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "grad", "name",
+        "__weakref__", "_grad", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "name",
     )  # fmt: skip
     kind: ClassVar[Any]
 
@@ -49,8 +50,26 @@ class Recorded:
     _is_frozen: bool  # the user said requires_grad=False: `backward` serves it by no courtesy
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
     _hooks: "Hooks | None"  # what `register_hook` was given
-    grad: Any
+    _grad: Any
     name: str
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward` added up; None before.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).grad is None
+        True
+        """
+        if RUNNING.traces:
+            note_gradient(self, True)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if RUNNING.traces:
+            note_gradient(self, False)
+        self._grad = value
 
     @property
     def node(self) -> Node:
@@ -59,6 +78,8 @@ class Recorded:
 
     @node.setter
     def node(self, node: Node) -> None:
+        if RUNNING.traces:
+            note_changed(self)
         with pending.LOCK:
             is_leaf = self.is_leaf
             pending.forget(self._node, self)
@@ -196,13 +217,15 @@ class Recorded:
 def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor."""
     tensor._tracks, tensor._is_frozen = tracks, False
-    tensor._history = tensor._hooks = tensor.grad = None
+    tensor._history = tensor._hooks = tensor._grad = None
     tensor.name = ""
     with pending.LOCK:
         if id(node) in pending.LIVE or pending.is_overwritten(node):
             node = same_value(node)
         tensor._node = node
         pending.LIVE[id(node)] = tensor
+    if RUNNING.traces:
+        note_made(tensor)
 
 
 def same_value(node: Node) -> Node:
@@ -428,6 +451,8 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
         node = build.detach(node)
     target._history = None
     if tracks:
+        if RUNNING.traces:
+            note_changed(target)
         target._tracks = False  # so that the setter does not make it a leaf
         pending.forget(current, target)
         target._node = same_value(node) if pending.owner(node) is not None else node
@@ -570,6 +595,7 @@ class HookHandle:
 
     def remove(self) -> None:
         """Stop calling the hook."""
+        note_change()
         self.hooks.pop(self.number, None)
 
 
@@ -610,6 +636,7 @@ def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> 
     if not callable(hook):
         raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
     number = max(hooks, default=-1) + 1
+    note_change()
     hooks[number] = hook
     return HookHandle(hooks, number)
 

@@ -117,8 +117,6 @@ class Tensor(
 
     __slots__ = ()
 
-    grad: "Tensor | None"
-
     def __init__(
         self,
         data: Any = (),

@@ -19,6 +19,7 @@ import numpy as np
 from picograd.dtype import DType
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
+from picograd.engine.tracing import note_change, note_kept, note_object
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
@@ -80,6 +81,24 @@ class Optimizer:
         )
         for group in _read_groups(params):
             self.add_param_group(group)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        note_change()
+
+    def _trace_state(self) -> dict[str, Any]:
+        """List what a trace of `picograd.jit` in which this optimizer steps may depend on."""
+        # a rule of the user's own may read options as numbers
+        is_exact = not (self.is_formula and type(self).__module__.startswith("picograd."))
+        state = {**self.__dict__, "is_formula": self.is_formula}
+        for number, group in enumerate(self.param_groups):
+            found = group._trace_state(is_exact)
+            values = [v for p in group.parameters for v in dict(self.state.get(p, ())).values()]
+            state[f"state of group {number}"] = tuple(
+                each if isinstance(each, (int, float, str)) else id(each) for each in values
+            )
+            state |= {f"param_groups[{number}][{k!r}]": value for k, value in found.items()}
+        return state
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the state of one parameter, tensors of its shape, with the value they start from."""
@@ -181,6 +200,7 @@ class Optimizer:
         [0.7, 1.7]
         """
         loss = None
+        note_object(self)
         if closure is not None:
             with enable_grad():
                 loss = closure()
@@ -254,6 +274,7 @@ class Optimizer:
                 state[name] = constant(
                     parameter.shape, value, parameter.device, parameter.dtype
                 )
+                note_kept(state[name])
 
     def _record(
         self, group: ParameterGroup, batch: Batch
@@ -380,10 +401,13 @@ def gradient_of(parameter: Tensor) -> Tensor:
 def scalars_beside(member: Tensor, values: Mapping[str, float]) -> Slots:
     """Put numbers on a parameter's device."""
     dtype = math_dtype(member)
-    return {
+    made = {
         name: constant((), value, member.device, dtype)
         for name, value in values.items()
     }
+    for tensor in made.values():
+        note_kept(tensor)
+    return made
 
 
 def _identity(state: Mapping[str, Tensor], names: list[str]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from typing import Any
 
 from picograd.dtype import DType, float32, float64
+from picograd.engine.tracing import RUNNING, note_change, note_refusal
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
@@ -28,6 +29,7 @@ RATES = (
     "rho",
     "alpha",
 )
+ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
 
 
@@ -66,6 +68,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.formula = formula
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
+        self.read: set[str] = set()  # options that a jitted function read as numbers
         if formula is None:  # options of an optimizer with a step of its own
             self.options = dict(options)
             return
@@ -88,11 +91,14 @@ class ParameterGroup(MutableMapping[str, Any]):
         return self.numbers[key]
 
     def __getitem__(self, name: str) -> Any:
+        if RUNNING.traces:
+            self.read.add(name)
         return self.parameters if name == "params" else self.options[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         if self.formula is None:
             self.options[name] = value
+            note_change()
             return
         if name not in self.options and name not in SCHEDULE_KEYS:
             raise ValueRangeError(
@@ -115,10 +121,16 @@ class ParameterGroup(MutableMapping[str, Any]):
         """Change options, and the numbers on the devices that follow from them."""
         if self.formula is None:
             self.options |= values
+            note_change()
             return
         changed = {**self.options, **{k: as_number(v) for k, v in values.items()}}
         check_options(changed)
+        before_state = self._trace_state()
         self.options = changed
+        if self._trace_state() != before_state:
+            note_change()
+        if RUNNING.traces:
+            note_refusal(f"the option {', '.join(values)} is set in it")
         before, self.host = self.host, self.formula(self.own_options())
         moved = [name for name, value in self.host.items() if value != before.get(name)]
         pairs = []
@@ -133,6 +145,17 @@ class ParameterGroup(MutableMapping[str, Any]):
             ]
             numbers.update({k: v for k, v in fresh.items() if k not in numbers})
         overwrite(pairs)
+
+    def _trace_state(self, is_exact: bool = False) -> dict[str, Any]:
+        """List what a jitted step depends on: not the numbers that the device holds.
+
+        With `is_exact`, and for options that the function itself read, those too.
+        """
+        on_device = set() if is_exact else {*RATES, *PAIRS, *SCHEDULE_KEYS} - self.read
+        state = {k: bool(v) if k in ASKED else v for k, v in self.options.items()}
+        state = {k: v for k, v in state.items() if k not in on_device or k in ASKED}
+        state |= {k: self.options[k] for k in ASKED if k in self.options and k not in on_device}
+        return {**state, "params": tuple(id(each) for each in self.parameters)}
 
     def own_options(self) -> dict[str, Any]:
         """List the options without what schedules keep here."""

@@ -1,0 +1,149 @@
+"""What goes into a jitted function and comes out of it: containers of tensors and static values.
+
+Tuples, named tuples, lists, dicts and dataclasses are taken apart; what is inside is a tensor, or
+*static*: part of the key, by value. Objects that compare by identity (modules, functions, objects
+of a class without `__eq__`) are static by identity, and held weakly: their traces die with them.
+"""
+
+import dataclasses
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import TraceError
+from picograd.tensor.pytree import copy_of, is_named_tuple
+from picograd.tensor.tensor import Tensor
+
+BY_VALUE = (int, bool, str, type(None), bytes, complex, slice, range, type(Ellipsis))
+TENSOR = "tensor"  # what describes a tensor: its own properties are told beside
+
+
+class Place:
+    """This class stands for tensor `number` in a value that calls build again and again."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Flattener:
+    """This class takes values apart into tensors, objects and a hashable description."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self.objects: list[Any] = []
+        self.has_containers = False
+
+    def flatten(self, value: Any) -> Any:
+        """Describe a value; its tensors and the objects in it are listed."""
+        kind = type(value)
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+            return TENSOR
+        if kind is float:  # 0.0 and -0.0 are equal, and NaN is not
+            return kind, value if value and value == value else repr(value)
+        if kind in BY_VALUE:
+            return kind, value if kind is not slice else repr(value)
+        inner = parts(value)
+        if inner is None:
+            return self.static(kind, value)
+        self.has_containers = True
+        names = tuple(value) if isinstance(value, dict) else None
+        return kind, names, tuple([self.flatten(item) for item in inner])
+
+    def static(self, kind: type, value: Any) -> Any:
+        """Describe what is no tensor and no container."""
+        if isinstance(value, np.ndarray):
+            text = "an argument is a NumPy array, whose values a trace would keep for ever"
+            raise TraceError("jit", text, "pass picograd.Tensor(array)")
+        if kind.__hash__ is object.__hash__ and kind.__weakrefoffset__:
+            self.objects.append(value)
+            return "object", kind, id(value)
+        try:
+            hash(value)
+        except TypeError:
+            text = f"an argument of type {kind.__name__} cannot be hashed, so no trace can be kept"
+            fix = "pass tensors, numbers, strings, or tuples, lists, dicts and dataclasses of them"
+            raise TraceError("jit", text, fix) from None
+        return kind, value
+
+
+def parts(value: Any) -> Sequence[Any] | None:
+    """List what is directly inside a container; None for what is no container."""
+    if isinstance(value, (tuple, list)):
+        return value
+    if isinstance(value, dict):
+        return list(value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "_trace_state"):  # a module: state, not a container
+            return None
+        return [getattr(value, each.name, None) for each in dataclasses.fields(value)]
+    return None
+
+
+def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Build the same containers with other tensors (or places of tensors) in them."""
+    if isinstance(value, (Tensor, Place)):
+        return change(value)
+    inner = parts(value)
+    if inner is None:
+        return value.copy() if isinstance(value, np.ndarray) else value
+    items = [rebuilt(item, change) for item in inner]
+    kind = type(value)
+    if isinstance(value, dict):
+        pairs = dict(zip(value, items))
+        return pairs if kind is dict else copy_of(value, pairs)
+    if isinstance(value, (tuple, list)):
+        return kind(*items) if is_named_tuple(value) else kind(items)
+    made = object.__new__(kind)
+    for each, item in zip(dataclasses.fields(value), items):
+        object.__setattr__(made, each.name, item)
+    return made
+
+
+def template(value: Any, number: Callable[[Tensor], int]) -> Any:
+    """Replace the tensors of a returned value by their places."""
+    return rebuilt(value, lambda tensor: Place(number(tensor)))
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """List the tensors of a returned value. Raises TraceError for those that are out of reach."""
+    if isinstance(value, Tensor):
+        return [value]
+    inner = parts(value)
+    if inner is not None:
+        return [tensor for item in inner for tensor in tensors_in(item)]
+    return []
+
+
+def check_returned(value: Any, is_made: Callable[[Tensor], bool]) -> None:
+    """Raise TraceError for a returned object that holds tensors of the trace."""
+    inner = parts(value)
+    for item in inner or ():
+        check_returned(item, is_made)
+    if inner is not None or isinstance(value, (Tensor, type)):
+        return
+    held = tensors_in(dict(getattr(value, "__dict__", None) or {}))
+    if isinstance(value, (set, frozenset)):
+        held = [each for each in value if isinstance(each, Tensor)]
+    if any(is_made(each) for each in held):
+        text = f"the function returned a {type(value).__name__} with new tensors inside"
+        raise TraceError("jit", text, "return tensors in tuples, lists, dicts or dataclasses")
+
+
+class Reference:
+    """This class finds an object for as long as it lives; `gone` is called when it dies.
+
+    One that allows no weak reference is held.
+    """
+
+    __slots__ = ("find",)
+
+    def __init__(self, value: Any, gone: Callable[[Any], None] | None = None) -> None:
+        try:
+            self.find: Callable[[], Any] = weakref.ref(value, gone)
+        except TypeError:
+            self.find = lambda: value

@@ -1,0 +1,81 @@
+"""Which names the code of a function reads: found from its instructions, without running it.
+
+`paths` are what it reads by name: ("scale",) for a global or a variable of an outer function,
+("settings", "scale") for an attribute of one. `own` are paths from the first argument on, which is
+`self` in a method. `attributes` are all attributes read, `loose` those read of anything else: of a
+local variable, or of what a call returned.
+"""
+
+import dis
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+Path = tuple[str, ...]
+ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+OUTER = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+LOCAL = ("",)  # what a path begins with that is read of a local variable
+
+
+@dataclass(slots=True)
+class Names:
+    """This class holds what one function reads; see the module docstring."""
+
+    paths: set[Path] = field(default_factory=set)
+    own: set[Path] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
+
+
+KNOWN: dict[CodeType, Names] = {}
+
+
+def names_of(code: CodeType) -> Names:
+    """Find what a function and the functions defined inside it read."""
+    if code not in KNOWN:
+        found = Names()
+        first = code.co_varnames[:1]
+        stack = [code]
+        while stack:
+            each = stack.pop()
+            read(each, found, first)
+            stack += [const for const in each.co_consts if isinstance(const, CodeType)]
+        KNOWN[code] = found
+    return KNOWN[code]
+
+
+def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:
+    """Follow the instructions: a name, then the attributes read of it, one after the other."""
+    path: Path = ()
+    for each in dis.get_instructions(code):
+        if each.opname in ATTRIBUTE:
+            found.attributes.add(each.argval)
+            path = (*(path or LOCAL), each.argval)
+        else:
+            finish(path, found, first)
+            path = start(each)
+    finish(path, found, first)
+
+
+def start(instruction: Any) -> Path:
+    """Begin a path at an instruction that loads a variable; local ones are marked."""
+    name = instruction.argval
+    if instruction.opname in OUTER:
+        return (name,)
+    if instruction.opname.startswith("LOAD_FAST"):
+        last = name[-1] if isinstance(name, tuple) else name  # two loads in one instruction
+        return (*LOCAL, last)
+    return ()
+
+
+def finish(path: Path, found: Names, first: tuple[str, ...]) -> None:
+    """File a path that is complete."""
+    if path[:1] == LOCAL:
+        if path[1:2] == first:
+            found.own.add(path[2:])
+        else:
+            found.loose.update(path[1:])
+    elif path:
+        if path[:1] == first:  # read by a function inside the method
+            found.own.add(path[1:])
+        found.paths.add(path)

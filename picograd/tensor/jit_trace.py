@@ -1,0 +1,458 @@
+"""One trace: run a function on stand-ins of its arguments, and find what a replay has to do.
+
+The arguments the function sees are *twins*: tensors of their own over the same memory, one for each
+distinct tensor, so that an argument is told apart from a captured tensor, and the caller's tensors
+change only by what the function writes. When it returns, what outlives it are *roots* of one plan:
+
+  outputs     tensors of the returned value
+  gradients   `grad` of tensors from outside, where the function set it
+  changes     arguments and captured tensors that were written, in place or by another value
+  escapes     other tensors that the function made and stored somewhere
+
+`Capture` says where the plan's inputs come from and where its results go; `jit_replay` follows it.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.buffer import Buffer, RuntimeScalar
+from picograd.engine import pending
+from picograd.engine.executable import CompiledPlan
+from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
+from picograd.engine.realize import leaf
+from picograd.engine.tracing import Gradient, Trace, noting, tracing
+from picograd.errors import TraceError
+from picograd.graph.node import Node
+from picograd.tensor.autograd import LEAVES
+from picograd.tensor.jit_arguments import (
+    Flattener,
+    check_returned,
+    rebuilt,
+    template,
+    tensors_in,
+)
+from picograd.tensor.recording import start
+from picograd.tensor.tensor import Tensor
+
+Target = Any  # an argument by its number, or a weak reference to a tensor from outside
+
+
+@dataclass(slots=True)
+class Captured:
+    """A tensor from outside that the plan reads: which input it is, and what it was."""
+
+    position: int  # among the plan's inputs; -1 for a constant of the graph
+    find: Callable[[], Any]
+    expected: Any  # the storage of a leaf, else the node
+    tracks: bool
+    is_frozen: bool
+    described: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Result:
+    """One tensor that a call gives, and where from.
+
+    `kind`: "root" (of the plan), "argument", "captured", "copy" (of memory the trace made), "none".
+    """
+
+    kind: str
+    number: int = -1
+    source: Any = None
+    shape: tuple[int, ...] = ()
+    tracks: bool = False
+    is_leaf: bool = True
+    is_made: bool = (
+        False  # not computed from other tensors: gradients may stop at it
+    )
+
+
+@dataclass(slots=True)
+class Capture:
+    """One trace: its plan, where inputs come from, where results go; see the module docstring."""
+
+    plan: CompiledPlan | None = None
+    inputs: list[Any] = field(
+        default_factory=list
+    )  # memory the trace made; the rest is filled in
+    arguments: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # (input, argument)
+    captured: list[Captured] = field(default_factory=list)
+    read: list[tuple[int, Target, tuple[Any, ...] | None]] = field(
+        default_factory=list
+    )  # grads
+    copies: list[int] = field(
+        default_factory=list
+    )  # inputs that are written: copied each time
+    scalars: list[RuntimeScalar] = field(default_factory=list)
+    drawn: list[RuntimeScalar] = field(
+        default_factory=list
+    )  # in the order of recording
+    outputs: list[Result] = field(default_factory=list)
+    structure: Any = None
+    gradients: list[tuple[Target, Result]] = field(default_factory=list)
+    replaced: list[tuple[Target, Result]] = field(
+        default_factory=list
+    )  # not in place
+    written: list[Target] = field(default_factory=list)  # in place
+    written_gradients: list[Target] = field(default_factory=list)
+    escapes: list[tuple[Target, Result]] = field(default_factory=list)
+    checks: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # (root, the error if it is true)
+    graph: Any = None  # what the gradients of outputs need (jit_gradient)
+    guard: Any = None
+    refusals: list[str] = field(default_factory=list)
+    recorded: int = -1  # operations recorded until the last call
+
+
+def describe(tensor: Tensor) -> tuple[Any, ...]:
+    """Say what of a captured tensor a trace depends on, beside its values."""
+    node = tensor._node
+    tracks = tensor._tracks, tensor._is_frozen, tensor.is_leaf
+    return node.shape, node.dtype, node.device, *tracks
+
+
+class Before:
+    """This class is the live tensors when a trace starts: what it changed is found, and undone."""
+
+    def __init__(self) -> None:
+        live = pending.live_tensors()
+        self.nodes = {
+            id(t._node): (weakref.ref(t), t._node, t._tracks, t._history)
+            for t in live
+        }
+
+    def owner(self, node: Node) -> Any:
+        """Find the tensor that had a node."""
+        found = self.nodes.get(id(node))
+        return None if found is None else found[0]()
+
+    def tensors(self) -> dict[int, tuple[Any, Node]]:
+        """List the tensors that are still there, with their nodes before, by identity."""
+        found = [
+            (reference(), node)
+            for reference, node, _, _ in self.nodes.values()
+        ]
+        return {
+            id(tensor): (tensor, node)
+            for tensor, node in found
+            if tensor is not None
+        }
+
+    def undo(self, trace: Trace) -> None:
+        """Give every tensor what it had, and forget what was recorded since."""
+        made = [reference() for reference in trace.made]
+        for tensor in [*made, *trace.changed.values()]:
+            if tensor is not None:
+                pending.drop(tensor._node, tensor)
+        for reference, node, tracks, history in self.nodes.values():
+            tensor = reference()
+            if tensor is not None and id(tensor) in trace.changed:
+                tensor._node, tensor._tracks, tensor._history = (
+                    node,
+                    tracks,
+                    history,
+                )
+                pending.track(node, tensor)
+        for noted in trace.gradients.values():
+            noted.tensor._grad = noted.first
+
+
+def twin_of(tensor: Tensor, aliases: dict[int, Buffer]) -> Tensor:
+    """Make a stand-in of an argument: the same class and attributes, the same memory, its own node.
+
+    Arguments that share memory share it among their twins.
+    """
+    buffer = leaf_buffer(tensor._node)
+    if buffer is None:
+        raise TraceError(
+            "jit",
+            "an argument could not be realized",
+            "call realize() on it first",
+        )
+    if id(buffer) not in aliases:
+        place = buffer.device, buffer.dtype, buffer.count, buffer.address
+        aliases[id(buffer)] = Buffer(*place, buffer)
+    kind = type(tensor)
+    made: Any = kind.__new__(kind)
+    start(made, leaf(aliases[id(buffer)], tensor.shape), False)
+    LEAVES[made._node] = weakref.ref(made)
+    made._tracks, made._hooks, made.name = (
+        tensor._tracks,
+        tensor._hooks,
+        tensor.name,
+    )
+    made._is_frozen = tensor._is_frozen
+    made._grad = tensor._grad
+    for key, value in getattr(tensor, "__dict__", {}).items():
+        setattr(made, key, value)
+    return made
+
+
+def base_of(node: Node) -> Node:
+    """Find what a chain of in-place writes began with."""
+    while node.op == "assign":
+        node = node.inputs[0]
+    return node
+
+
+class Tracer:
+    """This class traces one call: `run` the function, then `find` what a replay does."""
+
+    def __init__(
+        self,
+        arguments: Sequence[Tensor],
+        is_captured: Callable[[Tensor], bool],
+    ) -> None:
+        self.arguments, self.trace = arguments, Trace()
+        self.before = Before()
+        self.aliases: dict[int, Buffer] = {}
+        self.twins: list[Tensor] = []
+        self.first: dict[
+            int, Node
+        ] = {}  # the nodes of the twins before, by argument
+        self.number: dict[int, int] = {}  # the argument of a twin
+        made: dict[int, Tensor] = {}
+        for number, tensor in enumerate(arguments):
+            if id(tensor) not in made:
+                twin = (
+                    tensor
+                    if is_captured(tensor)
+                    else twin_of(tensor, self.aliases)
+                )
+                made[id(tensor)] = twin
+                if twin is not tensor:
+                    self.first[number], self.number[id(twin)] = (
+                        twin._node,
+                        number,
+                    )
+            self.twins.append(made[id(tensor)])
+        self.result: Any = None
+        self.outside: dict[int, tuple[Any, Node]] = {}
+        self.roots: dict[int, Node] = {}
+        self.places: dict[int, int] = {}
+        self.owners: dict[
+            int, Target
+        ] = {}  # by the gradient it had: whose it was
+
+    def run(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> None:
+        """Call the function on the twins. After an error every tensor is what it was."""
+        waiting = iter(self.twins)
+        inside = rebuilt((args, kwargs), lambda tensor: next(waiting))
+        noted = Trace()
+        try:
+            with tracing(), noting() as noted:
+                self.result = function(*inside[0], **inside[1])
+            self.trace = noted
+            self.check_arguments(inside)
+            self.outside = self.before.tensors()
+            check_returned(
+                self.result, lambda tensor: not self.is_from_outside(tensor)
+            )
+            self.check_memory()
+        except BaseException:
+            self.before.undo(noted)
+            raise
+
+    def check_arguments(self, inside: Any) -> None:
+        """Raise TraceError where a container among the arguments was changed."""
+        flattener = Flattener()
+        flattener.flatten(inside)
+        found = flattener.tensors
+        if len(found) != len(self.twins) or any(
+            a is not b for a, b in zip(found, self.twins)
+        ):
+            text = "the function changed a list, dict or dataclass among its arguments"
+            raise TraceError(
+                "jit",
+                text,
+                "return the new tensors, or write them with assign",
+            )
+
+    def check_memory(self) -> None:
+        """Raise TraceError where what was written is the memory of an argument and captured."""
+        own = {id(leaf_buffer(self.arguments[n]._node)): n for n in self.first}
+        live = [
+            tensor._node
+            for tensor in (*self.made(), *self.trace.changed.values())
+        ]
+        for node in walk_pending(
+            [node for node in live if leaf_buffer(node) is None]
+        ):
+            number = own.get(id(leaf_buffer(node)))
+            owner = self.before.owner(node)
+            if number is None or owner is None:
+                continue
+            if "assign" in (self.twins[number]._node.op, owner._node.op):
+                text = f"argument {number} is captured too, and one of both is written"
+                fix = (
+                    "only pass it as an argument, or only use it from outside"
+                )
+                raise TraceError("jit", text, fix)
+
+    def is_from_outside(self, tensor: Tensor) -> bool:
+        """Tell whether a tensor is an argument, or was there before the trace."""
+        return id(tensor) in self.number or id(tensor) in self.outside
+
+    def made(self) -> list[Any]:
+        """List the tensors that the function made and that are alive."""
+        found = [reference() for reference in self.trace.made]
+        return [tensor for tensor in found if tensor is not None]
+
+    def target(self, tensor: Tensor) -> Target:
+        """Say how a replay finds a tensor from outside."""
+        number = self.number.get(id(tensor))
+        return weakref.ref(tensor) if number is None else number
+
+    def root(self, node: Node) -> int:
+        """Number a node that the plan computes."""
+        if id(node) not in self.places:
+            self.places[id(node)] = len(self.roots)
+            self.roots[id(node)] = node
+        return self.places[id(node)]
+
+    def given(self, tensor: Any) -> Result:
+        """Say where a replay takes a tensor from that the function gave."""
+        if tensor is None:
+            return Result("none")
+        if id(tensor) in self.number:
+            return Result("argument", self.number[id(tensor)])
+        if id(tensor) in self.outside:
+            return Result("captured", source=weakref.ref(tensor))
+        node = tensor._node
+        buffer, state = (
+            leaf_buffer(node),
+            (tensor._tracks, tensor.is_leaf, node in LEAVES),
+        )
+        if buffer is not None:
+            return Result("copy", -1, buffer, node.shape, *state)
+        return Result("root", self.root(node), None, node.shape, *state)
+
+    def find(self) -> Capture:
+        """List the roots, and what a replay does with them; nothing is computed yet."""
+        capture = Capture(
+            drawn=self.trace.drawn, refusals=list(self.trace.refusals)
+        )
+        outputs: dict[int, int] = {}
+        for tensor in tensors_in(self.result):
+            if id(tensor) not in outputs:
+                outputs[id(tensor)] = len(outputs)
+                capture.outputs.append(self.given(tensor))
+        capture.structure = template(
+            self.result, lambda tensor: outputs[id(tensor)]
+        )
+        kept = set(map(id, self.trace.kept))
+        known = {*outputs, *self.outside, *self.number}
+        for noted in self.trace.gradients.values():
+            if self.is_from_outside(noted.tensor):
+                self.find_gradient(capture, noted)
+                known.add(id(noted.tensor._grad))
+        self.find_changes(capture)
+        for tensor in self.made():
+            is_waiting = tensor._node.op not in pending.LEAVES_OF_THE_GRAPH
+            if (
+                id(tensor) in known
+                or leaf_buffer(tensor._node) is not None
+                or not is_waiting
+            ):
+                continue
+            if id(tensor) in kept:
+                self.root(tensor._node)
+            else:
+                capture.escapes.append(
+                    (weakref.ref(tensor), self.given(tensor))
+                )
+        capture.checks = [
+            (self.root(node), message) for node, message in self.trace.checks
+        ]
+        return capture
+
+    def find_gradient(self, capture: Capture, noted: Gradient) -> None:
+        """List what became of one gradient: whether it was there, and what the function set."""
+        target = self.target(noted.tensor)
+        if noted.first is not None:
+            self.owners[id(noted.first)] = target
+        if noted.is_read:
+            described = None if noted.first is None else describe(noted.first)
+            capture.read.append((-1, target, described))
+        if noted.tensor._grad is not noted.first:
+            capture.gradients.append((target, self.given(noted.tensor._grad)))
+
+    def find_changes(self, capture: Capture) -> None:
+        """List the tensors from outside that have another value now."""
+        twins = [
+            (self.twins[number], node) for number, node in self.first.items()
+        ]
+        for tensor, node in [*twins, *self.outside.values()]:
+            if tensor._node is node or id(tensor) not in self.trace.changed:
+                continue
+            if base_of(tensor._node) is node:
+                self.root(tensor._node)
+                if id(tensor) in self.owners:
+                    capture.written_gradients.append(self.owners[id(tensor)])
+                else:
+                    capture.written.append(self.target(tensor))
+                continue
+            made = Result("root", self.root(tensor._node), None, tensor.shape)
+            made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
+            capture.replaced.append((self.target(tensor), made))
+
+    def argument_of(self) -> dict[int, int]:
+        """List the arguments by their twins' memory."""
+        own = {n: leaf_buffer(self.arguments[n]._node) for n in self.first}
+        return {id(self.aliases[id(buffer)]): n for n, buffer in own.items()}
+
+    def find_captured(self, node: Node) -> Any:
+        """Refer to the tensor from outside that has a node, if there is one."""
+        owner = self.before.owner(node)
+        return (
+            None
+            if owner is None or id(owner) in self.owners
+            else weakref.ref(owner)
+        )
+
+    def find_inputs(self, capture: Capture, found: GraphKey) -> None:
+        """Say for every buffer of the plan where a replay takes it from."""
+        numbers = {
+            id(buffer): number for number, buffer in enumerate(found.buffers)
+        }
+        arguments = self.argument_of()
+        kept = {
+            id(base_of(tensor._node)): tensor for tensor in self.trace.kept
+        }
+        written = {
+            id(base_of(node)) for node in found.order if node.op == "assign"
+        }
+        capture.inputs = [None] * len(found.buffers)
+        for node in found.order:
+            buffer, owner = leaf_buffer(node), self.before.owner(node)
+            position = -1 if buffer is None else numbers[id(buffer)]
+            if buffer is not None and id(buffer) in arguments:
+                if all(at != position for at, _ in capture.arguments):
+                    capture.arguments.append((position, arguments[id(buffer)]))
+            elif owner is not None and id(owner) in self.owners:
+                target = self.owners[id(owner)]
+                capture.read.append((position, target, describe(owner)))
+            elif owner is not None or id(node) in kept:
+                tensor = kept[id(node)] if owner is None else owner
+                expected = node.arg if node.op == "buffer" else node
+                state = describe(tensor)
+                asks = tensor._tracks, tensor._is_frozen
+                each = Captured(
+                    position, weakref.ref(tensor), expected, *asks, state
+                )
+                capture.captured.append(each)
+            elif id(node) in self.before.nodes:
+                capture.refusals.append(
+                    f"a tensor {node.shape} that it reads is replaced in it"
+                )
+            elif buffer is not None and capture.inputs[position] is None:
+                capture.inputs[position] = buffer
+                if id(node) in written:
+                    capture.copies.append(position)
