@@ -211,12 +211,39 @@ def needs_words(entry: Entry) -> bool:
 def signature(thing: Any) -> str:
     """Write the signature of a function or class, with types by their short names."""
     try:
-        text = str(inspect.signature(thing))
+        found = inspect.signature(thing)
     except (TypeError, ValueError):
         return ""
-    text = LONG.sub("", text.replace("'", "").replace('"', "")).replace("~Same", "Tensor")
+    parameters = [shorten(parameter) for parameter in found.parameters.values()]
+    result = short_type(found.return_annotation)
+    text = str(found.replace(parameters=parameters, return_annotation=result))
     text = ADDRESS.sub("...", SELF.sub("(", text, count=1))
     return text.removesuffix(" -> None") if isinstance(thing, type) else text
+
+
+class Plain(str):
+    """A text that is printed as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def shorten(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Write the type of a parameter by its short name; a default that is a string stays quoted."""
+    default = parameter.default
+    if default is not inspect.Parameter.empty and not isinstance(default, str):
+        default = Plain(LONG.sub("", repr(default)))
+    return parameter.replace(default=default, annotation=short_type(parameter.annotation))
+
+
+def short_type(annotation: Any) -> Any:
+    """Write a type without modules, and without the quotes of names that come later in the file."""
+    if annotation is inspect.Signature.empty:
+        return annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    is_literal = "Literal[" in text
+    text = LONG.sub("", text if is_literal else text.replace("'", "").replace('"', ""))
+    return Plain(text.replace("~Same", "Tensor"))
 
 
 def describe(entry: Entry) -> str:

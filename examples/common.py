@@ -83,7 +83,8 @@ def plot_losses(losses, name):
     axes.plot(losses, linewidth=0.5, color="#8aa")
     width = max(1, len(losses) // 50)
     smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
-    axes.plot(np.arange(len(smooth)) + width // 2, smooth, color="#05a")
+    mark = "o" if len(losses) <= 50 else ""  # a line through one point cannot be seen
+    axes.plot(np.arange(len(smooth)) + width // 2, smooth, color="#05a", marker=mark)
     axes.set(xlabel="step", ylabel="training loss", yscale="log", title=name)
     write(figure, f"{name}_loss.png")
 
@@ -109,7 +110,7 @@ def load_pyplot():
     try:
         import matplotlib
     except ImportError:
-        print("--plot needs matplotlib: python -m pip install matplotlib", file=sys.stderr)
+        print("--plot needs Matplotlib: python -m pip install -e '.[plot]'", file=sys.stderr)
         return None
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -1,8 +1,9 @@
 """The first program of micrograd-cuda: an MLP 300 -> [300, 300, 1] with tanh fits random targets.
 
-Batch 100, sum of squared errors, gradient descent with rate 0.1.
+Batch 100, sum of squared errors, gradient descent. The sum over a batch has a large gradient: at a
+rate of 0.1 the loss grows; at 0.003 it falls.
 
-    python examples/micrograd_mlp.py [--device cuda] [--epochs 1] [--batch-size 100] [--seed 0]
+    python examples/micrograd_mlp.py [--device cuda] [--epochs 30] [--batch-size 100] [--seed 0]
 """
 
 from itertools import pairwise
@@ -15,14 +16,14 @@ from picograd import Tensor, nn
 
 def main(arguments=None):
     """Train and print the loss of each epoch; returns the last one."""
-    options = read_options(__doc__, arguments, epochs=1, batch_size=100)
+    options = read_options(__doc__, arguments, epochs=30, batch_size=100)
     clock = Clock()
     with clock("set-up"):
         picograd.manual_seed(options.seed)
         sizes = [300, 300, 300, 1]
         layers = [m for i, o in pairwise(sizes) for m in (nn.Linear(i, o), nn.Tanh())]
         model = nn.Sequential(*layers).to(options.device)
-        optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = nn.optim.SGD(model.parameters(), lr=0.003)
         x = Tensor.uniform(options.batch_size, 300, low=-1, high=1, device=options.device)
         y = Tensor.uniform(options.batch_size, 1, low=-1, high=1, device=options.device)
 

@@ -63,3 +63,11 @@ def test_signatures_have_short_names(tool: ModuleType) -> None:
         return []
 
     assert tool.signature(function) == "(x: ModuleType, *, y: Path | None = None) -> list[Path]"
+
+
+def test_strings_keep_their_quotes(tool: ModuleType) -> None:
+    def function(x: "Path", mode: str = "a.b", path: str | None = "file.json") -> "Path":
+        return Path()
+
+    wanted = "(x: Path, mode: str = 'a.b', path: str | None = 'file.json') -> Path"
+    assert tool.signature(function) == wanted

@@ -104,6 +104,10 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["Tensor([1.]"]) == 1
     assert "never closed" in capsys.readouterr().err
+    for wrong, kind in (("Tensor([1.]).rel()", "AttributeError"), ("1 / 0", "ZeroDivisionError")):
+        assert main([wrong]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"{kind}: ")
 
 
 def test_runs_as_a_module() -> None:

@@ -38,8 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         tensor = evaluate(options.expression)
+    except Exception as error:  # whatever the user's own Python raises is one line
+        kind = "" if isinstance(error, PicogradError | SyntaxError) else f"{type(error).__name__}: "
+        print(f"{kind}{error}", file=sys.stderr)
+        return 1
+    try:
         print(explain(tensor, options.target, options.assembly, options.full), end="")
-    except (PicogradError, SyntaxError) as error:
+    except PicogradError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

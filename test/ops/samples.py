@@ -75,14 +75,14 @@ TORCH_NAMES = {
 }  # fmt: skip
 
 
-def cos_turn(x: Any) -> Any:
-    return torch.cos(2 * torch.pi * x)
+# What stands for a row that PyTorch has no function for.
+REFERENCES = {"portable_cos_turn": lambda x: torch.cos(2 * torch.pi * x)}
 
 
 def elementwise(row: Op) -> list[Sample]:
     """Three shapes; `where` chooses by bools."""
     name = TORCH_NAMES.get(row.name, row.name)
-    function = cos_turn if name == "portable_cos_turn" else getattr(torch, name)
+    function = REFERENCES[name] if name in REFERENCES else getattr(torch, name)
     found = []
     for shape in ((3, 5), (0, 5), ()):
         inputs = data(*[shape] * row.arity)
