@@ -24,11 +24,14 @@ from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, us
 from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
 from picograd.engine.tracing import is_tracing
+from picograd.errors import AxisError
 from picograd.graph.node import Node
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 
 PLANS: dict[Any, CompiledPlan] = {}
+CHECKS: list[tuple[Buffer, str]] = []  # bools that must be false, and what it means if not
+CHECK_LIMIT = 256  # that wait until a value of a device is read
 PLAN_LIMIT = 4096  # plans kept; the oldest go first
 
 
@@ -119,6 +122,8 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Copy a row-major buffer to a new NumPy array; floats that NumPy lacks widen to float32."""
     device = get_device(buffer.device)
+    if CHECKS:
+        run_checks()
     start = start_copy(device)
     raw = device.copy_out(buffer)
     log_copy(start, device.name, "host", buffer.nbytes, device)
@@ -127,9 +132,29 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
     return values
 
 
+def check_later(buffer: Buffer, message: str) -> None:
+    """Raise a message at the next look at the device where a computed bool is true.
+
+    At once on a CPU, whose values are there.
+    """
+    CHECKS.append((buffer, message))
+    if buffer.device == "cpu" or len(CHECKS) > CHECK_LIMIT:
+        run_checks()
+
+
+def run_checks() -> None:
+    """Look at the checks that wait; AxisError for the first that failed."""
+    waiting, CHECKS[:] = CHECKS[:], []
+    for buffer, message in waiting:
+        if get_device(buffer.device).copy_out(buffer).any():
+            raise AxisError("jit", message, "check the index before the call")
+
+
 def synchronize(device: str | None = None) -> None:
     """Wait until a device has done all work given so far."""
     waited = get_device(device or default_device())
+    if CHECKS:
+        run_checks()
     start = time.perf_counter()
     waited.synchronize()
     log_action("wait", f"{waited.name}  {(time.perf_counter() - start) * 1e6:.1f} us")

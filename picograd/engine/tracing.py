@@ -76,6 +76,11 @@ def is_tracing() -> bool:
     return bool(RUNNING.active)
 
 
+def is_tracing_jit() -> bool:
+    """Tell whether `picograd.jit` itself traces, not a loop or samples inside it."""
+    return RUNNING.active[-1:] == ["picograd.jit"] and bool(RUNNING.traces)
+
+
 def check_not_tracing(what: str) -> None:
     """Raise TraceError when a value is needed while tracing, at the user's line."""
     if RUNNING.active:

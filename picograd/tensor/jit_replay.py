@@ -9,8 +9,7 @@ from picograd.buffer import Buffer
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, leaf, realize
-from picograd.errors import AxisError
+from picograd.engine.realize import check_later, leaf, realize
 from picograd.tensor.jit_arguments import Place, rebuilt
 from picograd.tensor.jit_gradient import Recording
 from picograd.tensor.jit_trace import Capture, Captured, Result, Target, describe
@@ -180,10 +179,9 @@ def copy_of(buffer: Buffer) -> Buffer:
 
 
 def check_results(capture: Capture, results: Sequence[Buffer]) -> None:
-    """Raise for the first check of the trace that does not hold."""
+    """Raise, as soon as the device can be looked at, where a check of the trace fails."""
     for number, message in capture.checks:
-        if bool(buffer_to_numpy(results[number], ()).item()):
-            raise AxisError("jit", message, "check the index before the call")
+        check_later(results[number], message)
 
 
 def draw_again(capture: Capture) -> list[int | float]:

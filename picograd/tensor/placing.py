@@ -117,7 +117,7 @@ def index_put(
         return written(input, items, values)
     tracks = input._tracks or (isinstance(values, Recorded) and values._tracks)
     node = read(input)
-    found = selecting.read_items(node, selector(items))
+    found = selecting.read_items(node, selector(items), True)
     selection = indexing.parse(node.shape, found)
     total = indexing.put(node, selection, read(values), "sum")
     return wrap(total, tracks and MODE.enabled)

@@ -14,7 +14,12 @@ from picograd.dtype import bool_, int32, int64
 from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
-from picograd.engine.tracing import check_not_tracing, is_tracing
+from picograd.engine.tracing import (
+    check_not_tracing,
+    is_tracing,
+    is_tracing_jit,
+    note_check,
+)
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
@@ -65,11 +70,24 @@ def computed_values(node: Node) -> Array:
     return buffer_to_numpy(buffer, node.shape)
 
 
-def checked(op: str, index: Node, size: int, axis: int) -> Node:
-    """Wrap negative indices and check or clamp the range."""
+def checked(
+    op: str, index: Node, size: int, axis: int, writes: bool = False
+) -> Node:
+    """Wrap negative indices and check or clamp the range.
+
+    Where `jit` traces a write, which would go elsewhere, every call checks the range.
+    """
     values = known_values(index)
     if values is not None:
         check_values(op, values, size, axis)
+    elif writes and is_tracing_jit() and index.size and size:
+        wide = index.cast(int64)
+        wrong = wide.binary("less", -size).binary(
+            "bitwise_or", wide.binary("less", size).binary("equal", False)
+        )
+        failed = wrong.reduce("max", tuple(range(len(index.shape))))
+        text = f"{op}: an index is out of range for axis {axis} of size {size}"
+        note_check(failed, text)
     return indexing.bounded(op, index, size, values is not None)
 
 
@@ -113,7 +131,9 @@ def width(item: Any) -> int:
     return len(item.shape) if is_mask else 1
 
 
-def read_items(node: Node, items: Sequence[Any]) -> list[Any]:
+def read_items(
+    node: Node, items: Sequence[Any], writes: bool = False
+) -> list[Any]:
     """Turn arrays, lists and masks into checked integer index nodes; the rest stays."""
     listed = [as_item(single_truth(item)) for item in items]
     result: list[Any] = []
@@ -131,7 +151,7 @@ def read_items(node: Node, items: Sequence[Any]) -> list[Any]:
             result += held_places(item)
         elif isinstance(item, Node) and axis < len(node.shape):
             need_integer("getitem", item)
-            result.append(checked("getitem", item, size, axis))
+            result.append(checked("getitem", item, size, axis, writes))
         else:
             result.append(item)
     return result
@@ -194,7 +214,7 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
                 node, mask, indexing.fit_value(source, trailing or ())
             )
     return indexing.put(
-        node, indexing.parse(node.shape, read_items(node, items)), value
+        node, indexing.parse(node.shape, read_items(node, items, True)), value
     )
 
 
@@ -336,7 +356,8 @@ def scatter(
         )
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
-    index = checked(op, index, node.shape[position] if node.shape else 1, position)
+    size = node.shape[position] if node.shape else 1
+    index = checked(op, index, size, position, True)
     if not isinstance(source, Node):
         source = broadcast_to(indexing.value_node(node, source), index.shape, op)
     return indexing.scatter(op, node, position, index, source, MONOIDS[reduction])
@@ -352,7 +373,7 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     position = need_axis(op, node, axis)
     need_integer(op, index)
     check_device(op, (node, source))
-    index = checked(op, index, node.shape[position], position)
+    index = checked(op, index, node.shape[position], position, True)
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
     wanted = (
         product(index.shape),

@@ -50,7 +50,7 @@ def write_slices(
             f"values {values.shape} do not fit {node.shape} at {index.size} indices"
         )
         raise ShapeError(op, text, "give one slice per index")
-    safe = selecting.checked(op, index, node.shape[axis], axis)
+    safe = selecting.checked(op, index, node.shape[axis], axis, True)
     flat = safe.reshape((index.size,))
     return node.scatter(values.cast(node.dtype), [flat], (axis,), monoid)
 
@@ -70,7 +70,8 @@ def put(node: Node, index: Node, source: Node, accumulate: bool) -> Node:
         text = f"{source.size} values for {index.size} indices"
         raise ShapeError("put", text, "give one value per index")
     flat = node.reshape((product(node.shape),))
-    safe = selecting.checked("put", index, flat.size, 0).reshape((index.size,))
+    safe = selecting.checked("put", index, flat.size, 0, True)
+    safe = safe.reshape((index.size,))
     values = source.cast(node.dtype).reshape((index.size,))
     written = flat.scatter(values, [safe], (0,), "sum" if accumulate else None)
     return written.reshape(node.shape)
@@ -99,7 +100,7 @@ def scatter_reduce(
         raise DTypeError(op, text, "cast the source")
     at = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
-    safe = selecting.checked(op, index, node.shape[at] if node.shape else 1, at)
+    safe = selecting.checked(op, index, node.shape[at] if node.shape else 1, at, True)
     monoid = REDUCTIONS[reduction]
     base = node if include_self else emptied(node, at, safe, monoid)
     total = indexing.scatter(op, base, at, safe, source, monoid)

@@ -243,3 +243,22 @@ def test_second_derivatives_through_a_jitted_function():
         (first,) = picograd.grad(f(x), x, create_graph=True)
         (second,) = picograd.grad(first.sum(), x)
         assert (first.item(), second.item()) == (3 * k * k, 6 * k)
+
+
+@pytest.mark.parametrize("wrong", [4, 9, -5])
+def test_write_past_the_end_raises(wrong):
+    """A position that only the call knows: no other row is written without a word."""
+    cache = Tensor.zeros(4, 2)
+
+    @picograd.jit
+    def put(row, position):
+        cache[position] = row
+        return cache.sum()
+
+    for k in (0, 3, -4, -1):
+        assert put(Tensor([1.0, 1.0]), Tensor(k)).item() in (2.0, 4.0)
+    with pytest.raises(IndexError, match="an index is out of range for axis 0 of size 4"):
+        put(Tensor([5.0, 5.0]), Tensor(wrong))
+    with pytest.raises(IndexError, match="out of range"):
+        picograd.jit(lambda x, i: x.index_add(0, i, x))(Tensor([1.0]), Tensor([wrong]))
+    assert put.traces == 1
