@@ -187,7 +187,9 @@ def layer_norm(
     wide = x.accumulated()
     average = mean_of(wide, last)
     away = wide - widen(average, x.shape, last)
-    spread = mean_of(away * away, last)
+    missed = mean_of(away, last)  # 0 but for rounding; see graph/norms.py, `expand_var`
+    spread = (mean_of(away * away, last) - missed * missed).binary("maximum", 0)
+    average = average + missed
     y = wide.composite(
         "layer_norm", last, average, (spread + eps).unary("rsqrt")
     )
@@ -206,11 +208,28 @@ def layer_norm(
     return y.cast(x.dtype)
 
 
+def typical_element(x: Node) -> Node:
+    """Take the median of three elements of each channel, spread over the other axes.
+
+    (N, C, *S) -> (1, C, 1, ...); it lies among the bulk of the channel unless two of the three
+    are outliers.
+    """
+    found = []
+    for number in (1, 3, 5):  # of sixths of every axis
+        places = [number * n // 6 for n in x.shape]
+        ranges = [(place, place + 1, 1) for place in places]
+        ranges[1] = (0, x.shape[1], 1)
+        found.append(x.slice(tuple(ranges)))
+    a, b, c = found
+    low, high = a.binary("minimum", b), a.binary("maximum", b)
+    return low.binary("maximum", high.binary("minimum", c))
+
+
 def batch_stats(x: Node) -> tuple[Node, Node]:
     """Mean and biased variance of each channel of (N, C, *S), in float32 or wider.
 
-    One pass over x: both sums are of distances from the channel's first element, which keeps
-    m2 - m1 m1 from cancelling when the mean is large.
+    One pass over x: both sums are of distances from a typical element of the channel, which keeps
+    m2 - m1 m1 from cancelling when the mean is large, or an element far out.
     """
     check_dtype("batch_norm", FLOAT, (x,))
     if x.rank < 2:
@@ -227,9 +246,7 @@ def batch_stats(x: Node) -> tuple[Node, Node]:
             "use a larger batch",
         )
     wide = x.accumulated()
-    shift = wide.slice(
-        tuple((0, n if axis == 1 else 1, 1) for axis, n in enumerate(x.shape))
-    )
+    shift = typical_element(wide)
     away = wide - shift.expand(x.shape)
     first, second = mean_of(away, axes), mean_of(away * away, axes)
     variance = (second - first * first).binary("maximum", 0)

@@ -28,12 +28,17 @@ def deviation(x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def expand_var(node: Node) -> Node:
-    """Two passes: the mean, then the mean square distance from it."""
+    """Two passes: the mean, then the squared distances from it, less what the mean is off by.
+
+    The mean of the distances, 0 but for rounding, is how far the first pass missed the mean.
+    Source: Chan, Golub and LeVeque (1983), the corrected two-pass algorithm.
+    """
     x, (axes, correction) = node.inputs[0], node.arg
-    away = deviation(x, axes)
-    return (away * away).reduce("sum", axes) / max(
-        count_of(x, axes) - correction, 0
-    )
+    away, count = deviation(x, axes), count_of(x, axes)
+    missed = away.reduce("sum", axes)
+    squares = (away * away).reduce("sum", axes)
+    total = (squares - missed * missed / max(count, 1)).binary("maximum", 0)
+    return total / max(count - correction, 0)
 
 
 def var_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
