@@ -81,14 +81,14 @@ def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 
 def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
-    """d(a^b) = b a^(b-1) da + a^b log(a) db; finite where a or b is 0, as in PyTorch."""
+    """d(a^b) = b a^(b-1) da + a^b log(a) db; as in PyTorch 0 where b, or a beside b >= 0, is 0."""
     zero, one = gradient.const_like(0), gradient.const_like(1)
     no_power, no_base = b.binary("equal", zero), a.binary("equal", zero)
     slope = b * a.binary("pow", no_power.where(one, b) - 1)
     for_a = no_power.where(zero, gradient * slope)
     is_flat = no_base.binary("logical_and", zero.binary("less_equal", b))
     for_b = is_flat.where(
-        zero, gradient * output * no_base.where(one, a).unary("log")
+        zero, gradient * output * is_flat.where(one, a).unary("log")
     )
     return for_a, for_b
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from picograd.dtype import int16, int32, int64
 from picograd.errors import DTypeError
-from picograd.tensor import elementwise
+from picograd.tensor import elementwise, special
 from picograd.tensor.inputs import Tensor, as_float, is_tensor, need_tensor, promoted
 from picograd.tensor.recording import apply
 from picograd.tensor.type_info import FORMATS
@@ -136,9 +136,7 @@ def xlog1py(input: Any, other: Any) -> Tensor:
     >>> picograd.special.xlog1py(picograd.Tensor([0.0]), -1.0).tolist()
     [0.0]
     """
-    a, b = promoted("xlog1py", input, other, floating=True)
-    is_zero = (a == 0).logical_and(b == b)
-    return a * is_zero.where(1.0, b).log1p()
+    return apply(special.xlog1py, input, other)
 
 
 # numbers as bits

@@ -10,6 +10,7 @@ import numpy as np
 from picograd.dtype import int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
+from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_permutation
 from picograd.helpers import product
@@ -420,10 +421,19 @@ def heaviside(node: Node, values: Operand) -> Node:
 def logit(node: Node, eps: float | None) -> Node:
     """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first."""
     x = floating("logit", node)
-    x = x if eps is None else elementwise.clamp(x, eps, 1 - eps)
-    return elementwise.unary(
-        "log", elementwise.divide(x, elementwise.subtract(1, x))
+    bounded = x if eps is None else elementwise.clamp(x, eps, 1 - eps)
+    value = elementwise.unary(
+        "log", elementwise.divide(bounded, elementwise.subtract(1, bounded))
     )
+    low = 0.0 if eps is None else eps
+    outside = math.nan if eps is None else 0.0
+
+    def vjp(g: Node, y: Node, x: Node) -> tuple[Node]:
+        inside = x.const_like(low).binary("less_equal", x)
+        inside = inside.binary("logical_and", x.binary("less_equal", 1 - low))
+        return (inside.where(g / (x * (1 - x)), outside),)
+
+    return custom(value, (x,), vjp)
 
 
 def distance(a: Node, b: Operand, order: float) -> Node:

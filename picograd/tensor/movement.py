@@ -6,6 +6,7 @@ from typing import Any
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError
 from picograd.graph import build
+from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
@@ -325,6 +326,7 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
     """
     parts = promote_all("cat", nodes)
     # PyTorch lets an empty 1-d tensor stand for "nothing" beside tensors of any rank
+    given = parts
     parts = [part for part in parts if part.shape != (0,)] or parts[:1]
     rank = len(parts[0].shape)
     if not rank:
@@ -332,9 +334,18 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
         raise ShapeError("cat", text, "use picograd.stack")
     position = as_axis(axis, rank, "cat")
     check_joinable(parts, position)
-    if len(parts) == 1:
-        return parts[0]
-    return place(parts, position)
+    joined = parts[0] if len(parts) == 1 else place(parts, position)
+    empty = [part for part in given if not part.size and part is not joined]
+    return with_empty(joined, empty) if empty and joined.dtype.is_float else joined
+
+
+def with_empty(joined: Node, empty: Sequence[Node]) -> Node:
+    """Let the gradient reach parts without elements, which a value is not computed from."""
+
+    def vjp(g: Node, output: Node, joined: Node, *empty: Node) -> list[Node]:
+        return [g, *(part.const_like(0) for part in empty)]
+
+    return custom(joined, [joined, *empty], vjp)
 
 
 def check_joinable(parts: Sequence[Node], axis: int) -> None:

@@ -15,7 +15,13 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
-from picograd.tensor.operands import Operand, check_computed, floating, need_float, pair
+from picograd.tensor.operands import (
+    Operand,
+    check_computed,
+    floating,
+    need_float,
+    pair,
+)
 from picograd.tensor.zeta import polygamma_of
 
 # atan(z) = z + z t P(t), t = z^2, |z| <= tan(pi/8); relative error of P 5e-8 and 4e-18
@@ -84,7 +90,15 @@ LGAMMA_TAIL = (
     -691 / 360360,
     1 / 156,
 )
-DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+DIGAMMA_TAIL = (
+    1 / 12,
+    -1 / 120,
+    1 / 252,
+    -1 / 240,
+    1 / 132,
+    -691 / 32760,
+    1 / 12,
+)
 TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 SHIFT = 10  # arguments below are moved up to 10 and more, where Stirling's series is exact
 ROOT_PI = math.sqrt(math.pi)
@@ -99,7 +113,9 @@ def smooth(
     """Compute `value(x)` with the gradient `slope(x, y)`, in float32 or float64."""
     x = floating(op, node)
     # 16-bit floats have enough digits in float32
-    wide = x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
+    wide = (
+        x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
+    )
     return known_slope(wide, value, slope).cast(x.dtype)
 
 
@@ -130,10 +146,16 @@ def signbit(node: Node) -> Node:
 
 
 def copysign(a: Operand, b: Operand) -> Node:
-    """Give |a| the sign of b."""
+    """Give |a| the sign of b; the gradient of b is 0, and that of a where a is 0."""
     x, y = pair("copysign", a, b, floating=True)
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        zero = g.const_like(0)
+        differs = signbit(x).binary("not_equal", signbit(y))
+        return x.binary("equal", 0.0).where(zero, differs.where(-g, g)), zero
+
     differs = signbit(x).binary("not_equal", signbit(y))
-    return differs.where(-x, x)
+    return custom(differs.where(-x, x), (x, y), vjp)
 
 
 def with_sign(magnitude: Node, x: Node) -> Node:
@@ -221,7 +243,9 @@ def atan2(a: Operand, b: Operand) -> Node:
     y, x = first.accumulated(), second.accumulated()
 
     def vjp(g: Node, angle: Node, y: Node, x: Node) -> tuple[Node, Node]:
-        share = g / (x * x + y * y)
+        square = x * x + y * y
+        is_zero = square.binary("equal", 0.0)
+        share = is_zero.where(0.0, g / is_zero.where(1.0, square))
         return share * x, -share * y
 
     return custom(atan2_value(y, x), (y, x), vjp).cast(first.dtype)
@@ -256,7 +280,9 @@ def log1p_value(x: Node) -> Node:
     u = x + 1
     excess = u - 1
     is_small, is_huge = excess.binary("equal", 0.0), u.binary("equal", math.inf)
-    safe = is_small.binary("logical_or", is_huge).where(x.const_like(1.0), excess)
+    safe = is_small.binary("logical_or", is_huge).where(
+        x.const_like(1.0), excess
+    )
     logarithm = u.unary("log")
     return is_small.where(x, is_huge.where(logarithm, logarithm * (x / safe)))
 
@@ -312,10 +338,11 @@ def asinh_value(x: Node) -> Node:
 
 def acosh_value(x: Node) -> Node:
     """Compute log1p(t + sqrt(t (t + 2))) with t = x - 1; log(x) + log(2) far out."""
-    is_large = above(x, 1e8)
+    is_large, is_out = above(x, 1e8), x.binary("less", 1.0)
     t = is_large.where(x.const_like(1.0), x) - 1
     near = log1p_value(t + (t * (t + 2)).unary("sqrt"))
-    return is_large.where(x.unary("log") + math.log(2), near)
+    value = is_large.where(x.unary("log") + math.log(2), near)
+    return is_out.where(x.const_like(math.nan), value)
 
 
 def asinh(node: Node) -> Node:
@@ -328,7 +355,10 @@ def asinh(node: Node) -> Node:
 def acosh(node: Node) -> Node:
     """Compute the inverse hyperbolic cosine; NaN below 1."""
     return smooth(
-        "acosh", node, acosh_value, lambda x, y: ((x - 1) * (x + 1)).unary("rsqrt")
+        "acosh",
+        node,
+        acosh_value,
+        lambda x, y: ((x - 1) * (x + 1)).unary("rsqrt"),
     )
 
 
@@ -422,7 +452,9 @@ def lgamma_value(x: Node) -> Node:
     sine = ((x - x.unary("floor")) * math.pi).unary("sin")
     reflected = math.log(math.pi) - sine.unary("abs").unary("log") - inner
     is_infinite = x.binary("equal", -math.inf)
-    return is_infinite.where(x.const_like(math.inf), is_low.where(reflected, inner))
+    return is_infinite.where(
+        x.const_like(math.inf), is_low.where(reflected, inner)
+    )
 
 
 def digamma_positive(x: Node) -> Node:
@@ -436,7 +468,9 @@ def digamma_positive(x: Node) -> Node:
     inverse = z.unary("reciprocal")
     square = inverse * inverse
     main = (
-        z.unary("log") - inverse * 0.5 - square * polynomial(DIGAMMA_TAIL, square)
+        z.unary("log")
+        - inverse * 0.5
+        - square * polynomial(DIGAMMA_TAIL, square)
     )
     return main - is_small.where(steps, 0.0)
 
@@ -547,11 +581,34 @@ def logaddexp(a: Operand, b: Operand) -> Node:
 def xlogy(a: Operand, b: Operand) -> Node:
     """Compute a log(b); 0 where a is 0, unless b is NaN."""
     x, y = pair("xlogy", a, b, floating=True)
+    return times_log(x, y, lambda y: y.unary("log"), lambda y: y, 0.0)
+
+
+def xlog1py(a: Operand, b: Operand) -> Node:
+    """Compute a log(1 + b); 0 where a is 0, unless b is NaN."""
+    x, y = pair("xlog1py", a, b, floating=True)
+    return times_log(x, y, log1p, lambda y: y + 1, -1.0)
+
+
+def times_log(
+    x: Node, y: Node, log: Pieces, inner: Pieces, edge: float
+) -> Node:
+    """Compute x log(inner(y)), 0 where x is 0 and y is a number.
+
+    Where x is 0, its gradient is the logarithm, and 0 from the edge down, where that is none.
+    """
     is_zero = x.binary("equal", 0.0)
-    safe = is_zero.binary("logical_and", y.binary("equal", y)).where(
-        y.const_like(1.0), y
-    )
-    return x * safe.unary("log")
+    is_cut = is_zero.binary("logical_and", y.binary("equal", y))
+    value = is_cut.where(x.const_like(0.0), x * log(is_cut.where(1.0, y)))
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        is_out = y.binary("less_equal", edge).binary(
+            "logical_and", x.binary("equal", 0.0)
+        )
+        for_x = is_out.where(0.0, g * log(is_out.where(1.0, y)))
+        return for_x, g * x / inner(y)
+
+    return custom(value, (x, y), vjp)
 
 
 def fmod(a: Operand, b: Operand) -> Node:
@@ -567,7 +624,11 @@ def fmod(a: Operand, b: Operand) -> Node:
         return is_off.where(rest - y, rest)
     size = y.unary("abs")
     rest = is_negative.where(-x, x).binary("mod", size)
-    return is_negative.where(-rest, rest)
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        return g, -g * (x / y).unary("trunc")
+
+    return custom(is_negative.where(-rest, rest), (x, y), vjp)
 
 
 def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
