@@ -26,6 +26,10 @@ class ValueRangeError(PicogradError, ValueError, RuntimeError):
     """An argument outside its allowed values."""
 
 
+class LinAlgError(ValueRangeError):
+    """A matrix that is singular, or not positive definite, where it must be."""
+
+
 class DTypeError(PicogradError, TypeError, RuntimeError):
     """A dtype or Python type the operation does not take."""
 

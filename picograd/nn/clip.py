@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from picograd.dtype import float32, promote
-from picograd.errors import DTypeError, GradientError
+from picograd.errors import DTypeError, GradientError, ValueRangeError
 from picograd.tensor.tensor import Tensor
 
 # PyTorch's guard against dividing by a norm of zero.
@@ -27,9 +28,10 @@ def get_total_norm(
     5.0
     """
     values = _read_list("get_total_norm", tensors)
+    power = read_limit("get_total_norm", "norm_type", norm_type)
     if not values:
         return Tensor(0.0)
-    power, first = float(norm_type), values[0]
+    first = values[0]
     norms = [_norm(value, power).to(first.device) for value in values]
     total = norms[0] if len(norms) == 1 else _norm(Tensor.stack(norms), power)
     if error_if_nonfinite and not math.isfinite(float(total.item())):
@@ -70,6 +72,7 @@ def clip_grad_norm_(
     5.0
     """
     owners = _read_list("clip_grad_norm_", parameters)
+    max_norm = read_limit("clip_grad_norm_", "max_norm", max_norm)
     gradients = [owner.grad for owner in owners if owner.grad is not None]
     total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(owners, max_norm, total)
@@ -110,13 +113,25 @@ def clip_grad_value_(
     >>> weight.grad.tolist()
     [1.0, -0.5]
     """
-    bound = float(clip_value)
+    bound = read_limit("clip_grad_value_", "clip_value", clip_value)
     for owner in _read_list("clip_grad_value_", parameters):
         if owner.grad is not None:
             owner.grad = owner.grad.detach().clamp(-bound, bound)
 
 
+def read_limit(op: str, name: str, value: Any) -> float:
+    """Read a number. Raises ValueRangeError for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        problem = f"{name} must be a number, not {value!r}"
+        raise ValueRangeError(op, problem, "pass a float") from None
+
+
 def _read_list(op: str, tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    if not isinstance(tensors, Iterable):
+        problem = f"{type(tensors).__name__} is no list of parameters"
+        raise DTypeError(op, problem, "pass model.parameters()")
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for item in listed:
         if not isinstance(item, Tensor):

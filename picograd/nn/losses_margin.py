@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from picograd.errors import ShapeError
+from picograd.errors import AxisError, ShapeError
 from picograd.nn.functional_activation import pairwise_distance
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import need_tensor
+from picograd.tensor.known import known_values
 from picograd.tensor.losses import reduce_loss, same_shape
+from picograd.tensor.operands import need_integer
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to squared norms in cosine_embedding_loss.
@@ -96,6 +98,10 @@ def multi_margin_loss(
     if tuple(target.shape) != tuple(input.shape[:-1]):
         problem = f"target of shape {tuple(target.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one class number per row")
+    known = known_values(target.node)
+    if known is not None and known.size and (known.min() < 0 or known.max() >= input.shape[-1]):
+        problem = f"a target is no class of {input.shape[-1]}"
+        raise AxisError(op, problem, "use numbers from 0 on")
     classes = Tensor.arange(input.shape[-1], device=input.device)
     is_target = classes == target.unsqueeze(-1)
     own = is_target.where(input, 0.0).sum(-1, keepdim=True)
@@ -203,6 +209,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     """
     op = "multilabel_margin_loss"
     same_shape(op, input, target)
+    need_integer(op, target.node, "target")
     classes = Tensor.arange(input.shape[-1], device=input.device)
     is_listed = (target < 0).cast("int64").cumsum(-1) == 0  # ... C
     matches = (target.unsqueeze(-1) == classes) & is_listed.unsqueeze(-1)  # ... listed C

@@ -5,6 +5,7 @@ import math
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import need_tensor
+from picograd.tensor.known import check_between
 from picograd.tensor.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
@@ -171,6 +172,7 @@ def gaussian_nll_loss(
     """
     op = "gaussian_nll_loss"
     need_tensor(op, input, target, var)
+    check_between(op, "var", var.node, 0.0, math.inf)
     if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)
     wanted = (tuple(input.shape), (*input.shape[:-1], 1))

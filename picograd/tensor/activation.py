@@ -2,6 +2,7 @@
 
 import math
 
+from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.tensor.elementwise import (
@@ -57,6 +58,9 @@ def sigmoid(node: Node) -> Node:
 
 def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
     """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
+    if low > high:
+        text = f"min_val={low} is larger than max_val={high}"
+        raise ValueRangeError("hardtanh", text, "swap them")
     below, above = (
         compare("less_equal", node, low),
         compare("less_equal", high, node),

@@ -191,6 +191,9 @@ def rrelu(
     >>> nn.functional.rrelu(Tensor([-1.0, 0.0, 2.0]), 0.5, 0.5).tolist()
     [-0.5, 0.0, 2.0]
     """
+    if lower > upper:
+        text = f"lower={lower} is larger than upper={upper}"
+        raise ValueRangeError("rrelu", text, "swap them")
     if not training:
         return input.leaky_relu((lower + upper) / 2)
     unit = Recorded.kind.rand(*input.shape, device=input.device)

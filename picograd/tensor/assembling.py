@@ -139,6 +139,8 @@ def cdist(a: Node, b: Node, order: float) -> Node:
     if a.shape[-1] != b.shape[-1]:
         text = f"rows of {a.shape} and {b.shape} differ in length"
         raise ShapeError("cdist", text, "make the last sizes equal")
+    if not float(order) >= 0.0:
+        raise ValueRangeError("cdist", f"p={order} is negative", "use 0 or more")
     rows, columns = movement.unsqueeze(a, -2), movement.unsqueeze(b, -3)
     return reduce.norm(
         elementwise.subtract(rows, columns), float(order), -1, False
@@ -340,6 +342,9 @@ def is_close(
     a: Node, b: Node, rtol: float, atol: float, equal_nan: bool
 ) -> Node:
     """Test |a - b| <= atol + rtol |b|; infinities are close to themselves."""
+    if not (rtol >= 0 and atol >= 0):
+        text = f"rtol={rtol} or atol={atol} is negative"
+        raise ValueRangeError("isclose", text, "use 0 or more")
     x, y = pair("isclose", a, b)
     same = x.binary("equal", y)
     if x.dtype.is_float:

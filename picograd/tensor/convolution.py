@@ -168,6 +168,9 @@ def convolve_transposed(
     dilation = per_axis(op, "dilation", options["dilation"], rank)
     lows = per_axis(op, "padding", options["padding"], rank, 0)
     extra = per_axis(op, "output_padding", options["output_padding"], rank, 0)
+    if any(more >= max(step, gap) for more, step, gap in zip(extra, stride, dilation)):
+        text = f"output_padding {extra} is not smaller than stride {stride} or dilation {dilation}"
+        raise ValueRangeError(op, text, "use a smaller one")
     reach = [span(size, gap) - 1 for size, gap in zip(kernel, dilation)]
     padding = tuple(
         (far - low, far - low + more)

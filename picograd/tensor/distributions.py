@@ -20,9 +20,9 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.tensor import inversion, random
 from picograd.tensor.inputs import Tensor, from_host, is_tensor, need_tensor
+from picograd.tensor.known import check_between, known_values
 from picograd.tensor.operands import optional_dtype, read_scalar
 from picograd.tensor.recording import Recorded, drawn, fresh, read, rewrite
-from picograd.tensor.selecting import known_values
 
 ROOT_2 = math.sqrt(2)
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24  # of float16
@@ -311,6 +311,8 @@ def normal(
     )
     if not is_tensor(std):
         random.check_spread("normal", 0.0, std)
+    else:
+        check_between("normal", "std", read(std), 0.0, math.inf)
     return affine(normals(like, generator), std, mean).detach()
 
 

@@ -10,6 +10,7 @@ from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
+from picograd.tensor.known import check_divisor
 from picograd.tensor.operands import (
     Operand,
     Scalar,
@@ -32,6 +33,8 @@ def arithmetic(op: str, a: Operand, b: Operand) -> Node:
     first, second = pair(op, a, b)
     if first.dtype is bool_:
         return arithmetic_bool(op, first, second)
+    if op in ("floordiv", "mod") and not first.dtype.is_float:
+        check_divisor(op, b)
     return build.binary(op, first, second)
 
 

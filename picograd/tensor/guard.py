@@ -4,21 +4,27 @@ The functions behind it assume arguments of the documented types. If one fails w
 Python's own (an attribute a number does not have, a string that is no index), the guard says which
 function and which arguments it was, in the class that PyTorch raises. Errors of the user's own
 code, which a function may call, pass as they are; so do calls that do not fit a signature.
+
+An error that no argument explains is a bug of picograd's: it becomes an InternalError. An argument
+explains an error if the code that failed, in the rooms that read arguments, held it in its hands.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, PicogradError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, InternalError, PicogradError, ValueRangeError
 from picograd.tensor.recording import Recorded
 
 RAW = (AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
+READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
+HOOKED = ("backward", "grad")  # what runs the user's hooks
+SEEN = 64  # elements of a list that are looked at
 OURS = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent))
 
 
@@ -30,23 +36,100 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **options)
         except RAW as error:
-            trace = error.__traceback__
-            if isinstance(error, PicogradError) or not is_inside(trace and trace.tb_next):
+            trace = error.__traceback__ and error.__traceback__.tb_next
+            arguments = (*args, *options.values())
+            if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
                 raise
-            raise translated(function.__name__, error, (*args, *options.values())) from error
+            if is_own(function.__name__, trace, arguments):
+                raise
+            if is_explained(error, frames_of(trace), flat(arguments)):
+                raise translated(function.__name__, error, arguments) from error
+            raise unexplained(function.__name__, error) from error
 
     return checked
 
 
-def is_inside(trace: TracebackType | None) -> bool:
-    """Tell whether an error was raised in picograd or NumPy, and by no function of the user's."""
-    if trace is None:  # the call itself failed: the arguments do not fit the signature
-        return False
+def frames_of(trace: TracebackType | None) -> list[FrameType]:
+    """List the frames of a traceback, outermost first."""
+    frames = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith((*OURS, "<__array_function__")):
-            return False
+        frames.append(trace.tb_frame)
         trace = trace.tb_next
-    return True
+    return frames
+
+
+def is_own(op: str, trace: TracebackType, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether an error came out of the user's code: a function or an object that was given."""
+    inside = (*OURS, "<__array_function__")
+    if all(frame.f_code.co_filename.startswith(inside) for frame in frames_of(trace)):
+        return False
+    known = ("builtins", "numpy", "picograd")
+    return op in HOOKED or any(
+        callable(each) or type(each).__module__.partition(".")[0] not in known
+        for each in flat(arguments)
+    )
+
+
+def flat(arguments: Iterable[Any]) -> list[Any]:
+    """List arguments, and what lists, tuples and dicts among them hold."""
+    found: list[Any] = []
+    for each in arguments:
+        found.append(each)
+        if isinstance(each, (list, tuple)):
+            found += each[:SEEN]
+        elif isinstance(each, dict):
+            found += list(each.values())[:SEEN]
+    return found
+
+
+def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]) -> bool:
+    """Tell whether an argument explains an error, or picograd has a bug."""
+    deepest = [frame for frame in frames if room_of(frame)][-1]
+    is_foreign = not frames[-1].f_code.co_filename.startswith((*OURS, "<__array_function__"))
+    if is_foreign or room_of(deepest) not in READING:
+        return False
+    given = [each for each in arguments if each is not None and not isinstance(each, bool)]
+    if "Tensor" not in str(error):
+        given = [each for each in given if not isinstance(each, Recorded)]
+    if is_named(str(error), given):
+        return True
+    if isinstance(error, AttributeError):
+        kinds = tuple({float if type(x) is int else type(x) for x in given})
+        obj = float(error.obj) if type(error.obj) is int else error.obj
+        return isinstance(obj, kinds) and not isinstance(obj, Recorded)
+    if isinstance(error, KeyError):
+        return any(is_same(each, error.args[0]) for each in arguments)
+    held = flat(deepest.f_locals.values())
+    return any(each is other for each in given for other in held) or any(
+        each is None and "NoneType" in str(error) for each in arguments
+    )
+
+
+def is_named(text: str, arguments: list[Any]) -> bool:
+    """Tell whether an error's text quotes an argument, or its type where that is no number."""
+    foreign = [each for each in arguments if not isinstance(each, (Recorded, int, float))]
+    types = {f"'{type(each).__name__}'" for each in foreign}
+    return any(kind in text for kind in types) or any(
+        isinstance(each, str) and repr(each) in text for each in foreign
+    )
+
+
+def is_same(argument: Any, key: Any) -> bool:
+    """Tell whether an argument is the key that was looked up."""
+    return argument is key or (type(argument) is type(key) and isinstance(key, str | int | float)
+                               and argument == key)  # fmt: skip
+
+
+def room_of(frame: FrameType) -> str:
+    """Name the room of picograd a frame runs in; empty outside."""
+    path = frame.f_code.co_filename
+    return Path(path).relative_to(OURS[0]).parts[0] if path.startswith(OURS[0]) else ""
+
+
+def unexplained(op: str, error: Exception) -> InternalError:
+    """Word an error that no argument explains."""
+    text = f"{type(error).__name__} in {op}: {error}"
+    return InternalError(f"{text}. This is a bug in picograd: please report it.")
 
 
 def translated(op: str, error: Exception, arguments: tuple[Any, ...]) -> PicogradError:
@@ -63,7 +146,7 @@ def translated(op: str, error: Exception, arguments: tuple[Any, ...]) -> Picogra
     if isinstance(error, (TypeError, AttributeError)):
         return DTypeError(op, text, fix)
     if isinstance(error, IndexError):
-        return ShapeError(op, text, fix)
+        return AxisError(op, text, fix)
     return ValueRangeError(op, text, fix)
 
 

@@ -14,7 +14,7 @@ from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import LinAlgError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -47,9 +47,7 @@ def on_host(
     try:
         found = call(*(values_of(op, node) for node in nodes))
     except np.linalg.LinAlgError as error:
-        raise ValueRangeError(
-            f"linalg.{op}", str(error), "check the matrix"
-        ) from None
+        raise LinAlgError(f"linalg.{op}", str(error), "check the matrix") from None
     arrays = found if isinstance(found, tuple) else (found,)
     like = nodes[0]
     return [

@@ -368,7 +368,7 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
     check_device("index_select", (node, index))
     position = as_axis(axis, len(node.shape), "index_select")
     if len(index.shape) > 1:
-        raise ShapeError(
+        raise AxisError(
             "index_select", f"index {index.shape} is not 1-d", "flatten it"
         )
     flat = index.reshape((index.size,))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
 from picograd.tensor import arranging, assembling, host, linalg, movement, reduce
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import Tensor, need_tensor
@@ -409,9 +409,6 @@ def eigvals(A: Tensor) -> Any:
     raise DTypeError(
         "linalg.eigvals", "eigenvalues may be complex", "use eigvalsh if symmetric"
     )
-
-
-LinAlgError = ValueRangeError  # what a singular or indefinite matrix raises
 
 
 guard_functions(globals(), __all__)

@@ -4,6 +4,7 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.known import check_between
 from picograd.tensor.recording import Recorded, apply
 from picograd.tensor.selecting import known_values
 
@@ -205,6 +206,8 @@ def binary_cross_entropy(
     """
     op = "binary_cross_entropy"
     same_shape(op, input, target)
+    check_between(op, "the input", input._node, 0.0, 1.0)
+    check_between(op, "the target", target._node, 0.0, 1.0)
     yes, no = _cut_log(input), _cut_log(1.0 - input)
     loss = (target - 1.0) * no - target * yes
     if weight is not None:

@@ -6,6 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 from typing import Any
 
 from picograd.dtype import bool_
+from picograd.errors import DTypeError
 from picograd.graph import build_composite as composite
 from picograd.tensor import activation, elementwise, indexing, special
 from picograd.tensor.operands import UNSET
@@ -201,6 +202,9 @@ class ElementwiseMethods(Recorded):
 
     def round(self: Same, *, decimals: int = 0) -> Same:
         """Round to so many decimals, halves to even."""
+        if not isinstance(decimals, int):
+            text = f"decimals must be an int, not {decimals!r}"
+            raise DTypeError("round", text, "pass a whole number")
         if decimals and self.dtype.is_float:
             return apply(elementwise.round_decimals, self, decimals)
         return apply(elementwise.rounding, "round", self)

@@ -1,5 +1,6 @@
 """Normalisation over the batch, groups of channels, instances and features."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,9 @@ def group_norm(
         shape = tuple(input.shape)
         problem = f"{channels} channels of {shape} do not divide into {num_groups} groups"
         raise ShapeError("group_norm", problem, "choose a divisor")
+    if batch * channels:
+        count = input.numel() // num_groups
+        check_several("group_norm", "a value per group", input, count)
     rows = input.reshape(
         batch,
         num_groups,
@@ -114,6 +118,13 @@ def group_norm(
     )
     y = apply(composite.layer_norm, rows, 1, None, None, eps).reshape(input.shape)
     return scale_channels(y, weight, bias)
+
+
+def check_several(op: str, what: str, input: Tensor, count: int) -> None:
+    """Raise ValueRangeError where statistics would be of one value: they would make it 0."""
+    if count == 1:
+        text = f"input of shape {tuple(input.shape)} has only {what}, there is nothing to average"
+        raise ValueRangeError(op, text, "pass a larger batch, or training=False")
 
 
 def batch_norm(
@@ -141,6 +152,7 @@ def batch_norm(
             problem = "evaluation needs running_mean and running_var"
             raise ValueRangeError("batch_norm", problem, "pass them, or training=True")
         return normalize_channels(input, running_mean, running_var, weight, bias, eps)
+    check_several("batch_norm", "a value per channel", input, input.numel() // input.shape[1])
     y, mean, var = batch_normalize(input, weight, bias, eps)
     count = input.numel() // max(1, input.shape[1])
     _move(running_mean, mean, momentum)
@@ -174,6 +186,8 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    count = math.prod(input.shape[2:])
+    check_several("instance_norm", "an element of space", input, count)
     if running_mean is not None or running_var is not None:
         space = tuple(range(2, len(input.shape)))
         fixed = input.detach()

@@ -17,7 +17,7 @@ from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape, Window, window_count
 from picograd.helpers import product
-from picograd.tensor import convolution, elementwise, movement
+from picograd.tensor import convolution, elementwise, movement, selecting
 from picograd.tensor.convolution import per_axis
 from picograd.tensor.operands import need_integer, need_rank
 
@@ -170,6 +170,7 @@ def max_unpool(
         if size is not None
         else unpool_sizes(op, rank, x, options)
     )
+    index = selecting.checked(op, index, product(spatial), 1)
     lead, count = product(x.shape[:first]), product(x.shape[first:])
     values, places = x.reshape((lead, count)), index.reshape((lead, count))
     base = build.const(0, (lead, product(spatial)), x.dtype, x.device)

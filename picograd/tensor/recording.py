@@ -303,7 +303,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     try:
         result = function(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
-        if any(error.obj is operand for operand in operands):
+        if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None
         raise
     return wrap(result, tracks and result.dtype.kind == "float")

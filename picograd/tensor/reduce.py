@@ -17,6 +17,7 @@ from picograd.tensor.operands import (
     check_computed,
     floating,
     need_float,
+    read_scalar,
 )
 
 
@@ -106,7 +107,7 @@ def variance(
     """Average squared distance from the mean, divided by count - correction."""
     need_float(op, node)
     axes = as_axes(axis, len(node.shape), op)
-    return composite.var(node, axes, correction, keepdim)
+    return composite.var(node, axes, read_scalar(op, correction), keepdim)
 
 
 def deviation(

@@ -16,7 +16,6 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import (
     check_not_tracing,
-    is_tracing,
     is_tracing_jit,
     note_check,
 )
@@ -28,6 +27,7 @@ from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor import creation, indexing, movement
+from picograd.tensor.known import known_values as known_values
 from picograd.tensor.operands import (
     Operand,
     as_axis,
@@ -36,25 +36,11 @@ from picograd.tensor.operands import (
     need_integer,
 )
 
-CHECKED = 4096  # indices up to this many are checked on the host when their values are there
 SMALL_MASK = 4096  # elements of a mask that the host looks at itself
 
 Array = Any
 MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod",
            "amax": "max", "amin": "min"}  # fmt: skip
-
-
-def known_values(node: Node) -> Array | None:
-    """Give the values of an index if they are computed, few and on the CPU."""
-    buffer = leaf_buffer(node)
-    if (
-        buffer is None
-        or node.size > CHECKED
-        or node.device != "cpu"
-        or is_tracing()
-    ):
-        return None
-    return buffer_to_numpy(buffer, node.shape)
 
 
 def computed_values(node: Node) -> Array:

@@ -15,6 +15,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
+from picograd.tensor.known import check_divisor
 from picograd.tensor.operands import (
     Operand,
     check_computed,
@@ -614,6 +615,8 @@ def times_log(
 def fmod(a: Operand, b: Operand) -> Node:
     """Compute the remainder with the sign of the dividend, as C's fmod."""
     x, y = pair("fmod", a, b)
+    if not x.dtype.is_float:
+        check_divisor("fmod", b)
     if x.dtype.kind == "uint":
         return x.binary("mod", y)
     is_negative = x.binary("less", 0)
@@ -642,6 +645,7 @@ def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     x, y = pair("div", a, b)
     if x.dtype.is_float:
         return (x / y).unary("trunc")
+    check_divisor("div", b)
     quotient = x.binary("floordiv", y)
     if x.dtype.kind == "uint":
         return quotient

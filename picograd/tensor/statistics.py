@@ -367,6 +367,9 @@ def integration_axis(op: str, y: Tensor, x: Tensor | None, dim: int) -> int:
     if not y.ndim:
         text = "a zero-dim tensor has no axis to integrate along"
         raise ShapeError(op, text, "pass a vector")
+    if x is not None and x.ndim and x.shape[axis - y.ndim if x.ndim > 1 else 0] != y.shape[axis]:
+        text = f"x of shape {tuple(x.shape)} has no place for each of {tuple(y.shape)}"
+        raise ShapeError(op, text, "give one x for each y")
     return axis
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from picograd import Tensor, nn
+from picograd.errors import ValueRangeError
 
 INF, NAN = math.inf, math.nan
 FLOATS = [INF, -INF, NAN, 1e30, -1e30]
@@ -59,11 +60,19 @@ def test_floats(case: tuple[str, Callable[[], Tensor], Any]) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "uint64"])
-def test_integer_division_by_zero_is_zero(dtype: str) -> None:
-    a, zero = Tensor([7, 0, 1], dtype=dtype), Tensor([0, 0, 0], dtype=dtype)
-    assert (a // zero).tolist() == [0, 0, 0]
-    assert (a % zero).tolist() == [0, 0, 0]
-    assert (a // 0).tolist() == (a % 0).tolist() == [0, 0, 0]
+def test_integers_are_not_divided_by_a_known_zero(dtype: str) -> None:
+    a, zero = Tensor([7, 0, 1], dtype=dtype), Tensor([1, 0, 2], dtype=dtype)
+    for wrong in (lambda: a // zero, lambda: a % zero, lambda: a // 0, lambda: a % 0,
+                  lambda: a.fmod(zero), lambda: a.div(zero, rounding_mode="trunc")):  # fmt: skip
+        with pytest.raises(ValueRangeError, match="an integer is divided by zero"):
+            wrong()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "uint64"])
+def test_by_a_zero_that_comes_later_the_result_is_zero(dtype: str) -> None:
+    a, one = Tensor([7, 0, 1], dtype=dtype), Tensor([1, 1, 1], dtype=dtype)
+    assert (a // (one - one)).tolist() == [0, 0, 0]
+    assert (a % (one - one)).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", list(LOWEST))

@@ -65,8 +65,8 @@ CASES = [
         "optim: Linear is no list of parameters. Fix: pass model.parameters().",
     ),
     Case(
-        "a number", lambda: optim.SGD([1.0]), ValueRangeError,
-        "optim: cannot train 1.0. Fix: pass floating tensors.",
+        "a number", lambda: optim.SGD([1.0]), DTypeError,
+        "optim: cannot train a float. Fix: pass floating tensors.",
     ),
     Case(
         "ints", lambda: optim.SGD([Tensor([1])]), ValueRangeError,

@@ -230,7 +230,10 @@ def check_members(members: Sequence[Any], seen: set[int]) -> None:
             "optim", "a parameter group is empty", "pass at least one tensor"
         )
     for member in members:
-        if not isinstance(member, Tensor) or not member.dtype.is_float:
+        if not isinstance(member, Tensor):
+            problem = f"cannot train a {type(member).__name__}"
+            raise DTypeError("optim", problem, "pass floating tensors")
+        if not member.dtype.is_float:
             raise ValueRangeError(
                 "optim", f"cannot train {member!r}", "pass floating tensors"
             )

@@ -16,6 +16,7 @@ from picograd.nn.utils.rnn import (
     pack_padded_sequence,
     pad_packed_sequence,
 )
+from picograd.tensor.guard import guard_functions
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -58,3 +59,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         raise ShapeError("vector_to_parameters", problem, "pass one element per parameter")
     pieces = vec.split(sizes)
     overwrite([(p, piece.reshape(p.shape)) for p, piece in zip(listed, pieces)])
+
+
+guard_functions(globals(), __all__)
