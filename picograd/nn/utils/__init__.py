@@ -61,4 +61,4 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     overwrite([(p, piece.reshape(p.shape)) for p, piece in zip(listed, pieces)])
 
 
-guard_functions(globals(), __all__)
+guard_functions(globals(), ("parameters_to_vector", "vector_to_parameters"))
