@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ELSEWHERE = {
+    "codegen/angles.py": "codegen/test_elementary.py",
     "codegen/block_cuda.py": "codegen/test_linearize_cuda.py",
+    "codegen/error_function.py": "codegen/test_elementary.py",
     "codegen/linearize_cpu.py": "codegen/render/test_llvm.py",
     "codegen/linearize_cuda_mainloop.py": "codegen/templates/test_contract_cuda.py",
     "codegen/linearize_cuda_reduce.py": "codegen/test_linearize_cuda.py",
@@ -21,6 +23,8 @@ ELSEWHERE = {
     "codegen/linearize_sort_cpu.py": "codegen/test_rowwise.py",
     "codegen/linearize_sort_cuda.py": "codegen/test_rowwise.py",
     "codegen/mainloop_operands.py": "codegen/templates/test_contract_cuda.py",
+    "codegen/pairs.py": "codegen/test_elementary.py",
+    "codegen/render/llvm_types.py": "codegen/render/test_llvm.py",
     "codegen/templates/contract.py": "codegen/templates/test_contract_cpu.py",
     "codegen/templates/map.py": "codegen/test_templates_cuda.py",
     "codegen/templates/reduce.py": "codegen/test_templates_cuda.py",

@@ -2,13 +2,13 @@
 
 `COMMON` serves every language: integer division that cannot trap, shifts that are always defined,
 and names that reduce to others. `PORTABLE`, a part of it, is all that CUDA C needs.
-`LLVM` adds polynomials (polynomial.py) for float32, because LLVM would call one scalar library
-function per element; float64 keeps the library functions.
+`LLVM` adds polynomials (polynomial.py for float32, elementary.py for float64), because LLVM would
+call one scalar library function per element; sin, cos, tan and pow of float64 do.
 """
 
 from collections.abc import Callable
 
-from picograd.codegen import polynomial, portable
+from picograd.codegen import angles, elementary, error_function, polynomial, portable
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.value import Value
@@ -158,15 +158,18 @@ def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     return (exponent < 0).where(negative, result).position
 
 
-def by_formula(formula: Callable[[Value], Value]) -> Function:
-    """Make a function of one operand out of a formula."""
-    return lambda emitter, dtype, x: formula(Value(emitter, x)).position
+def by_formula(formula: Callable[..., Value]) -> Function:
+    """Make a function out of a formula."""
+    return lambda emitter, dtype, *args: formula(*(Value(emitter, a) for a in args)).position
 
 
 PORTABLE: dict[str, Function] = {
     "portable_log": by_formula(portable.log),
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
+    **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
+    **{op: by_formula(formula) for op, formula in angles.ANGLES.items()},
+    "erfc": by_formula(error_function.erfc),
 }
 COMMON: dict[str, Function] = {
     **PORTABLE,
@@ -193,14 +196,19 @@ COMMON: dict[str, Function] = {
 }
 
 
-def float32_polynomial(op: str) -> Function:
-    """Make a function that uses the polynomial for float32 and else `COMMON` or the library."""
-    polynomial_of, other = polynomial.FLOAT32[op], COMMON.get(op)
+FLOAT64 = {"exp": elementary.exp, "log": elementary.log, "tanh": elementary.tanh,
+           "erf": error_function.erf}  # fmt: skip
+
+
+def polynomials(op: str) -> Function:
+    """Make a function of polynomials where there are any, and else `COMMON` or the library."""
+    of_bits = {32: polynomial.FLOAT32[op], 64: FLOAT64.get(op)}
+    other = COMMON.get(op)
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
-        if dtype.is_float and dtype.bits == 32:
-            values = (Value(emitter, a) for a in args)
-            return polynomial_of(*values).position
+        formula = of_bits.get(dtype.bits) if dtype.is_float else None
+        if formula:
+            return formula(*(Value(emitter, a) for a in args)).position
         return (
             other(emitter, dtype, *args)
             if other
@@ -218,5 +226,5 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 LLVM: dict[str, Function] = {
     **COMMON,
     "cast to bfloat16": to_bfloat16,
-    **{op: float32_polynomial(op) for op in polynomial.FLOAT32},
+    **{op: polynomials(op) for op in polynomial.FLOAT32},
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.codegen.program import Instr, Program
+from picograd.codegen.program import RARE_FROM, Instr, Program
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
@@ -325,6 +325,13 @@ class Run:
             return value.view(np.dtype(dtype.storage))
         return from_bits(to_bits(value, source), dtype)
 
+    def rare(self, instr: Instr) -> Array:
+        """Take the usual value where |x| is small, else compute the function."""
+        x, usual = (self.values[a] for a in instr.args)
+        function = ELEMENTWISE[instr.arg].numpy
+        check(function is not None, f"{instr.arg} has no meaning")
+        return np.where(np.abs(x) < RARE_FROM, usual, function(x))  # type: ignore[misc]
+
     def lanes(self, instr: Instr) -> Array:
         """Splat, pack or extract lanes."""
         args = [self.values[a] for a in instr.args]
@@ -361,6 +368,7 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     **dict.fromkeys(("cast", "bitcast"), Run.convert),
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
+    "rare": Run.rare,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
 }  # fmt: skip

@@ -1,12 +1,12 @@
 """Elementary functions of float32 as straight-line arithmetic: polynomials and selects.
 
-Errors stay within about 2 units in the last place; infinities, NaN and denormals come out right.
+Errors stay within 1.5 units in the last place; infinities, NaN and denormals come out right.
 The coefficients were fitted for this project: Lawson's iteration (reweighted least squares towards
 the minimax) at 2000 Chebyshev nodes, in float64. Argument reduction follows Cody and Waite.
 """
 
 from collections.abc import Callable, Sequence
-from math import inf, log, log2, nan, pi
+from math import factorial, inf, log, log2, nan, pi
 
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int32, int64
@@ -61,9 +61,9 @@ TANH = (
     -0.008182673856205847,
     0.002147536859276264,
 )
-# erf(x) = x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(x)) for 0.95 <= x <= 4
+# erf(x) = x + x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(x)) for 0.95 <= x <= 4
 ERF_SMALL = (
-    1.1283791670631576,
+    0.1283791670631576,
     -0.37612638483807803,
     0.11283782747182,
     -0.026865445820315383,
@@ -91,6 +91,9 @@ SIN = (
     2.7175644127073607e-06,
 )
 COS = (0.041666645652426997, -0.001388730602473925, 2.4431203146151428e-05)
+# The same by Taylor's series, to 1e-11
+SIN_SERIES = tuple((-1) ** k / factorial(2 * k + 1) for k in range(1, 7))
+COS_SERIES = tuple((-1) ** k / factorial(2 * k) for k in range(2, 7))
 
 LN2_HIGH32, LN2_LOW32 = (
     0.693145751953125,
@@ -132,8 +135,20 @@ def exp(x: Value) -> Value:
     x = clamp(x, -104.0, 89.0)
     shifted = x.fma(1 / log(2), ROUND32)
     n = shifted - ROUND32
-    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
-    result = (r * r).fma(horner(EXP32, r), r) + 1.0
+    return exp_scaled(n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x)), shifted)
+
+
+def exp2(x: Value) -> Value:
+    """Compute 2 ** x in float32, exactly where x is whole."""
+    x = clamp(x, -150.0, 128.0)
+    shifted = x + ROUND32
+    return exp_scaled((x - (shifted - ROUND32)) * log(2), shifted)
+
+
+def exp_scaled(r: Value, shifted: Value) -> Value:
+    """Compute 2^n exp(r) for |r| <= log(2)/2 and shifted = n + ROUND32."""
+    head = r + 1.0
+    result = head + (r * r).fma(horner(EXP32, r), r - (head - 1.0))
     # Twice half the exponent: 2^n alone would overflow at 128 and underflow below -126.
     whole = shifted.bitcast(int32) - 0x4B400000
     half = whole.raw("shift_right", 1)
@@ -143,15 +158,39 @@ def exp(x: Value) -> Value:
 def log_natural(x: Value) -> Value:
     """Compute log(x) in float32: e log(2) + log(m) with m near 1."""
     is_small = x < 2.0**-126  # a denormal: scale it up
-    scaled = is_small.where(x * 2.0**23, x)
-    bits = scaled.bitcast(int32) - 0x3F3504F3  # the bits of sqrt(1/2)
-    e = bits.raw("shift_right", 23).cast(float32)
-    mantissa = ((bits & 0x007FFFFF) + 0x3F3504F3).bitcast(float32)
+    whole, mantissa = split_float(is_small.where(x * 2.0**23, x))
+    e = whole.cast(float32)
     e = is_small.where(e - 23.0, e)
-    f = mantissa - 1.0
+    return log_edges(x, log_sum(e, mantissa - 1.0, e * LN2_LOW32))
+
+
+def split_float(x: Value) -> tuple[Value, Value]:
+    """Write a positive float32 as 2^e m with sqrt(1/2) <= m < sqrt(2)."""
+    bits = x.bitcast(int32) - 0x3F3504F3  # the bits of sqrt(1/2)
+    return bits.raw("shift_right", 23), ((bits & 0x007FFFFF) + 0x3F3504F3).bitcast(float32)
+
+
+def log_sum(e: Value, f: Value, rest: Value) -> Value:
+    """Compute e LN2_HIGH32 + log(1 + f) + rest."""
     square = f * f
-    rest = (square * f).fma(horner(LOG32, f), e * LN2_LOW32)
-    return log_edges(x, e.fma(LN2_HIGH32, f + square.fma(-0.5, rest)))
+    rest = (square * f).fma(horner(LOG32, f), rest)
+    return e.fma(LN2_HIGH32, f + square.fma(-0.5, rest))
+
+
+def log1p(x: Value) -> Value:
+    """Compute log(1 + x) in float32: as log(u), u + rest = 1 + x exactly."""
+    u = x + 1.0
+    part = u - x  # exact sum (Knuth)
+    low = (u.constant(1.0) - part) + (x - (u - part))
+    whole, mantissa = split_float(u)
+    # u is at least 2^-24 if not 0, and a rest that matters has |e| <= 24
+    low = low * power_of_two(-clamp(whole, -24, 24))
+    above = mantissa - 1.0
+    f = above + low
+    e = whole.cast(float32)
+    rest = e.fma(LN2_LOW32, low - (f - above))
+    result = log_edges(u, log_sum(e, f, rest))
+    return (x.raw("abs") < 2.0**-24).where(x, result)
 
 
 def log_edges(x: Value, result: Value) -> Value:
@@ -171,37 +210,39 @@ def tanh(x: Value) -> Value:
     """Compute tanh(x) in float32: a polynomial near 0, else 1 - 2 / (exp(2|x|) + 1)."""
     size = x.raw("abs")
     square = x * x
-    near = (x * square).fma(horner(TANH, square), x)
+    near = (size * square).fma(horner(TANH, square), size)
     far = x.constant(1.0) - x.constant(2.0) / (exp(size + size) + 1.0)
-    return (size < 0.625).where(near, copy_sign(far, x))
+    return copy_sign((size < 0.625).where(near, far), x)
 
 
 def erf(x: Value) -> Value:
     """Compute erf(x) in float32: a polynomial near 0, else 1 - exp(-x Q(x))."""
     size = x.raw("abs")
-    near = x * horner(ERF_SMALL, x * x)
+    near = x.fma(horner(ERF_SMALL, x * x), x)
     limited = clamp(size, 0.0, 4.0)  # erf(4) is 1 in float32
     far = x.constant(1.0) - exp(-(limited * horner(ERF_LARGE, limited)))
     return (size < 1.0).where(near, copy_sign(far, x))
 
 
 def reduce_angle(x: Value) -> tuple[Value, Value]:
-    """Write x = n pi/2 + r with |r| <= pi/4; returns r in float32 and n modulo 4 in int32.
+    """Write x = n pi/2 + r with |r| <= pi/4; returns r in float64 and n modulo 4 in int64.
 
-    The reduction is done in float64: exact enough up to |x| = 2^45; beyond, r loses its digits.
+    The reduction is done in float64: exact enough up to |x| = 2^45; `rare` takes those beyond.
     """
     wide = x.cast(float64)
     shifted = wide.fma(2 / pi, ROUND64)
     n = shifted - ROUND64
     r = n.fma(-PI_2_LOW, n.fma(-PI_2_HIGH, wide))
-    quadrant = (shifted.bitcast(int64) & 3).cast(int32)
-    return clamp(r, -1.0, 1.0).cast(float32), quadrant
+    return clamp(r, -1.0, 1.0), shifted.bitcast(int64) & 3
 
 
 def circular(x: Value, quarter_turns: int) -> Value:
     """Compute sin(x + quarter_turns * pi/2) in float32."""
     r, n = reduce_angle(x)
-    return (x.raw("abs") < inf).where(quadrant_sine(r, n + quarter_turns, SIN, COS), nan)
+    sine = quadrant_sine(r.cast(float32), n.cast(int32) + quarter_turns, SIN, COS)
+    if quarter_turns:
+        return x.rare("cos", sine)
+    return x.rare("sin", x.is_equal(0.0).where(x, sine))
 
 
 def quadrant_sine(
@@ -223,6 +264,17 @@ def sin(x: Value) -> Value:
 def cos(x: Value) -> Value:
     """Compute cos(x) in float32."""
     return circular(x, 1)
+
+
+def tan(x: Value) -> Value:
+    """Compute tan(x) in float32: a quotient of Taylor's series in float64."""
+    r, n = reduce_angle(x)
+    square = r * r
+    sine = (r * square).fma(horner(SIN_SERIES, square), r)
+    cosine = (square * square).fma(horner(COS_SERIES, square), square.fma(-0.5, 1.0))
+    is_zero, is_even = x.is_equal(0.0), (n & 1).is_equal(0)
+    ratio = is_even.where(sine, -cosine) / is_even.where(cosine, sine)
+    return x.rare("tan", is_zero.where(x, ratio.cast(float32)))
 
 
 def log2_wide(x: Value) -> Value:
@@ -270,5 +322,8 @@ FLOAT32: dict[str, Callable[..., Value]] = {
     "erf": erf,
     "sin": sin,
     "cos": cos,
+    "tan": tan,
+    "exp2": exp2,
+    "log1p": log1p,
     "pow": pow_float,
 }

@@ -24,6 +24,8 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             overflows. add, mul, quotient, remainder with arg="nowrap" are index arithmetic (no
             overflow; dividends not negative); add, mul, maximum, minimum with arg="reduce" may be
             reassociated
+            rare args=(x, usual) arg=op: usual, but the library's op(x) where |x| >= RARE_FROM;
+            float32, on the CPU: a vector leaves the straight line only if one of its lanes must
 parallel    task (linear block or task number); thread; barrier; fence;
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
@@ -49,6 +51,7 @@ EVERYWHERE = {
 }  # fmt: skip
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
 OPAQUE = {"mma", "mainloop"}
+RARE_FROM = 2.0**40
 NUMBERED = {"param": "parameters", "scalar": "scalars", "workspace": "workspaces"}
 
 

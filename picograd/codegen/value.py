@@ -117,6 +117,12 @@ class Value:
         """Compare; false for NaN."""
         return self.raw("equal", other, dtype=bool_)
 
+    def rare(self, op: str, usual: "Value") -> "Value":
+        """Append op(self) where |self| is large, `usual` elsewhere: see program.py."""
+        args = (self.position, usual.position)
+        lanes = self.emitter.lanes(self.position)
+        return Value(self.emitter, self.emitter.add("rare", self.dtype, args, op, lanes))
+
     def fma(
         self, factor: Operand, addend: Operand
     ) -> "Value":

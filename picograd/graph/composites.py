@@ -8,11 +8,20 @@ softmax rounds once.
 import math
 from typing import Any
 
-from picograd.dtype import int32, int64
+from picograd.dtype import float32, int32, int64
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, DTypeRule, Op, table
+from picograd.graph.row import (
+    ANY,
+    FLOAT,
+    NUMBER,
+    ORDERED,
+    DTypeRule,
+    Op,
+    table,
+)
 
 Gradients = tuple[Node | None, ...]
+FAR = 64.0  # as far is an exponential moved up
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
@@ -39,7 +48,8 @@ def widen(
 ) -> Node:
     """Repeat a reduced value along the axes that were reduced."""
     kept = tuple(
-        1 if axis in axes else size for axis, size in enumerate(shape)
+        1 if axis in axes else size
+        for axis, size in enumerate(shape)
     )
     return x.reshape(kept).expand(shape)
 
@@ -48,14 +58,30 @@ def widen(
 
 
 def expand_sigmoid(node: Node) -> Node:
-    """1 / (1 + exp(-x)): exp may overflow to infinity, whose reciprocal is the right 0."""
-    return (1.0 + (-node.inputs[0]).unary("exp")).unary("reciprocal")
+    """1 / (1 + t) or t / (1 + t) with t = exp(-|x|), which neither overflows nor cancels."""
+    x = node.inputs[0]
+    t = (-x.unary("abs")).unary("exp")
+    return share_of(x.binary("less", 0.0), t, 1.0 + t)
+
+
+def share_of(is_minus: Node, t: Node, total: Node) -> Node:
+    """t / (1 + t) where minus, else 1 / (1 + t), with the rounding of the total made good."""
+    share = is_minus.where(t, 1.0) / total
+    low = t - (total - 1.0)
+    return share - share * (
+        low * is_minus.where(1.0 - share, share)
+    )
 
 
 def expand_silu(node: Node) -> Node:
-    """x sigmoid(x)."""
+    """x sigmoid(x). Far below 0, where the sigmoid has lost digits as a denormal: x exp(x)."""
     x = node.inputs[0]
-    return x * x.composite("sigmoid")
+    is_far = x.binary(
+        "less", -80.0 if x.dtype is float32 else -700.0
+    )
+    t = is_far.where(x + FAR, -x.unary("abs")).unary("exp")
+    near = x * share_of(x.binary("less", 0.0), t, 1.0 + t)
+    return is_far.where(x * t * math.exp(-FAR), near)
 
 
 def silu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -71,9 +97,9 @@ def normal_distribution(x: Node) -> Node:
 
 def gelu_tanh(x: Node) -> Node:
     """The tanh inside the approximation of gelu."""
-    return ((x + x * x * x * GELU_CUBIC) * ROOT_TWO_OVER_PI).unary(
-        "tanh"
-    )
+    return (
+        (x + x * x * x * GELU_CUBIC) * ROOT_TWO_OVER_PI
+    ).unary("tanh")
 
 
 def expand_gelu(node: Node) -> Node:
@@ -88,7 +114,9 @@ def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """P(x) + x P'(x)."""
     if output.arg == "tanh":
         t = gelu_tanh(x)
-        inner = (1.0 + x * x * (3 * GELU_CUBIC)) * ROOT_TWO_OVER_PI
+        inner = (
+            1.0 + x * x * (3 * GELU_CUBIC)
+        ) * ROOT_TWO_OVER_PI
         slope = (1.0 + t) * 0.5 + x * (1.0 - t * t) * inner * 0.5
     else:
         density = (x * x * -0.5).unary("exp") * (
@@ -108,7 +136,9 @@ def relu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 def shifted(x: Node, axis: int) -> Node:
     """Subtract the maximum, so that exp cannot overflow."""
-    return x - x.reduce("max", (axis,), keepdim=True).expand(x.shape)
+    return x - x.reduce("max", (axis,), keepdim=True).expand(
+        x.shape
+    )
 
 
 def expand_softmax(node: Node) -> Node:
@@ -117,10 +147,13 @@ def expand_softmax(node: Node) -> Node:
     return e / sum_along(e, node.arg)
 
 
-def softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+def softmax_vjp(
+    gradient: Node, output: Node, x: Node
+) -> Gradients:
     """y (g - sum(g y))."""
     return (
-        output * (gradient - sum_along(gradient * output, output.arg)),
+        output
+        * (gradient - sum_along(gradient * output, output.arg)),
     )
 
 
@@ -131,7 +164,9 @@ def expand_log_softmax(node: Node) -> Node:
     return away - total.unary("log").expand(away.shape)
 
 
-def log_softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+def log_softmax_vjp(
+    gradient: Node, output: Node, x: Node
+) -> Gradients:
     """g - exp(y) sum(g)."""
     return (
         gradient
@@ -143,14 +178,19 @@ def expand_logsumexp(node: Node) -> Node:
     """max + log(sum(exp(x - max))); an infinite maximum is not subtracted: inf - inf is NaN."""
     x, axis = node.inputs[0], node.arg
     top = x.reduce("max", (axis,))
-    finite = top.unary("abs").binary("equal", math.inf).where(0, top)
+    finite = (
+        top.unary("abs").binary("equal", math.inf).where(0, top)
+    )
     away = x - widen(finite, x.shape, (axis,))
     return (
-        away.unary("exp").reduce("sum", (axis,)).unary("log") + finite
+        away.unary("exp").reduce("sum", (axis,)).unary("log")
+        + finite
     )
 
 
-def logsumexp_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+def logsumexp_vjp(
+    gradient: Node, output: Node, x: Node
+) -> Gradients:
     """g softmax(x), read off the output."""
     axes = (output.arg,)
     share = (x - widen(output, x.shape, axes)).unary("exp")
@@ -193,7 +233,11 @@ def cross_entropy_vjp(
         is_target.where(p - (1 - smoothing), p)
         - smoothing / x.shape[axis]
     )
-    return difference * widen(gradient, x.shape, (axis,)), None, None
+    return (
+        difference * widen(gradient, x.shape, (axis,)),
+        None,
+        None,
+    )
 
 
 # positions of extremes, pooling
@@ -202,12 +246,18 @@ def cross_entropy_vjp(
 def expand_arg(node: Node, monoid: str) -> Node:
     """First position of the extreme along an axis; a NaN counts as the extreme, as in PyTorch."""
     x, axis = node.inputs[0], node.arg
-    extreme = x.reduce(monoid, (axis,), keepdim=True).expand(x.shape)
+    extreme = x.reduce(monoid, (axis,), keepdim=True).expand(
+        x.shape
+    )
     is_extreme = x.binary("equal", extreme)
     if x.dtype.is_float:
-        is_extreme = is_extreme.binary("logical_or", x.unary("isnan"))
+        is_extreme = is_extreme.binary(
+            "logical_or", x.unary("isnan")
+        )
     number = int32 if x.shape[axis] < 1 << 31 else int64
-    position = is_extreme.where(x.iota(axis, number), x.shape[axis])
+    position = is_extreme.where(
+        x.iota(axis, number), x.shape[axis]
+    )
     return position.reduce("min", (axis,)).cast(int64)
 
 
@@ -220,22 +270,32 @@ def kernel_axes(node: Node) -> tuple[int, ...]:
 def expand_max_pool(node: Node) -> Node:
     """Maximum over each window."""
     return (
-        node.inputs[0].window(node.arg).reduce("max", kernel_axes(node))
+        node.inputs[0]
+        .window(node.arg)
+        .reduce("max", kernel_axes(node))
     )
 
 
-def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+def max_pool_vjp(
+    gradient: Node, output: Node, x: Node
+) -> Gradients:
     """Send the gradient to the first maximum of each window, then sum overlapping windows."""
     axes, rank = kernel_axes(output), len(output.shape)
     windows = x.window(output.arg)
     flat = (*output.shape, math.prod(windows.shape[rank:]))
     column = (*output.shape, 1)
     rows = windows.reshape(flat)
-    is_top = rows.binary("equal", output.reshape(column).expand(flat))
+    is_top = rows.binary(
+        "equal", output.reshape(column).expand(flat)
+    )
     position = is_top.where(is_top.iota(rank, int32), flat[rank])
-    first = position.reduce("min", (rank,), keepdim=True).expand(flat)
+    first = position.reduce("min", (rank,), keepdim=True).expand(
+        flat
+    )
     is_first = is_top.iota(rank, int32).binary("equal", first)
-    sent = is_first.where(gradient.reshape(column).expand(flat), 0)
+    sent = is_first.where(
+        gradient.reshape(column).expand(flat), 0
+    )
     sizes = tuple(x.shape[window[0]] for window in output.arg)
     return (sent.reshape(output.shape + tuple(windows.shape[axis] for axis in axes))
             .fold(output.arg, sizes),)  # fmt: skip
@@ -262,13 +322,21 @@ class CustomGradient:
         return "CustomGradient"
 
 
-def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
+def custom_vjp(
+    gradient: Node, output: Node, *inputs: Node
+) -> Gradients:
     """Ask the caller's function for the gradients of all inputs but the last, the value."""
     return (*output.arg.vjp(gradient, output, *inputs[:-1]), None)
 
 
 COMPOSITES = table(
-    composite("custom", -1, lambda node: node.inputs[-1], custom_vjp, ANY),
+    composite(
+        "custom",
+        -1,
+        lambda node: node.inputs[-1],
+        custom_vjp,
+        ANY,
+    ),
     composite(
         "relu",
         1,
@@ -285,16 +353,29 @@ COMPOSITES = table(
     composite("silu", 1, expand_silu, silu_vjp),
     composite("gelu", 1, expand_gelu, gelu_vjp),
     composite("softmax", 1, expand_softmax, softmax_vjp),
-    composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp),
+    composite(
+        "log_softmax", 1, expand_log_softmax, log_softmax_vjp
+    ),
     composite("logsumexp", 1, expand_logsumexp, logsumexp_vjp),
     composite(
-        "cross_entropy", 3, expand_cross_entropy, cross_entropy_vjp
+        "cross_entropy",
+        3,
+        expand_cross_entropy,
+        cross_entropy_vjp,
     ),
     composite(
-        "argmax", 1, lambda node: expand_arg(node, "max"), rule=ORDERED
+        "argmax",
+        1,
+        lambda node: expand_arg(node, "max"),
+        rule=ORDERED,
     ),
     composite(
-        "argmin", 1, lambda node: expand_arg(node, "min"), rule=ORDERED
+        "argmin",
+        1,
+        lambda node: expand_arg(node, "min"),
+        rule=ORDERED,
     ),
-    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED),
+    composite(
+        "max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED
+    ),
 )

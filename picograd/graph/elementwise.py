@@ -26,7 +26,7 @@ Array = Any
 Node = Any  # graph.node.Node, which imports this table
 Gradients = tuple[Node | None, ...]
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
-ERF = np.frompyfunc(math.erf, 1, 1)
+ERF, ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 
 def unary(
@@ -46,6 +46,11 @@ def binary(
 def erf(x: Array) -> Array:
     """Error function of every element."""
     return np.asarray(ERF(np.asarray(x, np.float64)), np.float64)
+
+
+def erfc(x: Array) -> Array:
+    """1 - erf(x), accurate where erf is nearly 1."""
+    return np.asarray(ERFC(np.asarray(x, np.float64)), np.float64)
 
 
 def sign(x: Array) -> Array:
@@ -72,7 +77,9 @@ def zero_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
 
 def cos_turn_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """-2 pi sin(2 pi x), which is the cosine a quarter turn on."""
-    return (gradient * (x + 0.25).unary("portable_cos_turn") * (2 * math.pi),)
+    return (
+        gradient * (x + 0.25).unary("portable_cos_turn") * (2 * math.pi),
+    )
 
 
 def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -114,10 +121,42 @@ def where_vjp(
     )
 
 
+def quotient_vjp(scale: float) -> Any:
+    """Make the gradient of a logarithm: 1 / (scale x)."""
+    return lambda g, y, x: (g / (x * scale),)
+
+
+def one_minus_square(x: Node) -> Node:
+    """1 - x^2, without cancellation."""
+    return (1 - x) * (x + 1)
+
+
+def atan2_vjp(
+    gradient: Node, output: Node, y: Node, x: Node
+) -> Gradients:
+    """(x dy - y dx) / (x^2 + y^2); 0 where both are 0, as in PyTorch."""
+    square = x * x + y * y
+    is_zero = square.binary("equal", 0.0)
+    safe = is_zero.where(1.0, square)
+    share = is_zero.where(0.0, gradient / safe)
+    return share * x, -share * y
+
+
+def logaddexp_vjp(
+    gradient: Node, output: Node, a: Node, b: Node
+) -> Gradients:
+    """Share by exp(a) : exp(b); equal operands, infinite ones too, halve it."""
+    half = gradient.const_like(0.5)
+    share = a.binary("equal", b).where(half, (a - b).composite("sigmoid"))
+    return gradient * share, gradient * (1 - share)
+
+
 UNARY = (
     unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,)),
     unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
-    unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)),
+    unary(
+        "log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)
+    ),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),)),
     unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),)),
     unary("tanh", FLOAT, np.tanh, lambda g, y, x: (g * (1 - y * y),)),
@@ -154,8 +193,83 @@ UNARY = (
         erf,
         lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
     ),
+    unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),)),
+    unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),)),
+    unary(
+        "log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0)
+    ),
+    unary(
+        "log10",
+        FLOAT,
+        np.log10,
+        quotient_vjp(math.log(10)),
+        domain=(0.2, 4.0),
+    ),
+    unary(
+        "log1p",
+        FLOAT,
+        np.log1p,
+        lambda g, y, x: (g / (x + 1),),
+        domain=(-0.8, 4.0),
+    ),
+    unary(
+        "tan",
+        FLOAT,
+        np.tan,
+        lambda g, y, x: (g * (y * y + 1),),
+        domain=(-1.2, 1.2),
+    ),
+    unary(
+        "asin",
+        FLOAT,
+        np.arcsin,
+        lambda g, y, x: (g * one_minus_square(x).unary("rsqrt"),),
+        domain=(-0.9, 0.9),
+    ),
+    unary(
+        "acos",
+        FLOAT,
+        np.arccos,
+        lambda g, y, x: (-g * one_minus_square(x).unary("rsqrt"),),
+        domain=(-0.9, 0.9),
+    ),
+    unary("atan", FLOAT, np.arctan, lambda g, y, x: (g / (x * x + 1),)),
+    unary("sinh", FLOAT, np.sinh, lambda g, y, x: (g * x.unary("cosh"),)),
+    unary("cosh", FLOAT, np.cosh, lambda g, y, x: (g * x.unary("sinh"),)),
+    unary(
+        "asinh",
+        FLOAT,
+        np.arcsinh,
+        lambda g, y, x: (g * (x * x + 1).unary("rsqrt"),),
+    ),
+    unary(
+        "acosh",
+        FLOAT,
+        np.arccosh,
+        lambda g, y, x: (g * ((x - 1) * (x + 1)).unary("rsqrt"),),
+        domain=(1.2, 4.0),
+    ),
+    unary(
+        "atanh",
+        FLOAT,
+        np.arctanh,
+        lambda g, y, x: (g / one_minus_square(x),),
+        domain=(-0.9, 0.9),
+    ),
+    unary(
+        "erfc",
+        FLOAT,
+        erfc,
+        lambda g, y, x: (g * (-(x * x)).unary("exp") * -TWO_OVER_ROOT_PI,),
+    ),
     # The same bits on every device, for random numbers; NumPy's last bits may differ.
-    unary("portable_log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)),
+    unary(
+        "portable_log",
+        FLOAT,
+        np.log,
+        lambda g, y, x: (g / x,),
+        domain=(0.2, 4.0),
+    ),
     unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
     unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp),
     unary("isnan", FLOAT_TEST, np.isnan),
@@ -190,11 +304,26 @@ BINARY = (
     ),
     binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0)),
     binary(
-        "maximum", ORDERED, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)
+        "maximum",
+        ORDERED,
+        np.maximum,
+        lambda g, y, a, b: extremum_vjp(g, a, b),
     ),
     binary(
-        "minimum", ORDERED, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)
+        "minimum",
+        ORDERED,
+        np.minimum,
+        lambda g, y, a, b: extremum_vjp(g, b, a),
     ),
+    binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0)),
+    binary(
+        "hypot",
+        FLOAT,
+        np.hypot,
+        lambda g, y, a, b: (g * (a / y), g * (b / y)),
+        domain=(0.2, 3.0),
+    ),
+    binary("logaddexp", FLOAT, np.logaddexp, logaddexp_vjp),
     binary("less", COMPARE, np.less),
     binary("less_equal", COMPARE, np.less_equal),
     binary("equal", EQUALITY, np.equal),

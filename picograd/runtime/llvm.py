@@ -66,6 +66,10 @@ def optimize(source: str, machine: Any) -> Any:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+    if "alwaysinline" in source:  # vector variants of functions, called by what was vectorised
+        last = llvm.create_new_module_pass_manager()
+        last.add_always_inliner_pass()
+        last.run(module, builder)
     return module
 
 

@@ -2,8 +2,10 @@
 
 import math
 
+from picograd.dtype import float32
 from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
+from picograd.graph.composites import FAR
 from picograd.graph.node import Node
 from picograd.tensor.elementwise import (
     absolute,
@@ -44,6 +46,20 @@ def softplus(node: Node, beta: float, threshold: float) -> Node:
 def log_sigmoid(node: Node) -> Node:
     """Compute log(sigmoid(x)) without overflow."""
     return negate(softplus(negate(node), 1.0, math.inf))
+
+
+def mish(node: Node) -> Node:
+    """Compute x tanh(log(1 + e)) = x n / (n + 2) with e = exp(x) and n = e (e + 2).
+
+    Far below 0, where e has lost digits as a denormal, that is x e, by exp(x + FAR).
+    """
+    x = floating("mish", node).accumulated()
+    is_far = x.binary("less", -80.0 if x.dtype is float32 else -700.0)
+    is_large = x.const_like(20.0).binary("less", x)
+    e = is_large.where(0.0, is_far.where(x + FAR, x)).unary("exp")
+    n = e * (e + 2.0)
+    near = is_large.where(x, x * (n / (n + 2.0)))
+    return is_far.where(x * e * math.exp(-FAR), near).cast(floating("mish", node).dtype)
 
 
 def relu(node: Node) -> Node:

@@ -7,10 +7,10 @@ the kernel before them. `inplace` is taken for PyTorch's sake: results are value
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.tensor import distributions
+from picograd.tensor import activation, distributions
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor
-from picograd.tensor.recording import Recorded
+from picograd.tensor.recording import Recorded, apply
 
 # Klambauer et al. (2017): the fixed point that keeps mean 0 and variance 1.
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -148,7 +148,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.mish(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.3034..., 0.0, 1.9439...]
     """
-    return input * input.softplus().tanh()
+    return apply(activation.mish, input)
 
 
 @listed

@@ -14,7 +14,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_permutation
 from picograd.helpers import product
-from picograd.tensor import elementwise, linalg, movement, reduce, selecting
+from picograd.tensor import elementwise, linalg, movement, reduce, selecting, special
 from picograd.tensor.operands import (
     Operand,
     Scalar,
@@ -427,9 +427,7 @@ def logit(node: Node, eps: float | None) -> Node:
     """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first."""
     x = floating("logit", node)
     bounded = x if eps is None else elementwise.clamp(x, eps, 1 - eps)
-    value = elementwise.unary(
-        "log", elementwise.divide(bounded, elementwise.subtract(1, bounded))
-    )
+    value = special.logit_value(bounded.accumulated()).cast(x.dtype)
     low = 0.0 if eps is None else eps
     outside = math.nan if eps is None else 0.0
 

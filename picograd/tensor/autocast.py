@@ -41,7 +41,7 @@ TABLE = {
     },
     "cuda": {
         "lower": f"{PRODUCTS} mv addmv addr matrix_vector",
-        "float32": f"""{LOSSES} acos asin cosh erfinv exp expm1 log log1p scaled_log reciprocal
+        "float32": f"""{LOSSES} acos asin cosh erfinv exp expm1 log log1p log2 log10 reciprocal
             rsqrt sinh tan pow softplus layer_norm rms_norm group_norm norm cosine_similarity dist
             pdist cdist renorm logsumexp interpolate prod softmax log_softmax cumprod cumsum sum""",
         "widest": """addcdiv addcmul atan2 bilinear cross dot vector_dot vdot grid_sample index_put

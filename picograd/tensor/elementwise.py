@@ -23,8 +23,6 @@ from picograd.tensor.operands import (
     read_scalar,
 )
 
-LOG_2, LOG_10 = math.log(2), math.log(10)
-
 
 def arithmetic(op: str, a: Operand, b: Operand) -> Node:
     """Compute add, sub, mul, floordiv, mod, pow, maximum or minimum with promotion."""
@@ -310,16 +308,6 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
     if isinstance(limit, Node) and limit.dtype.is_float:
         is_beyond = logical("logical_or", is_beyond, is_nan(limit))
     return where(is_beyond, limit, node)
-
-
-def exp2(node: Node) -> Node:
-    """Compute 2 ** x."""
-    return unary("exp", arithmetic("mul", floating("exp2", node), LOG_2))
-
-
-def scaled_log(node: Node, scale: float) -> Node:
-    """Compute a logarithm to another base: log(x) / log(base)."""
-    return divide(unary("log", node), scale)
 
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:

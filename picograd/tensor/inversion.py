@@ -7,10 +7,10 @@ in [0, 1), in float32 or float64; narrower floats are rounded once, at the end.
 
 import math
 
+from picograd.codegen.error_function import ERFC
 from picograd.dtype import DType, float32, float64
 from picograd.graph.node import Node
 from picograd.tensor.special import (
-    ERFC,
     ROOT_PI,
     polynomial,
     with_sign,
@@ -91,7 +91,7 @@ def truncated_normal(u: Node, first: float, last: float) -> Node:
 
 
 def erfc(x: Node) -> Node:
-    """Compute 1 - erf(x) for x >= 0, as `special.erfc_value` does."""
+    """Compute 1 - erf(x) for x >= 0, as `error_function.erfc` does."""
     t = 2.0 / (x + 2.0)
     fit = polynomial(ERFC, t * 2.0 - 1.0)
     return t * exp(fit - x * x)

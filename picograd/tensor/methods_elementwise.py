@@ -36,7 +36,7 @@ class ElementwiseMethods(Recorded):
         >>> Tensor([0.0, 1.0, 3.0]).exp2().tolist()
         [1.0, 2.0, 8.0]
         """
-        return apply(elementwise.exp2, self)
+        return apply(elementwise.unary, "exp2", self)
 
     def expm1(self: Same) -> Same:
         """Compute e ** x - 1, exact near 0.
@@ -63,7 +63,7 @@ class ElementwiseMethods(Recorded):
         >>> Tensor([1.0, 2.0, 8.0]).log2().tolist()
         [0.0, 1.0, 3.0]
         """
-        return apply(elementwise.scaled_log, self, elementwise.LOG_2)
+        return apply(elementwise.unary, "log2", self)
 
     def log10(self: Same) -> Same:
         """Compute the logarithm to base 10.
@@ -72,7 +72,7 @@ class ElementwiseMethods(Recorded):
         >>> Tensor([1.0, 10.0, 1000.0]).log10().tolist()
         [0.0, 1.0, 3.0]
         """
-        return apply(elementwise.scaled_log, self, elementwise.LOG_10)
+        return apply(elementwise.unary, "log10", self)
 
     def log1p(self: Same) -> Same:
         """Compute log(1 + x), exact near 0.

@@ -9,7 +9,7 @@ interpolation at Chebyshev nodes in 40 digits (mpmath).
 import math
 from collections.abc import Callable, Sequence
 
-from picograd.dtype import float32, float64, int16, int32, int64
+from picograd.dtype import float64, int16, int32, int64
 from picograd.errors import ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -25,61 +25,52 @@ from picograd.tensor.operands import (
 )
 from picograd.tensor.zeta import polygamma_of
 
-# atan(z) = z + z t P(t), t = z^2, |z| <= tan(pi/8); relative error of P 5e-8 and 4e-18
-ATAN32 = (
-    -0.33333331609023487,
-    0.19999505867535297,
-    -0.14262768286688918,
-    0.10731026480104598,
-    -0.06410238534587707,
+# lgamma(2 + u) = u P(u), |u| <= 1/2; relative error 2e-17
+LGAMMA = (
+    0.42278433509846713,
+    0.3224670334241132,
+    -0.06735230105319563,
+    0.02058080842778338,
+    -0.007385551028935545,
+    0.002890510330865901,
+    -0.0011927539009983087,
+    0.0005096695196526673,
+    -0.00022315497746292723,
+    9.945761692157133e-05,
+    -4.4923727564247656e-05,
+    2.050601970174762e-05,
+    -9.45628851510172e-06,
+    4.3828545383846665e-06,
+    -1.9743106888421067e-06,
+    9.242852225162277e-07,
+    -5.811277768921246e-07,
+    2.7475390051909663e-07,
 )
-ATAN64 = (
-    -0.3333333333333333,
-    0.19999999999999762,
-    -0.1428571428564902,
-    0.1111111110411266,
-    -0.09090908702135893,
-    0.07692294904895292,
-    -0.06666398746373535,
-    0.05878631460173418,
-    -0.052282847666252616,
-    0.04541795446312359,
-    -0.03432108202704706,
-    0.016012008462212284,
-)
-# erfc(x) = t exp(Q(2 t - 1) - x^2) with t = 2 / (2 + x), 0 <= x <= 55; relative error 2e-17
-ERFC = (
-    -0.6717940840566923,
-    0.6726432239776567,
-    0.047343306841904034,
-    -0.046895610231184395,
-    -0.009872689366360973,
-    0.008824938557437042,
-    0.0017589335569540693,
-    -0.0023458125077488214,
-    -0.00014624685048771492,
-    0.0006736788749172171,
-    -9.373514947254003e-05,
-    -0.0001743034907457427,
-    7.140172173241487e-05,
-    3.174766433864047e-05,
-    -3.0190781187898417e-05,
-    1.2986326717917163e-07,
-    8.57098143368866e-06,
-    -2.9304029565184452e-06,
-    -1.2895745152925392e-06,
-    1.222057579484653e-06,
-    -1.428925798226975e-07,
-    -2.1815101031738615e-07,
-    1.263227113950746e-07,
-    -2.2923361330110874e-08,
-    -1.9403471006253363e-08,
-    2.3560288932535057e-08,
-    -5.452493572422616e-09,
-    -5.602615571281354e-09,
-    2.702725173267304e-09,
-    4.96458590322717e-10,
-    -3.42520872276392e-10,
+# digamma(3/2 + u) = (3/2 + u - root) P(u), |u| <= 1/2; relative error 2e-17
+DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)  # as a sum
+DIGAMMA = (
+    0.951055876031833,
+    -0.4236274212814605,
+    0.2405424842407742,
+    -0.14840492305390884,
+    0.09498872445494122,
+    -0.061922133273064534,
+    0.04076083381242074,
+    -0.02697579675613825,
+    0.0179072524394512,
+    -0.011908218001568644,
+    0.007926944646403797,
+    -0.005279964873257405,
+    0.003519006401502276,
+    -0.002345267632540769,
+    0.0015566317474486838,
+    -0.0010376374098418604,
+    0.0007233266279287554,
+    -0.0004821990530566789,
+    0.0002272331660987376,
+    -0.00015148586836773365,
+    0.00025968482126430747,
+    -0.00017312261802727394,
 )
 # Stirling's series: B(2k) / (2k (2k - 1)), B(2k) / 2k and B(2k), Bernoulli's numbers
 LGAMMA_TAIL = (
@@ -91,17 +82,9 @@ LGAMMA_TAIL = (
     -691 / 360360,
     1 / 156,
 )
-DIGAMMA_TAIL = (
-    1 / 12,
-    -1 / 120,
-    1 / 252,
-    -1 / 240,
-    1 / 132,
-    -691 / 32760,
-    1 / 12,
-)
-TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-SHIFT = 10  # arguments below are moved up to 10 and more, where Stirling's series is exact
+DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+SHIFT = 10  # from here on Stirling's series is exact; trigamma moves smaller arguments up to it
 ROOT_PI = math.sqrt(math.pi)
 BITS = {16: int16, 32: int32, 64: int64}
 Pieces = Callable[[Node], Node]
@@ -167,234 +150,113 @@ def with_sign(magnitude: Node, x: Node) -> Node:
 # circular functions
 
 
+def elementary(op: str, node: Node) -> Node:
+    """Compute a function of the op table; of 16-bit floats in float32, gradients too."""
+    x = floating(op, node)
+    return x.accumulated().unary(op).cast(x.dtype)
+
+
+def of_two(op: str, a: Operand, b: Operand) -> Node:
+    """Compute a function of two of the op table; of 16-bit floats in float32, gradients too."""
+    first, second = pair(op, a, b, floating=True)
+    need_float(op, first)
+    return first.accumulated().binary(op, second.accumulated()).cast(first.dtype)
+
+
 def tan(node: Node) -> Node:
     """Compute the tangent."""
-    return smooth(
-        "tan",
-        node,
-        lambda x: x.unary("sin") / x.unary("cos"),
-        lambda x, y: y * y + 1,
-    )
-
-
-def atan_value(x: Node) -> Node:
-    """Compute atan(x): x is brought to |z| <= tan(pi/8) by atan(x) = pi/4 + atan((x-1)/(x+1))."""
-    size = x.unary("abs")
-    is_far, is_middle = (
-        above(size, math.tan(3 * math.pi / 8)),
-        above(size, math.tan(math.pi / 8)),
-    )
-    middle = (size - 1) / (size + 1)
-    z = is_far.where(-size.unary("reciprocal"), is_middle.where(middle, size))
-    start = is_far.where(
-        x.const_like(math.pi / 2), is_middle.where(x.const_like(math.pi / 4), 0)
-    )
-    square = z * z
-    tail = polynomial(ATAN64 if x.dtype is float64 else ATAN32, square)
-    return with_sign(start + (z * square * tail + z), x)
+    return elementary("tan", node)
 
 
 def atan(node: Node) -> Node:
     """Compute the inverse tangent, in -pi/2..pi/2."""
-    return smooth(
-        "atan", node, atan_value, lambda x, y: (x * x + 1).unary("reciprocal")
-    )
+    return elementary("atan", node)
 
 
 def asin(node: Node) -> Node:
     """Compute the inverse sine; NaN outside -1..1."""
-    return smooth(
-        "asin",
-        node,
-        lambda x: atan_value(x * ((1 - x) * (x + 1)).unary("rsqrt")),
-        lambda x, y: ((1 - x) * (x + 1)).unary("rsqrt"),
-    )
+    return elementary("asin", node)
 
 
 def acos(node: Node) -> Node:
     """Compute the inverse cosine; NaN outside -1..1."""
-    return smooth(
-        "acos",
-        node,
-        lambda x: atan_value(((1 - x) / (x + 1)).unary("sqrt")) * 2,
-        lambda x, y: -((1 - x) * (x + 1)).unary("rsqrt"),
-    )
-
-
-def atan2_value(y: Node, x: Node) -> Node:
-    """Compute the angle of (x, y) from the ratio of the smaller to the larger size."""
-    wide, high = x.unary("abs"), y.unary("abs")
-    is_steep = wide.binary("less", high)
-    large, small = is_steep.where(high, wide), is_steep.where(wide, high)
-    is_one = small.binary("equal", large)  # both infinite, or both zero
-    is_zero = large.binary("equal", 0.0)
-    ratio = is_one.where(is_zero.where(x.const_like(0.0), 1.0), small / large)
-    angle = atan_value(ratio)
-    angle = is_steep.where(math.pi / 2 - angle, angle)
-    angle = signbit(x).where(math.pi - angle, angle)
-    is_nan = wide.binary("not_equal", wide).binary(
-        "logical_or", high.binary("not_equal", high)
-    )
-    return is_nan.where(x + y, with_sign(angle, y))
+    return elementary("acos", node)
 
 
 def atan2(a: Operand, b: Operand) -> Node:
     """Compute the angle of the point (x = b, y = a), in -pi..pi."""
-    first, second = pair("atan2", a, b, floating=True)
-    y, x = first.accumulated(), second.accumulated()
+    return of_two("atan2", a, b)
 
-    def vjp(g: Node, angle: Node, y: Node, x: Node) -> tuple[Node, Node]:
-        square = x * x + y * y
-        is_zero = square.binary("equal", 0.0)
-        share = is_zero.where(0.0, g / is_zero.where(1.0, square))
-        return share * x, -share * y
 
-    return custom(atan2_value(y, x), (y, x), vjp).cast(first.dtype)
+def sinc_value(x: Node) -> Node:
+    """Compute sin(pi x) / (pi x) from x less the nearest whole number, which is exact."""
+    is_zero = x.binary("equal", 0.0)
+    safe = is_zero.where(x.const_like(1.0), x)
+    whole = safe.unary("round")
+    half = whole * 0.5
+    sine = ((safe - whole) * math.pi).unary("sin")
+    sine = half.unary("floor").binary("equal", half).where(sine, -sine)
+    return is_zero.where(x.const_like(1.0), sine / (safe * math.pi))
 
 
 def sinc(node: Node) -> Node:
     """Compute sin(pi x) / (pi x); 1 at 0."""
     x = floating("sinc", node)
-    is_zero = x.binary("equal", 0.0)
-    angle = is_zero.where(x.const_like(1.0), x) * math.pi
-    return is_zero.where(x.const_like(1.0), angle.unary("sin") / angle)
+    return sinc_value(x.accumulated()).cast(x.dtype)
+
+
+def logit_value(x: Node) -> Node:
+    """Compute log(x / (1 - x)); near 1/2, where that is 0, from its distance."""
+    rest = 1 - x
+    is_near = (x - 0.5).unary("abs").binary("less", 0.25)
+    ratio = is_near.where(x * 2 - 1, 0.0) / is_near.where(rest, 1.0)
+    return is_near.where(ratio.unary("log1p"), (x / rest).unary("log"))
 
 
 # exponentials and hyperbolic functions
 
 
-def expm1_value(x: Node) -> Node:
-    """Compute exp(x) - 1: tanh(x/2) (exp(x) + 1) near 0, which has no cancellation."""
-    is_near = x.unary("abs").binary("less", 1.0)
-    small = is_near.where(x, 0.0)
-    near = (small * 0.5).unary("tanh") * (small.unary("exp") + 1)
-    return is_near.where(near, x.unary("exp") - 1)
-
-
 def expm1(node: Node) -> Node:
     """Compute exp(x) - 1, exact near 0."""
-    return smooth("expm1", node, expm1_value, lambda x, y: y + 1)
-
-
-def log1p_value(x: Node) -> Node:
-    """Compute log(1 + x): log(u) x / (u - 1) with u = 1 + x, rounded (Kahan, HP-15C)."""
-    u = x + 1
-    excess = u - 1
-    is_small, is_huge = excess.binary("equal", 0.0), u.binary("equal", math.inf)
-    safe = is_small.binary("logical_or", is_huge).where(
-        x.const_like(1.0), excess
-    )
-    logarithm = u.unary("log")
-    return is_small.where(x, is_huge.where(logarithm, logarithm * (x / safe)))
+    return elementary("expm1", node)
 
 
 def log1p(node: Node) -> Node:
     """Compute log(1 + x), exact near 0."""
-    return smooth(
-        "log1p", node, log1p_value, lambda x, y: (x + 1).unary("reciprocal")
-    )
-
-
-def half_exp(size: Node) -> Node:
-    """Compute exp(size) / 2 without overflow of exp alone."""
-    root = (size * 0.5).unary("exp")
-    return root * 0.5 * root
-
-
-def sinh_value(x: Node) -> Node:
-    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1."""
-    size = x.unary("abs")
-    is_large = above(size, 20.0)
-    e = expm1_value(is_large.where(x.const_like(0.0), size))
-    return with_sign(is_large.where(half_exp(size), (e + e / (e + 1)) * 0.5), x)
-
-
-def cosh_value(x: Node) -> Node:
-    """Compute (exp(x) + exp(-x)) / 2."""
-    size = x.unary("abs")
-    is_large = above(size, 20.0)
-    e = is_large.where(x.const_like(0.0), size).unary("exp")
-    return is_large.where(half_exp(size), (e + e.unary("reciprocal")) * 0.5)
+    return elementary("log1p", node)
 
 
 def sinh(node: Node) -> Node:
     """Compute the hyperbolic sine."""
-    return smooth("sinh", node, sinh_value, lambda x, y: cosh(x))
+    return elementary("sinh", node)
 
 
 def cosh(node: Node) -> Node:
     """Compute the hyperbolic cosine."""
-    return smooth("cosh", node, cosh_value, lambda x, y: sinh(x))
-
-
-def asinh_value(x: Node) -> Node:
-    """Compute log1p(s + s^2 / (1 + sqrt(s^2 + 1))) with s = |x|; log(s) + log(2) far out."""
-    size = x.unary("abs")
-    is_large = above(size, 1e8)
-    s = is_large.where(x.const_like(0.0), size)
-    square = s * s
-    near = log1p_value(s + square / ((square + 1).unary("sqrt") + 1))
-    return with_sign(is_large.where(size.unary("log") + math.log(2), near), x)
-
-
-def acosh_value(x: Node) -> Node:
-    """Compute log1p(t + sqrt(t (t + 2))) with t = x - 1; log(x) + log(2) far out."""
-    is_large, is_out = above(x, 1e8), x.binary("less", 1.0)
-    t = is_large.where(x.const_like(1.0), x) - 1
-    near = log1p_value(t + (t * (t + 2)).unary("sqrt"))
-    value = is_large.where(x.unary("log") + math.log(2), near)
-    return is_out.where(x.const_like(math.nan), value)
+    return elementary("cosh", node)
 
 
 def asinh(node: Node) -> Node:
     """Compute the inverse hyperbolic sine."""
-    return smooth(
-        "asinh", node, asinh_value, lambda x, y: (x * x + 1).unary("rsqrt")
-    )
+    return elementary("asinh", node)
 
 
 def acosh(node: Node) -> Node:
     """Compute the inverse hyperbolic cosine; NaN below 1."""
-    return smooth(
-        "acosh",
-        node,
-        acosh_value,
-        lambda x, y: ((x - 1) * (x + 1)).unary("rsqrt"),
-    )
+    return elementary("acosh", node)
 
 
 def atanh(node: Node) -> Node:
     """Compute the inverse hyperbolic tangent; NaN outside -1..1."""
-    return smooth(
-        "atanh",
-        node,
-        lambda x: with_sign(
-            log1p_value((s := x.unary("abs")) * 2 / (1 - s)) * 0.5, x
-        ),
-        lambda x, y: ((1 - x) * (x + 1)).unary("reciprocal"),
-    )
+    return elementary("atanh", node)
 
 
 # error and gamma functions
 
 
-def erfc_value(x: Node) -> Node:
-    """Compute 1 - erf(x) in float64; accurate far out, where erf is 1."""
-    size = x.unary("abs").binary("minimum", 30.0)
-    t = 2 / (size + 2)
-    tail = t * (polynomial(ERFC, t * 2 - 1) - size * size).unary("exp")
-    value = signbit(x).where(2 - tail, tail)
-    return x.unary("isnan").where(x, value)
-
-
-def erfc_slope(x: Node, y: Node) -> Node:
-    """Compute -2/sqrt(pi) exp(-x^2)."""
-    return (-(x * x)).unary("exp") * (-2 / ROOT_PI)
-
-
 def erfc(node: Node) -> Node:
     """Compute 1 - erf(x), accurate where erf is nearly 1."""
-    return smooth("erfc", node, erfc_value, erfc_slope, True)
+    return elementary("erfc", node)
 
 
 def erfinv_value(x: Node) -> Node:
@@ -410,7 +272,7 @@ def erfinv_value(x: Node) -> Node:
     y = root.binary("maximum", 0.0).unary("sqrt")
     is_near = size.binary("less", 0.5)
     for _ in range(3):
-        excess = is_near.where(size - y.unary("erf"), erfc_value(y) - safe)
+        excess = is_near.where(size - y.unary("erf"), y.unary("erfc") - safe)
         y = y + excess * ((y * y).unary("exp") * (ROOT_PI / 2))
     edge = rest.binary("equal", 0.0).where(x.const_like(math.inf), math.nan)
     return with_sign(is_inside.where(y, edge), x)
@@ -431,57 +293,80 @@ def shifted(x: Node) -> list[Node]:
     return [x + step for step in range(SHIFT + 1)]
 
 
+def lowered(x: Node, limit: float) -> tuple[Node, list[tuple[Node, Node]]]:
+    """Subtract 1 from x < SHIFT while it is above a limit; also what each step found: (did, x)."""
+    steps = []
+    for _ in range(math.ceil(SHIFT - limit)):
+        is_above = above(x, limit)
+        x = is_above.where(x - 1, x)
+        steps.append((is_above, x))
+    return x, steps
+
+
 def lgamma_positive(x: Node) -> Node:
-    """Compute log(gamma(x)) for x > 0 in float64 by Stirling's series."""
-    is_small = x.binary("less", float(SHIFT))
-    *below, top = shifted(x)
-    factor = below[0]
-    for each in below[1:]:
-        factor = factor * each
-    z = is_small.where(top, x)
-    inverse = z.unary("reciprocal")
+    """Compute log(gamma(x)) for x > 0 in float64.
+
+    By a fit around 2, where it has a root, for 1.5 to 2.5. Larger x up to SHIFT come down by
+    gamma(x) = (x - 1) gamma(x - 1), smaller ones go up; Stirling's series beyond.
+    """
+    is_large, is_low, is_tiny = above(x, SHIFT), x.binary("less", 1.5), x.binary("less", 0.5)
+    y, steps = lowered(is_large.where(x.const_like(2.0), x), 2.5)
+    factor = x.const_like(1.0)
+    for is_above, each in steps:
+        factor = is_above.where(factor * each, factor)
+    u = is_tiny.where(y, is_low.where(y - 1, y - 2))
+    factor = is_tiny.where(x * (x + 1), is_low.where(x, factor))
+    logarithm = is_large.where(x, factor).unary("log")
+    near = u * polynomial(LGAMMA, u) + is_low.where(-logarithm, logarithm)
+    inverse = x.unary("reciprocal")
     tail = inverse * polynomial(LGAMMA_TAIL, inverse * inverse)
-    main = (z - 0.5) * z.unary("log") - z + (0.5 * math.log(2 * math.pi)) + tail
-    value = main - is_small.where(factor, 1.0).unary("log")
+    tail = tail + (0.5 * math.log(2 * math.pi) - 0.5)
+    far = (x - 0.5) * (logarithm - 1) + tail
+    value = is_large.where(far, near)
     return x.binary("equal", math.inf).where(x, value)
 
 
+def to_whole(x: Node) -> Node:
+    """Compute x less the nearest whole number, exactly."""
+    return x - x.unary("round")
+
+
 def lgamma_value(x: Node) -> Node:
-    """Compute log|gamma(x)|, by reflection below 1/2."""
-    is_low = x.binary("less", 0.5)
+    """Compute log|gamma(x)|, by reflection below 0: gamma(x) gamma(1 - x) = pi / sin(pi x)."""
+    is_low = x.binary("less", 0.0)
     inner = lgamma_positive(is_low.where(1 - x, x))
-    sine = ((x - x.unary("floor")) * math.pi).unary("sin")
+    sine = (to_whole(x) * math.pi).unary("sin")
     reflected = math.log(math.pi) - sine.unary("abs").unary("log") - inner
-    is_infinite = x.binary("equal", -math.inf)
-    return is_infinite.where(
-        x.const_like(math.inf), is_low.where(reflected, inner)
-    )
+    is_infinite = x.unary("abs").binary("equal", math.inf)
+    is_infinite = is_infinite.binary("logical_or", x.binary("equal", 0.0))
+    return is_infinite.where(x.const_like(math.inf), is_low.where(reflected, inner))
 
 
 def digamma_positive(x: Node) -> Node:
-    """Compute the derivative of log(gamma(x)) for x > 0 in float64."""
-    is_small = x.binary("less", float(SHIFT))
-    *below, top = shifted(x)
-    steps = below[0].unary("reciprocal")
-    for each in below[1:]:
-        steps = steps + each.unary("reciprocal")
-    z = is_small.where(top, x)
-    inverse = z.unary("reciprocal")
+    """Compute the derivative of log(gamma(x)) for x > 0 in float64, by the same steps.
+
+    The fit holds for 1 to 2 and has the factor x - root.
+    """
+    is_large, is_low = above(x, SHIFT), x.binary("less", 1.0)
+    y, steps = lowered(is_large.where(x.const_like(2.0), x), 2.0)
+    total = x.const_like(0.0)
+    for is_above, each in steps:
+        total = is_above.where(total + each.unary("reciprocal"), total)
+    y = is_low.where(y + 1, y)
+    total = is_low.where(-x.unary("reciprocal"), total)
+    near = (y - DIGAMMA_ROOT[0] - DIGAMMA_ROOT[1]) * polynomial(DIGAMMA, y - 1.5) + total
+    inverse = x.unary("reciprocal")
     square = inverse * inverse
-    main = (
-        z.unary("log")
-        - inverse * 0.5
-        - square * polynomial(DIGAMMA_TAIL, square)
-    )
-    return main - is_small.where(steps, 0.0)
+    far = x.unary("log") - inverse * 0.5 - square * polynomial(DIGAMMA_TAIL, square)
+    return is_large.where(far, near)
 
 
 def digamma_value(x: Node) -> Node:
     """Compute the derivative of log|gamma(x)|, by reflection below 0."""
     is_low = x.binary("less", 0.0)
     inner = digamma_positive(is_low.where(1 - x, x))
-    part = (x - x.unary("floor")) * math.pi
-    reflected = inner - part.unary("cos") / part.unary("sin") * math.pi
+    part = to_whole(x)
+    reflected = inner - math.pi / (part * math.pi).unary("tan")
     is_pole = part.binary("equal", 0.0).binary("logical_and", is_low)
     reflected = is_pole.where(x.const_like(math.nan), reflected)
     at_zero = signbit(x).where(x.const_like(math.inf), -math.inf)
@@ -510,7 +395,7 @@ def trigamma_value(x: Node) -> Node:
     """Compute the second derivative of log|gamma(x)|, by reflection below 1/2."""
     is_low = x.binary("less", 0.5)
     inner = trigamma_positive(is_low.where(1 - x, x))
-    sine = ((x - x.unary("floor")) * math.pi).unary("sin")
+    sine = (to_whole(x) * math.pi).unary("sin")
     return is_low.where(math.pi**2 / (sine * sine) - inner, inner)
 
 
@@ -544,39 +429,14 @@ def lgamma(node: Node) -> Node:
 
 def hypot(a: Operand, b: Operand) -> Node:
     """Compute sqrt(a^2 + b^2) without overflow on the way."""
-    x, y = pair("hypot", a, b, floating=True)
+    x, y = pair("hypot", a, b)
     need_float("hypot", x)
-    if x.dtype.name == "float32":  # float64 holds all squares, and rounds once
-        x, y = x.cast(float64), y.cast(float64)
-        return (x * x + y * y).unary("sqrt").cast(float32)
-    return hypot_scaled(x.accumulated(), y.accumulated()).cast(x.dtype)
-
-
-def hypot_scaled(x: Node, y: Node) -> Node:
-    """Compute sqrt(x^2 + y^2) of the quotients by the larger size."""
-    largest = x.unary("abs").binary("maximum", y.unary("abs"))
-    is_plain = above(largest, 0.0).binary(
-        "logical_and", largest.binary("less", math.inf)
-    )
-    scale = build.detach(is_plain.where(largest, 1.0))
-    u, v = x / scale, y / scale
-    return scale * (u * u + v * v).unary("sqrt")
+    return of_two("hypot", x, y)
 
 
 def logaddexp(a: Operand, b: Operand) -> Node:
     """Compute log(exp(a) + exp(b)) without overflow."""
-    first, second = pair("logaddexp", a, b, floating=True)
-    x, y = first.accumulated(), second.accumulated()
-    largest = x.binary("maximum", y)
-    gap = x.binary("equal", y).where(x.const_like(0.0), (x - y).unary("abs"))
-    value = largest + log1p_value((-gap).unary("exp"))
-
-    def vjp(g: Node, total: Node, x: Node, y: Node) -> tuple[Node, Node]:
-        is_equal = x.binary("equal", y)
-        share = is_equal.where(g.const_like(0.5), (x - y).composite("sigmoid"))
-        return g * share, g * (1 - share)
-
-    return custom(value, (x, y), vjp).cast(first.dtype)
+    return of_two("logaddexp", a, b)
 
 
 def xlogy(a: Operand, b: Operand) -> Node:

@@ -232,7 +232,7 @@ def exp2(input: Tensor) -> Tensor:
     >>> picograd.special.exp2(Tensor([0.0, 1.0, 3.0])).tolist()
     [1.0, 2.0, 8.0]
     """
-    return apply(elementwise.exp2, input)
+    return apply(elementwise.unary, "exp2", input)
 
 
 def expm1(input: Tensor) -> Tensor:

@@ -27,12 +27,12 @@ TERMS = 12  # summed one by one before the formula takes over
 
 def zeta_value(x: Node, q: Node) -> Node:
     """Sum (q + k)^-x over k >= 0, in float64: some terms, then Euler and Maclaurin's formula."""
-    total = q.binary("pow", -x)
-    for step in range(1, TERMS):
-        total = total + (q + step).binary("pow", -x)
-    end = q + TERMS
+    # Where q is large the formula serves at once, and the terms would only round.
+    is_far = q.const_like(16.0).binary("less", q - x * 16)
+    end = is_far.where(q, q + TERMS)
     power = end.binary("pow", -x)
-    total = total + power * end / (x - 1) + power * 0.5
+    # a power of its own: end^-x may underflow where end^(1 - x) does not
+    total = end.binary("pow", 1 - x) / (x - 1) + power * 0.5
     factor, inverse = (
         power * x / end,
         (end * end).unary("reciprocal"),
@@ -43,6 +43,9 @@ def zeta_value(x: Node, q: Node) -> Node:
         factor = (
             factor * (x + first) * (x + (first + 1)) * inverse
         )
+    for step in reversed(range(TERMS)):  # small ones first
+        term = (q + step).binary("pow", -x)
+        total = is_far.where(total, total + term)
     return total
 
 

@@ -21,6 +21,7 @@ SPELLING = {
     "log": "log({0})",
     "sin": "sin({0})",
     "cos": "cos({0})",
+    "tan": "tan({0})",
     "tanh": "tanh({0})",
     "sqrt": "sqrt({0})",
     "rsqrt": "1 / sqrt({0})",

@@ -8,16 +8,21 @@ Fast-math flags: only the sums of reductions may be reassociated, and contract w
 fma. Other arithmetic is rounded as written, as on every device (docs/design/0009-random-bits.md).
 """
 
-import struct
 from collections.abc import Callable
-from typing import Any
 
 from picograd.codegen.program import Instr, Program
+from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions
+from picograd.codegen.render.llvm_types import (
+    literal,
+    mangle,
+    mangled,
+    memory_type,
+    type_name,
+    vector_type,
+)
 from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
 
-# bfloat16 values are integers: LLVM 20 cannot select shuffles of vectors of bfloat, and aborts.
-NAMES = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
 FLAGS = {"reduce": " reassoc nsz contract", "mul": " contract"}
 BINARY = {  # op: (float, signed, unsigned)
     "add": ("fadd", "add", "add"),
@@ -48,47 +53,9 @@ FLOAT_INTRINSICS = {
 }  # fmt: skip
 
 
-def type_name(dtype: DType, lanes: int = 1) -> str:
-    """Spell the type of a value; a bool is an i1."""
-    name = "i1" if dtype is bool_ else NAMES.get(dtype.name, f"i{dtype.bits}")
-    return vector_type(name, lanes)
-
-
-def vector_type(name: str, lanes: int) -> str:
-    """Spell a type of one lane, or of several."""
-    return name if lanes == 1 else f"<{lanes} x {name}>"
-
-
-def memory_type(dtype: DType, lanes: int = 1) -> str:
-    """Spell the type in memory; a bool is a byte."""
-    return vector_type("i8" if dtype is bool_ else type_name(dtype), lanes)
-
-
 def kind(dtype: DType) -> int:
     """Column of the spelling tables: float 0, signed 1, unsigned (and bool) 2."""
     return 0 if dtype.is_float else 1 if dtype.kind == "int" else 2
-
-
-def literal(value: Any, dtype: DType) -> str:
-    """Spell a constant."""
-    if dtype is bool_:
-        return "true" if value else "false"
-    if not dtype.is_float:
-        wrapped = int(value) & ((1 << dtype.bits) - 1)
-        return str(wrapped - (1 << dtype.bits) if wrapped >> (dtype.bits - 1) else wrapped)
-    number = float(value)
-    if dtype.bits == 32:
-        number = round_float32(number)
-    check(dtype.bits >= 32, f"constants of {dtype.name} are carried as float32")
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
-
-
-def round_float32(number: float) -> float:
-    """Round to float32; too large becomes infinite."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 def render(program: Program) -> str:
@@ -109,6 +76,8 @@ class Renderer:
         self.metadata: list[str] = []
         self.label = "task0"
         self.open: list[tuple[str, int]] = []
+        self.rare_ops = list(dict.fromkeys(i.arg for i in self.instructions if i.op == "rare"))
+        self.declares |= rare_declarations(self.rare_ops)
 
     # -- the module -------------------------------------------------------------------------------
 
@@ -142,6 +111,7 @@ class Renderer:
         ]
         attributes = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }'
         parts = [*body, "", *self.entry(parameters), "", *self.declares, attributes, *self.metadata]
+        parts += rare_functions(self.rare_ops)
         return "\n".join(parts) + "\n"
 
     def entry(self, parameters: list[str]) -> list[str]:
@@ -463,6 +433,11 @@ class Renderer:
         name = f"llvm.{FLOAT_INTRINSICS[instr.op]}.{mangled(dtype, instr.lanes)}"
         return self.call(number, name, vector, args)
 
+    def rare(self, number: int, instr: Instr) -> str:
+        """Call the function of one element, with the names of its variants, or the variant."""
+        self.emit(rare_call(number, instr, [self.of(a) for a in instr.args]))
+        return f"%v{number}"
+
     def cast(self, number: int, instr: Instr) -> str:
         """Convert between dtypes; float to integer saturates and NaN gives 0."""
         source, target = self.dtype(instr.args[0]), self.dtype(number)
@@ -501,16 +476,6 @@ class Renderer:
         return f"%v{number}"
 
 
-def mangle(name: str) -> str:
-    """Spell a type inside an intrinsic's name."""
-    return {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(name, name)
-
-
-def mangled(dtype: DType, lanes: int) -> str:
-    """Spell a dtype inside an intrinsic's name."""
-    return ("" if lanes == 1 else f"v{lanes}") + mangle(type_name(dtype))
-
-
 METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     **dict.fromkeys(("param", "workspace", "scalar", "const", "task"), Renderer.leaf),
     "scratch": Renderer.scratch, "loop": Renderer.loop, "if": Renderer.branch,
@@ -518,5 +483,5 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "array": Renderer.array, "get": Renderer.get, "set": Renderer.set,
     "atomic_add": Renderer.atomic_add, "fence": Renderer.fence, "splat": Renderer.splat,
     "pack": Renderer.pack, "extract": Renderer.extract, "cast": Renderer.cast,
-    "bitcast": Renderer.bitcast,
+    "bitcast": Renderer.bitcast, "rare": Renderer.rare,
 }  # fmt: skip

@@ -16,7 +16,9 @@ from picograd.schedule.monoid import identity
 # for each lane of four vectors, but only one partial sum of a column.
 ROW_PIECE, COLUMN_PIECE = 65536, 4096
 EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
-             "portable_log", "portable_exp", "portable_cos_turn"}  # fmt: skip
+             "portable_log", "portable_exp", "portable_cos_turn", "exp2", "expm1", "log2", "log10",
+             "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+             "erfc", "atan2", "hypot", "logaddexp"}  # fmt: skip
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 

@@ -1,0 +1,365 @@
+"""Exponentials and logarithms to within 0.6 units in the last place, for every target alike.
+
+A float32 argument is computed in float64 and rounded once; a float64 argument is computed in pairs
+(pairs.py) and rounded once. Both go through the same formulas, made of two cores: exp and log by
+argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as IEEE 754
+says. angles.py has the circular functions.
+"""
+
+from collections.abc import Callable
+from math import factorial, inf, nan
+
+from picograd.codegen.pairs import (
+    Pair,
+    Wide,
+    as_pair,
+    choose,
+    head,
+    rounded,
+    square_root,
+    two_product,
+    two_sum,
+)
+from picograd.codegen.polynomial import (
+    LN2_HIGH64,
+    LN2_LOW64,
+    ROUND64,
+    clamp,
+    horner,
+    log_edges,
+    power_of_two,
+)
+from picograd.codegen.value import Value
+from picograd.dtype import bool_, float32, float64, int64
+
+# Taylor's series, as long as each precision needs. exp(r) = 1 + r + r^2 / 2 + r^3 P(r) with
+# |r| <= log(2)/2, to 2e-12 and 2e-21; log((1+s)/(1-s)) = 2 s + s t P(t) with t = s^2 <= 0.0295,
+# to 2e-13 and 3e-20
+EXP = {32: tuple(1 / factorial(k) for k in range(3, 11)),
+       64: tuple(1 / factorial(k) for k in range(3, 17))}  # fmt: skip
+LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)),
+       64: tuple(2 / (2 * k + 1) for k in range(1, 13))}  # fmt: skip
+# Numbers as sums of two float64. The first part of log10(2) has 32 bits, so that its product with
+# an exponent is exact.
+LN2 = (0.6931471805599453, 2.3190468138462996e-17)
+INVERSE_LN2 = (1.4426950408889634, 2.0355273740931033e-17)
+LOG10_2 = (0.3010299955494702, 1.1451100898021838e-10)
+LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
+
+
+def constant(number: tuple[float, float], like: Wide) -> Wide:
+    """Make a constant of the precision of `like`."""
+    high, low = (head(like).constant(part) for part in number)
+    return Pair(high, low) if isinstance(like, Pair) else high
+
+
+def width(x: Wide) -> int:
+    """Count the bits of the result that the precision of `x` serves."""
+    return 64 if isinstance(x, Pair) else 32
+
+
+def widened(x: Value) -> Wide:
+    """Carry an argument in the precision its result needs."""
+    return x.cast(float64) if x.dtype is float32 else as_pair(x)
+
+
+def added(x: Value, number: float) -> Wide:
+    """Add a number to an argument, exactly or nearly."""
+    if x.dtype is float32:
+        return x.cast(float64) + number
+    return two_sum(x, x.constant(number))
+
+
+def finished(result: Wide, x: Value) -> Value:
+    """Round a result to the dtype of the argument."""
+    return rounded(result).cast(x.dtype)
+
+
+def signed(magnitude: Value, x: Value) -> Value:
+    """Give a magnitude the sign of x; where x is 0 or NaN, x itself."""
+    is_plain = (x < 0.0) | (x.constant(0.0) < x)
+    return is_plain.where((x < 0.0).where(-magnitude, magnitude), x)
+
+
+def scaled(x: Wide, whole: Value) -> Wide:
+    """Multiply by 2 ** whole in two steps: 2 ** whole alone might overflow or underflow."""
+    half = whole.raw("shift_right", 1)
+    for factor in (power_of_two(half), power_of_two(whole - half)):
+        x = x.scaled(factor) if isinstance(x, Pair) else x * factor
+    return x
+
+
+def split_whole(shifted: Value) -> tuple[Value, Value]:
+    """Take the whole number out of x + ROUND64: as a float64 and as an int64."""
+    return shifted - ROUND64, shifted.bitcast(
+        int64
+    ) - 0x4338000000000000
+
+
+# -- exponentials ---------------------------------------------------------------------------------
+
+
+def exp_core(x: Wide) -> tuple[Value, Wide]:
+    """Write exp(x) = 2^n (1 + m) with |x| <= 760: n in int64, and m."""
+    high = head(x)
+    n, whole = split_whole(high.fma(INVERSE_LN2[0], ROUND64))
+    first = n.fma(-LN2_HIGH64, high)  # exact: LN2_HIGH64 has 32 bits
+    if isinstance(x, Pair):
+        return whole, exp_series(
+            Pair(first, x.low) - two_product(n, n.constant(LN2_LOW64))
+        )
+    return whole, exp_series(n.fma(-LN2_LOW64, first))
+
+
+def exp_series(r: Wide) -> Wide:
+    """Compute exp(r) - 1 for |r| <= 0.35."""
+    high = head(r)
+    series = horner(EXP[width(r)], high) * high
+    if isinstance(r, Pair):
+        square = r * r
+        return (
+            square.scaled(high.constant(0.5)) + series * square.high + r
+        )
+    return (high * high).fma(series + 0.5, high)
+
+
+def exp(x: Value) -> Value:
+    """Compute exp(x) in float64, to 0.6 units in the last place, of values alone: it is common."""
+    x = clamp(x, -746.0, 710.0)
+    n, whole = split_whole(x.fma(INVERSE_LN2[0], ROUND64))
+    first, second = n.fma(-LN2_HIGH64, x), n * LN2_LOW64
+    r = first - second
+    rest = (first - r) - second
+    series = (r * r).fma(horner((0.5, *EXP[64][:-3]), r), rest)
+    head = r + 1.0
+    return scaled(head + (series + (r - (head - 1.0))), whole)
+
+
+def exp2(x: Value) -> Value:
+    """Compute 2 ** x, exactly where x is whole."""
+    wide = clamp(x.cast(float64), -1076.0, 1025.0)
+    n, whole = split_whole(wide + ROUND64)
+    m = exp_series(constant(LN2, widened(x)) * (wide - n))
+    return rounded(scaled(rounded(m + 1.0), whole)).cast(x.dtype)
+
+
+def expm1(x: Value) -> Value:
+    """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)), relatively exact near 0."""
+    whole, m = exp_core(widened(clamp(x, -60.0, 711.0)))
+    down = power_of_two(-clamp(whole, -100, 1000))
+    result = scaled(
+        rounded(m + (down.constant(1.0) - down)), whole
+    ).cast(x.dtype)
+    return (x.raw("abs") < 2.0**-60).where(x, result)
+
+
+def grown(x: Value) -> tuple[Value, Wide, Wide]:
+    """Compute of s = |x|: exp(s) / 2 for large s, exp(s) and exp(s) - 1 for s <= 40."""
+    whole, m = exp_core(widened(clamp(x.raw("abs"), 0.0, 711.0)))
+    large = scaled(rounded(m + 1.0), whole - 1)
+    up = power_of_two(clamp(whole, 0, 60))
+    near = m.scaled(up) if isinstance(m, Pair) else m * up
+    return large, near + up, near + (up - 1.0)
+
+
+def sinh(x: Value) -> Value:
+    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1."""
+    large, power, excess = grown(x)
+    near = rounded(excess + excess / power) * 0.5
+    result = (x.raw("abs") < 40.0).where(
+        near.cast(x.dtype), large.cast(x.dtype)
+    )
+    return (x.raw("abs") < 2.0**-28).where(x, signed(result, x))
+
+
+def cosh(x: Value) -> Value:
+    """Compute (exp(x) + exp(-x)) / 2."""
+    large, power, _ = grown(x)
+    near = rounded(power + constant((1.0, 0.0), power) / power) * 0.5
+    result = (x.raw("abs") < 40.0).where(
+        near.cast(x.dtype), large.cast(x.dtype)
+    )
+    return x.raw("not_equal", x, dtype=bool_).where(x, result)
+
+
+def tanh(x: Value) -> Value:
+    """Compute e / (e + 2) with e = exp(2 |x|) - 1; 1 is reached before |x| = 20."""
+    _, power, excess = grown(clamp(x, -20.0, 20.0) * 2.0)
+    result = finished(excess / (power + 1.0), x)
+    return (x.raw("abs") < 2.0**-28).where(x, signed(result, x))
+
+
+# -- logarithms -----------------------------------------------------------------------------------
+
+
+def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
+    """Write log(x) = e log(2) + l for x > 0: e, a whole number, and l = log(m), m near 1."""
+    high = head(x)
+    is_small = high < 2.0**-1022  # a denormal: scale it up
+    bits = (
+        is_small.where(high * 2.0**54, high).bitcast(int64)
+        - 0x3FE6A09E667F3BCD
+    )  # of sqrt(1/2)
+    whole = bits.raw("shift_right", 52)
+    mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(
+        float64
+    )
+    exponent = whole.cast(float64)
+    exponent = is_small.where(exponent - 54.0, exponent)
+    f: Wide = mantissa - 1.0
+    if isinstance(x, Pair):
+        f = two_sum(
+            mantissa - 1.0,
+            x.low * power_of_two(-clamp(whole, -1000, 1000)),
+        )
+    return exponent, log_series(rounded(f) if is_single else f)
+
+
+def log_series(f: Wide) -> Wide:
+    """Compute log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), by s = f / (2 + f)."""
+    s = f / (f + 2.0)
+    high = head(s)
+    square = high * high
+    return s * 2.0 + horner(LOG[width(f)], square) * square * high
+
+
+def log_of(
+    x: Wide, is_single: bool, doublings: Value | float = 0.0
+) -> Wide:
+    """Compute log(x 2^doublings) for x > 0."""
+    exponent, part = log_core(x, is_single)
+    exponent = exponent + doublings
+    return part + exponent * LN2_LOW64 + exponent * LN2_HIGH64
+
+
+def one_more(x: Wide) -> Pair:
+    """Add 1 so that a small x keeps its digits."""
+    return (
+        x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
+    )
+
+
+def log(x: Value) -> Value:
+    """Compute log(x) in float64."""
+    return log_edges(x, rounded(log_of(as_pair(x), False)))
+
+
+def log2(x: Value) -> Value:
+    """Compute log(x) / log(2), exactly for powers of two."""
+    exponent, part = log_core(widened(x), x.dtype is float32)
+    return log_edges(
+        x, finished(part * constant(INVERSE_LN2, part) + exponent, x)
+    )
+
+
+def log10(x: Value) -> Value:
+    """Compute log(x) / log(10), exactly for powers of ten."""
+    exponent, part = log_core(widened(x), x.dtype is float32)
+    result = (
+        part * constant(LOG10_E, part)
+        + exponent * LOG10_2[1]
+        + exponent * LOG10_2[0]
+    )
+    return log_edges(x, finished(result, x))
+
+
+def log1p(x: Value) -> Value:
+    """Compute log(1 + x), relatively exact near 0."""
+    u = two_sum(x.cast(float64), x.cast(float64).constant(1.0))
+    value = finished(log_of(u, x.dtype is float32), x)
+    value = log_edges(u.high, value.cast(float64)).cast(x.dtype)
+    return (x.raw("abs") < 2.0**-60).where(x, value)
+
+
+def inverse_hyperbolic(x: Value, is_large: Value, near: Wide) -> Value:
+    """Compute log(1 + near) with the sign of x; log(2 |x|) where that is large."""
+    size, one = x.raw("abs"), head(near).constant(1.0)
+    argument = choose(is_large, widened(size), one_more(near))
+    value = finished(
+        log_of(argument, x.dtype is float32, is_large.where(one, 0.0)),
+        x,
+    )
+    return signed(size.is_equal(inf).where(size, value), x)
+
+
+def asinh(x: Value) -> Value:
+    """Compute log(1 + t) with t = s + s^2 / (1 + sqrt(s^2 + 1)), s = |x|."""
+    size = x.raw("abs")
+    is_large = size.constant(2.0**30) < size
+    s = widened(is_large.where(size.constant(1.0), size))
+    square = s * s
+    near = s + square / (square_root(square + 1.0) + 1.0)
+    return (size < 2.0**-28).where(
+        x, inverse_hyperbolic(x, is_large, near)
+    )
+
+
+def acosh(x: Value) -> Value:
+    """Compute log(1 + t) with t = x - 1 + sqrt((x - 1)(x + 1)); NaN below 1."""
+    is_large = x.constant(2.0**30) < x
+    is_outside = (x < 1.0) | is_large
+    safe = is_outside.where(x.constant(1.0), x)
+    excess = added(safe, -1.0)
+    near = excess + square_root(excess * added(safe, 1.0))
+    value = inverse_hyperbolic(x, is_large, near)
+    value = x.is_equal(1.0).where(x.constant(0.0), value)
+    return (x.constant(1.0) <= x).where(value, nan)
+
+
+def atanh(x: Value) -> Value:
+    """Compute log(1 + 2 s / (1 - s)) / 2 with s = |x|; NaN outside -1..1."""
+    size = x.raw("abs")
+    is_inside = size < 1.0
+    safe = is_inside.where(size, 0.5)
+    ratio = widened(safe + safe) / added(-safe, 1.0)
+    value = finished(
+        log_of(one_more(ratio), x.dtype is float32) * 0.5, x
+    )
+    value = is_inside.where(
+        value, size.is_equal(1.0).where(x.constant(inf), nan)
+    )
+    return (size < 2.0**-28).where(x, signed(value, x))
+
+
+def logaddexp(a: Value, b: Value) -> Value:
+    """Compute log(exp(a) + exp(b)) = max + log(1 + exp(-|a - b|))."""
+    is_less = a < b
+    large, small = (
+        is_less.where(b, a).cast(float64),
+        is_less.where(a, b).cast(float64),
+    )
+    is_single = a.dtype is float32
+    gap = (
+        Pair(small - large, large.constant(0.0))
+        if is_single
+        else two_sum(small, -large)
+    )
+    is_near = gap.high.constant(-746.0) < gap.high
+    edge = a.is_equal(b).where(
+        large.constant(0.0), -746.0
+    )  # equal operands may be infinite
+    gap = Pair(
+        is_near.where(gap.high, edge), is_near.where(gap.low, 0.0)
+    )
+    whole, m = exp_core(gap.high if is_single else gap)
+    total = log_of(one_more(scaled(m + 1.0, whole)), is_single) + large
+    value = (large.raw("abs") < inf).where(rounded(total), large)
+    is_nan = a.raw("not_equal", a, dtype=bool_) | b.raw(
+        "not_equal", b, dtype=bool_
+    )
+    return is_nan.where(a + b, value.cast(a.dtype))
+
+
+EXPONENTIALS: dict[str, Callable[..., Value]] = {
+    "exp2": exp2,
+    "expm1": expm1,
+    "sinh": sinh,
+    "cosh": cosh,
+    "log2": log2,
+    "log10": log10,
+    "log1p": log1p,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "logaddexp": logaddexp,
+}

@@ -1,0 +1,42 @@
+"""Rare arguments: vectors take the library's function for the lanes that need it, and no others."""
+
+import numpy as np
+import pytest
+from cases import unary
+from harness import TARGET, run
+
+from picograd.codegen.interpret_program import interpret
+from picograd.codegen.pipeline import linearize, tile
+from picograd.codegen.program import RARE_FROM
+from picograd.codegen.render.llvm_rare import LANES, rare_functions
+from picograd.dtype import float32
+
+HUGE = (1e13, -3e15, 1e22, 3.4e38, -2.5e30)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_lanes_of_all_kinds(name: str, size: int) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-100, 100, size).astype(np.float32)
+    x[:: 5 if size > 1 else 1] = np.resize(HUGE, x[:: 5 if size > 1 else 1].shape)
+    case = unary(name, float32, size)
+    found = run(case.kernel, [x, np.zeros_like(x)])[1]
+    want = getattr(np, name)(x.astype(np.float64))
+    np.testing.assert_allclose(found, want, rtol=2e-7)
+    arrays = [x, np.zeros_like(x)]
+    interpret(linearize(tile(case.kernel, TARGET), TARGET), arrays)
+    np.testing.assert_allclose(arrays[1], want, rtol=2e-6)
+
+
+def test_infinite_angles_are_nan() -> None:
+    x = np.array([np.inf, -np.inf, np.nan, -0.0, RARE_FROM], np.float32)
+    found = run(unary("sin", float32, 5).kernel, [x, np.zeros_like(x)])[1]
+    assert np.isnan(found[:3]).all() and np.signbit(found[3])
+    np.testing.assert_allclose(found[4], np.sin(float(x[4])), rtol=1e-6)
+
+
+def test_text_has_every_variant() -> None:
+    text = "\n".join(rare_functions(["sin"]))
+    assert all(f"@rare_sin_v{lanes}(" in text for lanes in LANES)
+    assert rare_functions([]) == []
