@@ -19,12 +19,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.codegen.casts import decode_float8, encode_float8, round_to_odd
+from picograd.codegen.descend import descend
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
-from picograd.schedule.loop import Condition, Expr, Kernel, dynamics_of, indices_of
+from picograd.schedule.loop import (
+    Condition,
+    Expr,
+    Kernel,
+    dynamic_children,
+    dynamics_of,
+    indices_of,
+)
 
 BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
 PYTHON_INDEX = {  # folding of index arithmetic on constants
@@ -359,17 +367,19 @@ class Emitter:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def axes(self, expr: Expr) -> set[Axis]:
+    def axes(self, root: Expr) -> set[Axis]:
         """Find every axis an expression depends on directly (tile reads count their indices)."""
-        found = self.axes_of_expr.get(expr)
-        if found is None:
-            found = set()
-            for index in indices_of(expr):
-                found |= self.index_axes(index)
-            for arg in expr.args:
-                found |= self.axes(arg)
-            self.axes_of_expr[expr] = found
-        return found
+        known, stack = self.axes_of_expr, [root]
+        while root not in known:
+            expr = stack[-1]
+            below = (*expr.args, *dynamic_children(expr))
+            missing = [each for each in below if each not in known]
+            stack += missing
+            if not missing:
+                found = [self.index_axes(index) for index in indices_of(expr)]
+                known[expr] = set().union(*found, *(known[arg] for arg in expr.args))
+                stack.pop()
+        return known[root]
 
     def index_axes(self, index: Index) -> set[Axis]:
         """Find every axis of an index, Dynamic atoms included."""
@@ -381,31 +391,28 @@ class Emitter:
             self.axes_of_index[index] = found
         return found
 
-    def value(self, expr: Expr) -> int:
+    def value(self, root: Expr) -> int:
         """Append an expression and return its value, in the compute dtype of its dtype."""
+        return descend(self, root)
+
+    def known(self, expr: Expr, mask: int | None) -> int | None:
+        """Find the value of an expression under a mask, if it was appended where it is seen."""
+        if expr.op == "const":
+            return self.constants.get((repr(expr.arg), compute_dtype(expr.dtype)))
+        return self.recall((expr, mask))
+
+    def evaluate(self, expr: Expr, args: list[int]) -> int:
+        """Append one expression (no guard) that is not memoised, given its arguments' values."""
         if expr.op == "const":
             return self.const(expr.arg, compute_dtype(expr.dtype))
         if expr.op == "scalar":
             return self.cast(self.scalars[expr.arg], compute_dtype(expr.dtype))
-        key = (expr, self.scopes[-1].mask)
-        found = self.recall(key)
-        if found is not None:
-            return found
-        return self.remember(key, self.evaluate(expr))
-
-    def evaluate(self, expr: Expr) -> int:
-        """Append one expression that is not memoised."""
-        if self.is_lanewise(expr):
-            return self.lane_by_lane(expr)
         if expr.op == "load":
             return self.load_slot(expr)
         if expr.op == "index":
             return self.cast(self.index(expr.arg), compute_dtype(expr.dtype))
-        if expr.op == "guard":
-            return self.guard(expr)
         if expr.op in ("tile", "ref"):
             return self.read(self, expr)
-        args = [self.value(a) for a in expr.args]
         if expr.op == "cast":
             # Through the true dtype: this is where a 16-bit float is rounded.
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
@@ -445,23 +452,6 @@ class Emitter:
         vector, mask = self.scopes[-1].vector, self.scopes[-1].mask
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
         return self.load(self.slots[slot], self.index(index), mask, lanes)
-
-    def guard(self, expr: Expr) -> int:
-        """Append a guarded value: loads under the mask, then a choice between value and fill."""
-        value, fill = expr.args
-        condition = self.conditions(expr.arg)
-        if condition is None:
-            return self.value(value)
-        outer = self.scopes[-1].mask
-        self.scopes[-1].mask = self.both(outer, condition)
-        inner = self.value(value)
-        self.scopes[-1].mask = outer
-        is_zero = fill.op == "const" and fill.arg == 0 and str(fill.arg)[0] != "-"
-        if value.op == "load" and is_zero:
-            return inner
-        return self.apply(
-            "where", condition, inner, self.value(fill), dtype=self.dtype(inner)
-        )
 
 
 def is_unit(index: Index, axis: Axis) -> bool:
