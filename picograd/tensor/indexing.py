@@ -342,6 +342,10 @@ def along_axis(
             text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
             raise ShapeError(op, text, "give them the same number of axes")
     position = as_axis(axis, len(node.shape), op)
+    for at, (size, limit) in enumerate(zip(index.shape, node.shape)):
+        if at != position and size > limit and index.size:
+            text = f"index {index.shape} is larger than {node.shape} on axis {at}"
+            raise ShapeError(op, text, f"only axis {position} may be larger")
     indices = [index.iota(at, index.dtype) for at in range(len(index.shape))]
     indices[position] = index
     return node, indices, position
@@ -354,11 +358,7 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     ):  # PyTorch takes a number for a row of one
         row = gather(op, node.reshape((1,)), axis, index.reshape((index.size,)))
         return row.reshape(index.shape)
-    node, indices, position = along_axis(op, node, axis, index)
-    for at, (size, limit) in enumerate(zip(index.shape, node.shape)):
-        if at != position and size > limit:
-            text = f"index {index.shape} is larger than {node.shape} on axis {at}"
-            raise ShapeError(op, text, "only the gathered axis may be larger")
+    node, indices, _ = along_axis(op, node, axis, index)
     return node.gather(indices, tuple(range(len(node.shape))))
 
 
