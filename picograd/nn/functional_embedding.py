@@ -11,7 +11,7 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.autograd import no_grad
 from picograd.tensor.custom import Function
 from picograd.tensor.inputs import need_tensor
-from picograd.tensor.selecting import known_values
+from picograd.tensor.known import known_values, seen_values
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to a norm before it divides by it.
@@ -102,9 +102,10 @@ def look_up(
     if padding is not None and not -size <= padding < size:
         problem = f"padding_idx={padding} is out of range for {size} rows"
         raise ValueRangeError(op, problem, "use a row of the table")
-    known = known_values(index.node)
-    if known is not None and known.size and known.min() < 0:
-        problem = f"index {known.min()} is out of range for {size} rows"
+    known = seen_values(index.node)
+    if known is not None and index.numel() and not 0 <= known.min() <= known.max() < size:
+        worst = known.min() if known.min() < 0 else known.max()
+        problem = f"index {worst} is out of range for {size} rows"
         raise AxisError(op, problem, f"use 0 to {size - 1}")
     if bound is not None:
         shrink_rows(weight, index, *bound)

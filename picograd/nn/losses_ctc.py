@@ -13,9 +13,9 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import need_tensor
+from picograd.tensor.known import known_values
 from picograd.tensor.looping import scan
 from picograd.tensor.losses import reduce_loss
-from picograd.tensor.selecting import known_values
 from picograd.tensor.tensor import Tensor
 
 # The logarithm of an impossible path: finite, so that differences of such are 0 and never NaN.

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from picograd.errors import AxisError, ShapeError
+from picograd.errors import ShapeError
 from picograd.nn.functional_activation import pairwise_distance
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import need_tensor
-from picograd.tensor.known import known_values
-from picograd.tensor.losses import reduce_loss, same_shape
+from picograd.tensor.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.operands import need_integer
 from picograd.tensor.tensor import Tensor
 
@@ -98,10 +97,7 @@ def multi_margin_loss(
     if tuple(target.shape) != tuple(input.shape[:-1]):
         problem = f"target of shape {tuple(target.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one class number per row")
-    known = known_values(target.node)
-    if known is not None and known.size and (known.min() < 0 or known.max() >= input.shape[-1]):
-        problem = f"a target is no class of {input.shape[-1]}"
-        raise AxisError(op, problem, "use numbers from 0 on")
+    check_labels(op, input, target, None)
     classes = Tensor.arange(input.shape[-1], device=input.device)
     is_target = classes == target.unsqueeze(-1)
     own = is_target.where(input, 0.0).sum(-1, keepdim=True)

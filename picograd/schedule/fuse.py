@@ -14,12 +14,14 @@ from picograd.helpers import product
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
+    MEMBER_LIMIT,
     SCATTERS,
     Facts,
     Group,
     Labels,
     identity_labels,
     place,
+    reshape_dimensions,
 )
 from picograd.schedule.recurrence import below, count_hops, is_embedded
 from picograd.schedule.views import (
@@ -40,6 +42,7 @@ from picograd.schedule.views import (
 # Inductor's thresholds for computing a value twice rather than storing it once
 READ_LIMIT, OPERATION_LIMIT = 4, 30
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
+MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
 COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
 COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
@@ -117,7 +120,10 @@ class Fuser:
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (node.op in MOVERS and not source.is_loaded)
-        if facts.length > CHAIN_LIMIT:
+        facts.mixings = source.mixings
+        if node.op == "reshape" and reshape_dimensions(source.node.shape, node.shape) is None:
+            facts.mixings += 1
+        if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
 
     def share_expanded(self, source: Facts) -> None:
@@ -156,6 +162,7 @@ class Fuser:
         for source in facts.inputs:
             cost += source.cost
             length = max(length, source.length)
+            facts.mixings = max(facts.mixings, source.mixings)
             facts.is_moved |= source.is_moved
             facts.has_window |= source.has_window
             facts.windows |= source.windows
@@ -259,6 +266,8 @@ class Fuser:
         home, labels = facts.home, facts.labels
         if home is None or labels is None or home.operations + facts.cost > GROUP_LIMIT:
             return None
+        if len(home.members) >= MEMBER_LIMIT:
+            return None
         if home.kind in LONELY or home.device != facts.node.device:
             return None
         if home.kind in ("contract", "conv") and facts.has_window:
@@ -305,6 +314,7 @@ class Fuser:
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
+        facts.mixings = 0
         facts.loads = frozenset((facts.number,))
 
     def visit_reduce(self, facts: Facts) -> None:
@@ -415,4 +425,4 @@ class Fuser:
             source.depth, source.home, source.labels = base.depth, base.home, None
         if base.is_loaded and source is not base:
             source.cost, source.length, source.loads = base.cost, 1, base.loads
-            source.is_moved, source.has_window = False, False
+            source.is_moved, source.has_window, source.mixings = False, False, 0

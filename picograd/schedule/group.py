@@ -20,6 +20,7 @@ FREE = -1
 SCATTERS = ("scatter", "scatter_runs")  # write into a copy of their first input
 ROW_LIMIT = 32768  # elements of a row that one block may hold for a chain of reductions
 STRIDED_ROW_LIMIT = 1024  # the same where the row is not contiguous
+MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
 
@@ -77,6 +78,7 @@ class Facts:
     loads: frozenset[int] = frozenset()  # members and leaves it reads, of at least half its size
     is_moved: bool = False  # reads shifted elements: sharing by equal indices cannot be assumed
     has_window: bool = False  # contains a window reduction
+    mixings: int = 0  # reshapes, one below the other, that mix dimensions: each doubles an index
     windows: frozenset[int] = frozenset()  # dimensions that `window` appended
     order: tuple[int, ...] | None = None  # preferred storage order, outermost first
     group: Group | None = None  # the group it is a member of

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.dtype import bool_, int64
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    IndexDTypeError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
@@ -358,6 +364,9 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     ):  # PyTorch takes a number for a row of one
         row = gather(op, node.reshape((1,)), axis, index.reshape((index.size,)))
         return row.reshape(index.shape)
+    if not index.size:  # PyTorch looks no further either
+        need_integer(op, index)
+        return constant(op, 0, index.shape, node.dtype, node.device)
     node, indices, _ = along_axis(op, node, axis, index)
     return node.gather(indices, tuple(range(len(node.shape))))
 
@@ -384,6 +393,9 @@ def scatter(
         return scatter(
             op, row, axis, index, source.reshape((source.size,)), monoid
         ).reshape(())
+    if not index.size:
+        need_integer(op, index)
+        return node
     node, indices, _ = along_axis(op, node, axis, index)
     if len(source.shape) != len(index.shape):
         text = f"index {index.shape} and source {source.shape} differ in number of axes"

@@ -13,6 +13,7 @@ from picograd.engine.tracing import is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 
+KEEPING = ("reshape", "permute", "expand", "flip", "detach")  # views of all values
 CHECKED = 4096  # values up to this many are looked at
 SAME = ("detach", "expand", "reshape", "contiguous")  # what a constant passes through unchanged
 
@@ -52,3 +53,19 @@ def check_divisor(op: str, divisor: Any) -> None:
     if has_zero:
         text = "an integer is divided by zero"
         raise ValueRangeError(op, text, "choose other divisors, or compute in floats")
+
+
+def seen_values(node: Node) -> Any:
+    """Give known values below views that keep every value, in whatever order and shape."""
+    while node.realized is None and (node.op in KEEPING or is_widening(node)):
+        node = node.inputs[0]
+    return known_values(node)
+
+
+def is_widening(node: Node) -> bool:
+    """Tell whether a node casts integers to a signed dtype that has them all."""
+    if node.op != "cast":
+        return False
+    source, dtype = node.inputs[0].dtype, node.dtype
+    fits = dtype.kind == "int" and source.bits < dtype.bits
+    return source is dtype or (source.is_integer and fits)

@@ -4,9 +4,8 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, need_tensor
-from picograd.tensor.known import check_between
+from picograd.tensor.known import check_between, seen_values
 from picograd.tensor.recording import Recorded, apply
-from picograd.tensor.selecting import known_values
 
 
 def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
@@ -92,8 +91,8 @@ def check_labels(
         raise ValueRangeError(op, problem, "leave it out, or pass class numbers")
     if ignore_index is not None and target.dtype.kind == "uint" and ignore_index < 0:
         ignore_index = None
-    labels = known_values(target.node) if target.dtype.is_integer else None
-    if labels is None or not labels.size or not scores.shape:
+    labels = seen_values(target.node) if target.dtype.is_integer else None
+    if labels is None or not target.numel() or not scores.shape:
         return ignore_index
     classes = scores.shape[1 if len(scores.shape) > 1 else 0]
     wrong = (labels < 0) | (labels >= classes)

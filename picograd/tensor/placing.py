@@ -6,7 +6,7 @@ Functions of tensors made of their methods. Index values are checked as in `x[..
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor import indexing, selecting
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, need_tensor
@@ -161,7 +161,10 @@ def index_reduce(
             op, f"reduce={reduce!r}", 'use "prod", "mean", "amax" or "amin"'
         )
     axis = as_axis(dim, input.ndim, op)
-    if index.ndim > 1 or index.numel() != (source.shape[axis] if source.ndim else 1):
+    if index.ndim > 1:
+        text = f"index {tuple(index.shape)} is not 1-d"
+        raise AxisError(op, text, "flatten it")
+    if index.numel() != (source.shape[axis] if source.ndim else 1):
         text = f"index {tuple(index.shape)} does not fit source {tuple(source.shape)}"
         raise ShapeError(op, text, "give one slice per index")
     shape = [1] * source.ndim

@@ -170,7 +170,7 @@ def max_unpool(
         if size is not None
         else unpool_sizes(op, rank, x, options)
     )
-    index = selecting.checked(op, index, product(spatial), 1)
+    index = selecting.checked(op, index, product(spatial), 1, wraps=False)
     lead, count = product(x.shape[:first]), product(x.shape[first:])
     values, places = x.reshape((lead, count)), index.reshape((lead, count))
     base = build.const(0, (lead, product(spatial)), x.dtype, x.device)

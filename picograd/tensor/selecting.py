@@ -19,7 +19,13 @@ from picograd.engine.tracing import (
     is_tracing_jit,
     note_check,
 )
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    IndexDTypeError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
@@ -27,7 +33,7 @@ from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor import creation, indexing, movement
-from picograd.tensor.known import known_values as known_values
+from picograd.tensor.known import seen_values
 from picograd.tensor.operands import (
     Operand,
     as_axis,
@@ -57,18 +63,23 @@ def computed_values(node: Node) -> Array:
 
 
 def checked(
-    op: str, index: Node, size: int, axis: int, writes: bool = False
+    op: str,
+    index: Node,
+    size: int,
+    axis: int,
+    writes: bool = False,
+    wraps: bool = True,
 ) -> Node:
-    """Wrap negative indices and check or clamp the range.
+    """Wrap negative indices (without `wraps` refuse them) and check or clamp the range.
 
     Where `jit` traces a write, which would go elsewhere, every call checks the range.
     """
-    values = known_values(index)
-    if values is not None:
-        check_values(op, values, size, axis)
+    values = seen_values(index)
+    if values is not None and index.size:
+        check_values(op, values, size, axis, None if wraps else 0)
     elif writes and is_tracing_jit() and index.size and size:
         wide = index.cast(int64)
-        wrong = wide.binary("less", -size).binary(
+        wrong = wide.binary("less", -size if wraps else 0).binary(
             "bitwise_or", wide.binary("less", size).binary("equal", False)
         )
         failed = wrong.reduce("max", tuple(range(len(index.shape))))
@@ -77,13 +88,16 @@ def checked(
     return indexing.bounded(op, index, size, values is not None)
 
 
-def check_values(op: str, values: Array, size: int, axis: int) -> None:
-    """Raise AxisError when a host index is out of range."""
-    if values.size and not (-size <= values.min() and values.max() < size):
+def check_values(
+    op: str, values: Array, size: int, axis: int, least: int | None = None
+) -> None:
+    """Raise AxisError when a host index is out of range; without `least` negative ones count."""
+    least = -size if least is None else least
+    if values.size and not (least <= values.min() and values.max() < size):
         worst = values.max() if values.max() >= size else values.min()
         text = f"index {int(worst)} is out of range for axis {axis} of size {size}"
         fix = (
-            f"use indices from {-size} to {size - 1}"
+            f"use indices from {least} to {size - 1}"
             if size
             else "the axis is empty"
         )
@@ -209,7 +223,9 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[position] if node.shape else 1
-    return indexing.gather(op, node, axis, checked(op, index, size, position))
+    wraps = op == "take_along_dim"
+    safe = checked(op, index, size, position, wraps=wraps)
+    return indexing.gather(op, node, axis, safe)
 
 
 def take_along(node: Node, index: Node, axis: Any) -> Node:
@@ -296,8 +312,8 @@ def one_hot(index: Node, count: int) -> Node:
     """Mark the position each index names along a new last axis; an unseen wrong one marks none."""
     need_integer("one_hot", index)
     (count,) = as_shape((count,), "one_hot")
-    values = known_values(index)
-    if values is None or not values.size:
+    values = seen_values(index)
+    if values is None or not index.size:
         return creation.one_hot(index, count)
     low, high = values.min(), values.max()
     if low < 0 or high >= count:
@@ -322,7 +338,8 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
         return index_select(node.reshape((1,)), axis, index).reshape(())
     position = need_axis("index_select", node, axis)
     need_integer("index_select", index)
-    index = checked("index_select", index, node.shape[position], position)
+    size = node.shape[position]
+    index = checked("index_select", index, size, position, wraps=False)
     return indexing.index_select(node, position, index)
 
 
@@ -343,7 +360,7 @@ def scatter(
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[position] if node.shape else 1
-    index = checked(op, index, size, position, True)
+    index = checked(op, index, size, position, True, wraps=False)
     if not isinstance(source, Node):
         source = broadcast_to(indexing.value_node(node, source), index.shape, op)
     return indexing.scatter(op, node, position, index, source, MONOIDS[reduction])
@@ -359,7 +376,10 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     position = need_axis(op, node, axis)
     need_integer(op, index)
     check_device(op, (node, source))
-    index = checked(op, index, node.shape[position], position, True)
+    if len(index.shape) > 1:
+        raise AxisError(op, f"index {index.shape} is not 1-d", "flatten it")
+    index = checked(op, index, node.shape[position], position, True, wraps=False)
+    index = index.reshape((index.size,))
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
     wanted = (
         product(index.shape),

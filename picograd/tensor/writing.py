@@ -3,7 +3,7 @@
 from typing import Any
 
 from picograd.dtype import bool_, int64
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor import elementwise, indexing, movement, selecting
@@ -44,13 +44,16 @@ def write_slices(
 ) -> Node:
     """Write (count, *rest) over slices along an axis."""
     need_integer(op, index)
+    if len(index.shape) > 1:
+        raise AxisError(op, f"index {index.shape} is not 1-d", "flatten it")
     wanted = (index.size, *node.shape[:axis], *node.shape[axis + 1 :])
-    if values.shape != wanted or len(index.shape) > 1:
+    if values.shape != wanted:
         text = (
             f"values {values.shape} do not fit {node.shape} at {index.size} indices"
         )
         raise ShapeError(op, text, "give one slice per index")
-    safe = selecting.checked(op, index, node.shape[axis], axis, True)
+    wraps = op == "index_fill"
+    safe = selecting.checked(op, index, node.shape[axis], axis, True, wraps)
     flat = safe.reshape((index.size,))
     return node.scatter(values.cast(node.dtype), [flat], (axis,), monoid)
 
@@ -68,7 +71,7 @@ def put(node: Node, index: Node, source: Node, accumulate: bool) -> Node:
     need_integer("put", index)
     if index.size != source.size:
         text = f"{source.size} values for {index.size} indices"
-        raise ShapeError("put", text, "give one value per index")
+        raise AxisError("put", text, "give one value per index")
     flat = node.reshape((product(node.shape),))
     safe = selecting.checked("put", index, flat.size, 0, True)
     safe = safe.reshape((index.size,))
@@ -100,7 +103,8 @@ def scatter_reduce(
         raise DTypeError(op, text, "cast the source")
     at = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
-    safe = selecting.checked(op, index, node.shape[at] if node.shape else 1, at, True)
+    size = node.shape[at] if node.shape else 1
+    safe = selecting.checked(op, index, size, at, True, wraps=False)
     monoid = REDUCTIONS[reduction]
     base = node if include_self else emptied(node, at, safe, monoid)
     total = indexing.scatter(op, base, at, safe, source, monoid)

@@ -4,7 +4,13 @@ import numpy as np
 from error_support import Case, check, named
 
 from picograd import Tensor
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    IndexDTypeError,
+    ShapeError,
+    ValueRangeError,
+)
 
 X = Tensor.ones(2, 3)
 FAR = Tensor([[5]])
@@ -135,7 +141,7 @@ CASES = [
     ),
     Case(
         "gather", lambda: X.gather(1, Tensor([[0, 3], [0, 0]])), AxisError,
-        "gather: index 3 is out of range for axis 1 of size 3. Fix: use indices from -3 to 2.",
+        "gather: index 3 is out of range for axis 1 of size 3. Fix: use indices from 0 to 2.",
     ),
     Case(
         "gather rank", lambda: X.gather(1, Tensor([0, 1])), ShapeError,
@@ -152,13 +158,13 @@ CASES = [
     ),
     Case(
         "gather larger", lambda: X.gather(1, Tensor([[0], [0], [0]])), ShapeError,
-        "gather: index (3, 1) is larger than (2, 3) on axis 0. Fix: only the gathered "
-        "axis may be larger.",
+        "gather: index (3, 1) is larger than (2, 3) on axis 0. Fix: only axis 1 may be "
+        "larger.",
     ),
     Case(
         "index_select", lambda: X.index_select(0, Tensor([2])), AxisError,
         "index_select: index 2 is out of range for axis 0 of size 2. Fix: use indices "
-        "from -2 to 1.",
+        "from 0 to 1.",
     ),
     Case(
         "index_select rank", lambda: X.index_select(0, Tensor([[0]])), AxisError,
@@ -166,13 +172,13 @@ CASES = [
     ),
     Case(
         "scatter", lambda: X.scatter(1, FAR, 1.0), AxisError,
-        "scatter: index 5 is out of range for axis 1 of size 3. Fix: use indices from -3 "
+        "scatter: index 5 is out of range for axis 1 of size 3. Fix: use indices from 0 "
         "to 2.",
     ),
     Case(
         "scatter_add", lambda: X.scatter_add(1, FAR, Tensor.ones(1, 1)), AxisError,
         "scatter_add: index 5 is out of range for axis 1 of size 3. Fix: use indices "
-        "from -3 to 2.",
+        "from 0 to 2.",
     ),
     Case(
         "scatter_add source",

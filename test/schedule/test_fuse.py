@@ -1,8 +1,10 @@
 """How many kernels graphs take, which heroes they get, and the reasons printed."""
 
+import numpy as np
 import pytest
 from plan_support import TARGET, check_plan, cnn_step, leaf, linear, spread
 
+from picograd import Tensor
 from picograd.dtype import int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
@@ -142,3 +144,12 @@ def test_windows_do_not_enter_contractions_or_scatters() -> None:
     assert sorted(heroes(plan)) == ["contract", "map"]
     rows = leaf(4, dtype=int64, below=4)
     check_plan([build.scatter(leaf(4, 3), pooled, [rows], (0,), "sum")])
+
+
+def test_mixing_reshapes_are_cut() -> None:
+    x = Tensor(np.arange(77, dtype=np.float32)).realize()
+    wanted = x.numpy()
+    for _ in range(40):
+        x = x.reshape(7, 11).transpose(0, 1).reshape(77)
+        wanted = wanted.reshape(7, 11).T.reshape(77)
+    assert np.array_equal(x.numpy(), wanted)
