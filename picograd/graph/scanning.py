@@ -7,7 +7,8 @@ input that holds one value a chunk. A long row becomes three steps, each paralle
     totals = reduce(x by chunks);  start = exclusive scan(totals);  scan_chunks(x, start)
 
 so that every element is read twice and written once, whatever the length: O(n). The order of
-additions depends on the shape only. 16-bit floats accumulate in float32.
+additions depends on the shape only. 16-bit floats accumulate in float32; sums and products of
+float32 in float64, as a long row would lose every digit of its last elements.
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, accumulate_dtype
+from picograd.dtype import DType, accumulate_dtype, float32, float64
 from picograd.graph.node import Node, Number
 from picograd.graph.row import ORDERED, Op, table
 from picograd.helpers import ceil_div, product
@@ -57,6 +58,12 @@ def reversed_scan(node: Node, monoid: str, axis: int) -> Node:
     return scan(node.flip((axis,)), monoid, axis).flip((axis,))
 
 
+def scan_dtype(monoid: str, dtype: DType) -> DType:
+    """Find the dtype a scan accumulates in."""
+    is_long = dtype is float32 and monoid in ("sum", "prod")
+    return float64 if is_long else accumulate_dtype(dtype)
+
+
 def scan_identity(monoid: str, dtype: DType) -> Number:
     """Give the value that leaves the other operand as it is."""
     if monoid in ("sum", "prod"):
@@ -94,7 +101,7 @@ def expand_scan(node: Node) -> Node:
 
 def chunk_starts(x: Node, monoid: str, axis: int, chunk: int) -> Node:
     """Combine everything before each chunk."""
-    x = x.accumulated()
+    x = x.cast(scan_dtype(monoid, x.dtype))
     fill, size = scan_identity(monoid, x.dtype), x.shape[axis]
     count = ceil_div(size, chunk)
     whole = padded(x, axis, 0, count * chunk - size, fill)
@@ -140,7 +147,7 @@ def scan_chunks(
     """Scan every chunk, after its start value."""
     monoid, axis, chunk = node.arg
     wide = (
-        accumulate_dtype(node.dtype).numpy
+        scan_dtype(monoid, node.dtype).numpy
         if x.dtype != np.float64
         else x.dtype
     )

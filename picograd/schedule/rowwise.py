@@ -1,7 +1,8 @@
 """Lowering of the ops that work along one axis in order: scan, sort, radix and runs."""
 
-from picograd.dtype import accumulate_dtype
+from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import check
+from picograd.graph.scanning import scan_dtype
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
@@ -43,6 +44,7 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
     """Lower a scan by chunks: the chunks of the axis are one more outer axis."""
     node = member.node
     monoid, position, chunk = node.arg
+    wide = scan_dtype(monoid, node.dtype)
     if node.size == 0:
         return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(node.shape)]
@@ -56,11 +58,11 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
     inner = tuple(a for a in axes[position + 1 :] if a.size != 1)
     part.bound = (*outer, axis, *inner)
     at[position], part.conditions = along, tests
-    body = wide_value(member, part, 0, tuple(at))
+    body = wide_value(member, part, 0, tuple(at), wide)
     start, part.conditions = None, ()
     if len(member.inputs) > 1:
         chunk_at = (*at[:position], axis_index(chunks), *at[position + 1 :])
-        start = wide_value(member, part, 1, chunk_at)
+        start = wide_value(member, part, 1, chunk_at, wide)
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
     target = flat_index(tuple(at), strides)
@@ -69,11 +71,15 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
 
 
 def wide_value(
-    member: Facts, part: PartBuilder, number: int, at: Indices
+    member: Facts,
+    part: PartBuilder,
+    number: int,
+    at: Indices,
+    wide: DType | None = None,
 ) -> Expr:
-    """Give an input's value in the dtype scans accumulate in."""
-    wide = accumulate_dtype(member.node.dtype)
-    return apply("cast", (part.value(member.inputs[number], at),), wide)
+    """Give an input's value in a wide dtype: the one sums accumulate in if none is given."""
+    dtype = wide or accumulate_dtype(member.node.dtype)
+    return apply("cast", (part.value(member.inputs[number], at),), dtype)
 
 
 def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
