@@ -8,6 +8,7 @@ import numpy as np
 from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.helpers import product
+from picograd.tensor.autograd import no_grad
 from picograd.tensor.operands import fitting_integer
 from picograd.tensor.tensor import Tensor
 
@@ -101,7 +102,8 @@ def calculate_gain(nonlinearity: str, a: float = 0.01) -> float:
 
 
 def _fill(tensor: Tensor, value: Tensor) -> Tensor:
-    tensor.assign(value)
+    with no_grad():
+        tensor.assign(value)
     return tensor
 
 

@@ -279,8 +279,8 @@ class Module:
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """Map the path of every parameter and persistent buffer to its tensor (not a copy).
 
-        A shared tensor is listed under each of its paths. The tensors are the module's own with or
-        without `keep_vars`: what training writes shows in them.
+        A shared tensor is listed under each of its paths. The tensors show the memory of the
+        module's own, cut off from gradients; with `keep_vars` they are the module's own.
         """
         state: dict[str, Any] = {}
         _save(self, prefix, state, keep_vars)
@@ -531,7 +531,9 @@ def _save(module: Module, prefix: str, state: dict[str, Any], keep_vars: bool) -
     if module._hooks is not None:
         hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
     own = _named_tensors(module, prefix, recurse=False)
-    state.update({name: value for name, value, is_state in own if is_state})
+    for name, value, is_state in own:
+        if is_state:
+            state[name] = value if keep_vars else value.detach()
     if type(module).get_extra_state is not Module.get_extra_state:
         state[prefix + EXTRA_STATE] = module.get_extra_state()
     for name, child in named_lines(module):

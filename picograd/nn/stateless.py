@@ -54,7 +54,7 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
     """Put tensors into the places of parameters and buffers inside the block."""
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     aliases = {
-        name: each for name, each in module.state_dict().items() if name not in own
+        name: each for name, each in module.state_dict(keep_vars=True).items() if name not in own
     }
     own.update(aliases)
     unknown = [name for name in given if name not in own]

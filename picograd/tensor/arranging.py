@@ -12,10 +12,10 @@ import numpy as np
 from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import shape as shapes
 from picograd.helpers import product
-from picograd.tensor import assembling
+from picograd.tensor import aliasing, assembling
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, from_host, need_tensor, need_tensors
-from picograd.tensor.recording import Recorded, apply, read, wrap
+from picograd.tensor.recording import Recorded, apply, read, showing, wrap
 
 
 def at_least(op: str, tensors: Any, rank: int) -> Any:
@@ -285,7 +285,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0
 ) -> Tensor:
-    """Read the flattened tensor at offset + sum(index * stride): a copy, never an alias.
+    """Read the flattened tensor at offset + sum(index * stride): a view.
 
     >>> import picograd
     >>> picograd.as_strided(picograd.Tensor([1, 2, 3]), (2, 2), (1, 1)).tolist()
@@ -304,7 +304,7 @@ def as_strided(
     if places.size and places.max() >= input.numel():
         text = f"position {places.max()} is beyond {input.numel()} elements"
         raise AxisError("as_strided", text, "use smaller sizes or strides")
-    return input.reshape(input.numel())[from_host(places, input)]
+    return apply(aliasing.strided, input, from_host(places, input))
 
 
 def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
@@ -326,3 +326,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     ([[1, 1], [2, 2]], [[3, 4], [3, 4]])
     """
     return several_of(assembling.meshgrid, need_tensors("meshgrid", tensors), indexing)
+
+
+showing(always=(aliasing.strided,))

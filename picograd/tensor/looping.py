@@ -235,7 +235,8 @@ def guarded(leaves: Sequence[Node]) -> Iterator[None]:
         ]
         for tensor, node, tracks in changed:
             pending.WRITES.pop(tensor._node, None)
-            tensor.node, tensor._tracks = node, tracks
+            tensor.move(node)
+            tensor._tracks = tracks
         if changed:
             problem = (
                 f"f changed a tensor from outside in place: {changed[0][0].shape}"

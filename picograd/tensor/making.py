@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ValueRangeError
-from picograd.tensor import creation
+from picograd.helpers import row_major
+from picograd.tensor import aliasing, creation
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.recording import Recorded, fresh
 
@@ -389,14 +390,15 @@ def is_signed(input: Tensor) -> Any:
 
 
 def is_contiguous(input: Tensor) -> bool:
-    """Tell whether elements lie in row-major order: always, views are computed when read.
+    """Tell whether elements lie in row-major order in the memory that the tensor shows.
 
     >>> import picograd
-    >>> picograd.Tensor([[1, 2]]).T.is_contiguous()
-    True
+    >>> picograd.Tensor([[1, 2], [3, 4]]).T.is_contiguous()
+    False
     """
     need_tensor("is_contiguous", input)
-    return True
+    order = zip(input.shape, aliasing.strides_of(input), row_major(input.shape))
+    return 0 in input.shape or all(size == 1 or ours == wanted for size, ours, wanted in order)
 
 
 def get_device(input: Tensor) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from picograd.tensor import assembling, movement, reduce
 from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, either
-from picograd.tensor.recording import Other, Recorded, Same, apply, read, several
+from picograd.tensor.recording import Other, Recorded, Same, apply, pieces, showing
 
 
 class Extremes(NamedTuple):
@@ -79,8 +79,7 @@ class AssemblyMethods(Recorded):
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).tensor_split(2)]
         [[1.0, 2.0], [3.0]]
         """
-        pieces = assembling.tensor_split(read(self), indices_or_sections, dim)
-        return several(self, pieces)
+        return pieces(assembling.tensor_split, self, indices_or_sections, dim)
 
     def select(
         self: Same,
@@ -569,3 +568,6 @@ class AssemblyMethods(Recorded):
         return apply(
             assembling.nan_mean, self, either("nanmean", "axis", axis, "dim", dim), keepdim
         )
+
+
+showing(assembling.move_axes, assembling.select)

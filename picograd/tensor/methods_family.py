@@ -264,7 +264,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([1.0, 2.0, 3.0]).narrow_copy(0, 1, 2).tolist()
         [2.0, 3.0]
         """
-        return self.narrow(dim, start, length).contiguous()
+        return self.narrow(dim, start, length).clone()
 
     def unsafe_chunk(self: Same, chunks: int, dim: int = 0) -> Any:
         """Cut into pieces: `chunk`.

@@ -7,7 +7,7 @@ from typing import Any
 
 from picograd.tensor import assembling, bits, movement
 from picograd.tensor.operands import UNSET, Scalar, either
-from picograd.tensor.recording import Recorded, Same, apply, read, several
+from picograd.tensor.recording import Recorded, Same, apply, pieces, showing
 
 
 class MovementMethods(Recorded):
@@ -347,7 +347,7 @@ class MovementMethods(Recorded):
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
         [[1.0, 2.0], [3.0]]
         """
-        return several(self, movement.split(read(self), sizes, dim))
+        return pieces(movement.split, self, sizes, dim)
 
     def chunk(
         self: Same,
@@ -360,7 +360,7 @@ class MovementMethods(Recorded):
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
         [[1.0, 2.0], [3.0]]
         """
-        return several(self, movement.chunk(read(self), chunks, dim))
+        return pieces(movement.chunk, self, chunks, dim)
 
     def unbind(
         self: Same,
@@ -372,4 +372,11 @@ class MovementMethods(Recorded):
         >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
         [[1.0, 2.0], [3.0, 4.0]]
         """
-        return several(self, movement.unbind(read(self), dim))
+        return pieces(movement.unbind, self, dim)
+
+
+showing(
+    movement.reshape, movement.permute, movement.transpose, movement.expand, movement.squeeze,
+    movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
+    always=(movement.diagonal, movement.unfold),
+)  # fmt: skip

@@ -18,16 +18,17 @@ from picograd.engine.tracing import RUNNING, note_change, note_changed, note_gra
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
+from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
-from picograd.tensor import autograd, creation, random, samples
+from picograd.tensor import aliasing, autograd, creation, random, samples
+from picograd.tensor.aliasing import View
 from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
 from picograd.tensor.operands import Shape, as_shape, constant, optional_dtype
 
 NUMBERS = (bool, int, float, np.generic)
-VIEWS = ("reshape", "permute", "expand", "slice")  # what is a view in PyTorch
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Other = Any  # a Tensor, a Python number or an array
@@ -41,7 +42,8 @@ class Recorded:
     """
 
     __slots__ = (
-        "__weakref__", "_grad", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "name",
+        "__weakref__", "_grad", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "_view",
+        "_views", "name",
     )  # fmt: skip
     kind: ClassVar[Any]
 
@@ -50,6 +52,8 @@ class Recorded:
     _is_frozen: bool  # the user said requires_grad=False: `backward` serves it by no courtesy
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
     _hooks: "Hooks | None"  # what `register_hook` was given
+    _view: View | None  # how it shows another tensor's memory
+    _views: "list[weakref.ref[Recorded]] | None"  # what was made to show its memory
     _grad: Any
     name: str
 
@@ -78,6 +82,13 @@ class Recorded:
 
     @node.setter
     def node(self, node: Node) -> None:
+        """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
+        with pending.LOCK:
+            self._view = self._views = None
+            self.move(node)
+
+    def move(self, node: Node) -> None:
+        """Give it another node in the place of its own."""
         if RUNNING.traces:
             note_changed(self)
         with pending.LOCK:
@@ -174,7 +185,7 @@ class Recorded:
             text = "only a leaf can stop asking for gradients"
             raise GradientError("requires_grad", text, "use .detach()")
         if wanted and self._node not in LEAVES:
-            self.node = build.detach(self._node)
+            self.move(build.detach(self._node))
             LEAVES[self._node] = weakref.ref(self)
         self._tracks = bool(wanted)
 
@@ -193,7 +204,7 @@ class Recorded:
     def _version(self) -> int:
         """How often the tensor was changed in place."""
         with pending.LOCK:
-            node, count = self._node, 0
+            node, count = root_of(self)._node, 0
             while node.op == "assign":
                 node, count = node.inputs[0], count + 1
         stored: int = node.arg.version if node.op == "buffer" else VERSIONS.get(node, 0)
@@ -210,14 +221,14 @@ class Recorded:
         storage.version = VERSIONS.get(node, 0)
         is_made = node in LEAVES
         keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
-        self.node = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        self.move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
         self._history = node if keeps else None
 
 
 def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor."""
     tensor._tracks, tensor._is_frozen = tracks, False
-    tensor._history = tensor._hooks = tensor._grad = None
+    tensor._history = tensor._hooks = tensor._view = tensor._views = tensor._grad = None
     tensor.name = ""
     with pending.LOCK:
         if id(node) in pending.LIVE or pending.is_overwritten(node):
@@ -306,7 +317,10 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None
         raise
-    return wrap(result, tracks and result.dtype.kind == "float")
+    made = wrap(result, tracks and result.dtype.kind == "float")
+    if function in SHOWING:
+        note_view(made, operands[0], function, *nodes[1:])
+    return made
 
 
 def no_tensor(
@@ -342,6 +356,21 @@ def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
     """Wrap several results of one tensor."""
     tracks = source._tracks and MODE.enabled
     return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
+
+
+def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
+    """Wrap the pieces that a function cuts a tensor into, each a view of it."""
+    found = several(source, function(read(source), *options))
+    for number, piece in enumerate(found):
+        note_view(piece, source, one_piece, function, number, options)
+    return found
+
+
+def one_piece(
+    node: Node, function: Callable[..., Sequence[Node]], number: int, options: Any
+) -> Node:
+    """Cut off one of the pieces."""
+    return function(node, *options)[number]
 
 
 def as_tensor(value: Any, like: "Recorded") -> Any:
@@ -437,12 +466,21 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
 
 @pending.locked
 def write(target: "Recorded", node: Node, tracks: bool) -> None:
-    """Give a tensor its next value: in place if it has a buffer.
+    """Give a tensor its next value: in place if it has memory, through to its base if it is a view.
 
     A value that is still to be computed is replaced; `VERSIONS` counts that as a change.
     """
+    while is_view(target):
+        target, node, tracks = through(target, node, tracks)
+    replace_value(target, node, tracks)
+    renew_views(target)
+    if pending.is_over_budget():
+        pending.realize_all()
+
+
+def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Give a tensor that shows no other's memory its next value."""
     current, was_leaf = target._node, target.is_leaf
-    check_target(target, current, tracks)
     version = target._version
     if current.op in ("buffer", "assign") and not tracks:
         samples.check_write(node)
@@ -451,43 +489,127 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
         node = build.detach(node)
     target._history = None
     if tracks:
-        if RUNNING.traces:
-            note_changed(target)
-        target._tracks = False  # so that the setter does not make it a leaf
-        pending.forget(current, target)
-        target._node = same_value(node) if pending.owner(node) is not None else node
-        pending.track(target._node, target)
-        target._tracks = True
+        take(target, node, True)
         VERSIONS[target._node] = version + 1
         return
     if not was_leaf:
         target._tracks = False
-    target.node = node
+    target.move(node)
     LEAVES[target._node] = weakref.ref(target)
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1
     pending.note_write(target._node)
     if foreign.SHARED:
         foreign.settle(target._node)
-    if pending.is_over_budget():
-        pending.realize_all()
 
 
-def check_target(target: "Recorded", node: Node, tracks: bool) -> None:
-    """Raise for a change in place that PyTorch refuses: of repeated elements, of a leaf's view."""
-    if node.realized is not None or node.op not in VIEWS:
+def take(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Give a tensor a recorded node: it is no leaf."""
+    if RUNNING.traces:
+        note_changed(target)
+    pending.forget(target._node, target)
+    target._node = same_value(node) if pending.owner(node) is not None else node
+    pending.track(target._node, target)
+    target._tracks, target._history = tracks, None
+
+
+# views
+
+SHOWING: set[Callable[..., Node]] = {build.detach}  # functions on nodes whose results alias
+ALWAYS: set[Callable[..., Node]] = set()  # whose results alias whatever the strides are
+
+
+def showing(*functions: Callable[..., Any], always: Sequence[Callable[..., Any]] = ()) -> None:
+    """Declare functions on nodes whose results are views in PyTorch."""
+    SHOWING.update((*functions, *always))
+    ALWAYS.update(always)
+
+
+def note_view(
+    view: "Recorded", base: "Recorded", function: Callable[..., Node], *operands: Any
+) -> None:
+    """Remember that a tensor shows another's memory."""
+    passes = MODE.enabled and function is not build.detach
+    always = function in ALWAYS
+    view._view = View(base, function, operands, passes, not MODE.enabled, always)
+    if base._views is None:
+        base._views = []
+    if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):
+        base._views = [each for each in base._views if each() is not None]
+    base._views.append(weakref.ref(view))
+
+
+def is_view(tensor: "Recorded") -> bool:
+    """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
+    if tensor._view is None:
+        return False
+    if tensor._view.strides() is None:
+        tensor._view = None
+    return tensor._view is not None
+
+
+def root_of(tensor: "Recorded") -> "Recorded":
+    """Find the tensor whose memory a view shows, or itself."""
+    while is_view(tensor):
+        view: Any = tensor._view
+        tensor = view.base
+    return tensor
+
+
+def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
+    """Take a write through a view back by one step: the base, its next value, if that tracks."""
+    view: Any = target._view
+    base: Recorded = view.base
+    aliasing.check_target("in-place", view, target.shape)
+    check_flow(view, base)
+    is_cut = not (view.passes and MODE.enabled)
+    before = build.detach(base._node) if is_cut and base._tracks else base._node
+    after = aliasing.written(view, before, build.detach(node) if is_cut and tracks else node)
+    if is_cut and not base.is_leaf:  # its gradient goes where it went
+        after = custom(after, [base._node], lambda flowing, output, old: [flowing])
+        return base, after, True
+    return base, after, not is_cut and (tracks or base._tracks)
+
+
+def check_flow(view: View, base: "Recorded") -> None:
+    """Raise for a write through a view that PyTorch refuses because of gradients."""
+    if not (base._tracks and MODE.enabled):
         return
-    if node.op == "expand" and node.size > node.inputs[0].size:
-        text = f"several elements of the expanded tensor {node.shape} are one element in memory"
-        raise ShapeError("in-place", text, "call .clone() first")
-    if not tracks:
-        return
-    while node.op in VIEWS:
-        node = node.inputs[0]
-    leaf = autograd.leaf_of(node)
-    if leaf is not None and leaf is not target and leaf._tracks:
+    if view.function is one_piece:
+        text = "a piece of a tensor that tracks gradients cannot be changed in place"
+        raise GradientError("in-place", text, "change a slice of it instead: x[a:b]")
+    if base.is_leaf and (view.passes or view.in_no_grad):
         text = "a view of a leaf that requires gradients cannot be changed in place"
         raise GradientError("in-place", text, "change a .clone(), or use picograd.no_grad()")
+
+
+def renew_views(base: "Recorded") -> None:
+    """Give the live views of a tensor, and theirs, the nodes that show its new value."""
+    waiting = [base]
+    while waiting:
+        shown = waiting.pop()
+        kept = []
+        for reference in shown._views or ():
+            view = reference()
+            if view is None or view._view is None or view._view.base is not shown:
+                continue
+            if is_view(view):
+                kept.append(reference)
+                renew(view, shown)
+                waiting.append(view)
+        shown._views = kept or None
+
+
+def renew(tensor: "Recorded", base: "Recorded") -> None:
+    """Record a view of a new value of its base."""
+    view: Any = tensor._view
+    is_cut = base._tracks and not view.passes
+    node = view.on(build.detach(base._node) if is_cut else base._node)
+    tracks = base._tracks and view.passes and node.dtype.is_float
+    was_made = tensor._node in LEAVES
+    take(tensor, node, tracks)
+    if was_made and not tracks:
+        LEAVES[tensor._node] = weakref.ref(tensor)
 
 
 @pending.locked
@@ -576,9 +698,7 @@ def copied(tensor: "Recorded") -> Any:
     return result
 
 
-def restored(
-    kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None
-) -> Any:
+def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None) -> Any:
     """Make the tensor that was pickled; requires_grad=False is what the user said, None nothing."""
     result: Recorded = kind.__new__(kind)
     start(result, creation.from_data(values, dtype_named(dtype), device), False)

@@ -31,8 +31,8 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
-from picograd.helpers import row_major
 from picograd.tensor import (
+    aliasing,
     autograd,
     bits,
     creation,
@@ -78,6 +78,7 @@ from picograd.tensor.recording import (
     grad,
     hooks_of,
     made,
+    note_view,
     read,
     register,
     retain,
@@ -186,13 +187,15 @@ class Tensor(
         return self._node.dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
-        """Give the row-major strides, in elements, or that of one axis.
+        """Give the distances of neighbours along each axis in the memory shown, in elements.
+
+        Or that along one axis.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).stride()
         (2, 1)
         """
-        strides = row_major(self._node.shape)
+        strides = aliasing.strides_of(self)
         return strides if dim is None else strides[indexing.as_axis(dim, self.ndim, "stride")]
 
     def is_floating_point(self) -> bool:
@@ -406,7 +409,9 @@ class Tensor(
         >>> Tensor([1.0], requires_grad=True).detach().requires_grad
         False
         """
-        return made(build.detach(self._node))
+        found = made(build.detach(self._node))
+        note_view(found, self, build.detach)
+        return found
 
     def clone(self) -> "Tensor":
         """Copy; gradients flow through.
@@ -421,12 +426,14 @@ class Tensor(
         return apply(build.contiguous, self)
 
     def contiguous(self) -> "Tensor":
-        """Ask for a row-major buffer of its own.
+        """Give the elements in row-major order: this tensor itself if they are, else a copy.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.contiguous().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
+        if self.is_contiguous():
+            return self
         return apply(build.contiguous, self)
 
     # gradients
@@ -559,8 +566,11 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).copy_(Tensor([3.0, 4.0])).tolist()
         [3.0, 4.0]
         """
-        node = indexing.value_node(self._node, as_tensor(value, self).to(self.device)._node)
-        return self.assign(wrap(indexing.fit_value(node, self.shape), False))
+        check_leaf_write("copy_", self)
+        source = as_tensor(value, self).to(self.device)
+        node = indexing.fit_value(indexing.value_node(self._node, read(source)), self.shape)
+        write(self, node, MODE.enabled and source._tracks and self.dtype.is_float)
+        return self
 
     def zero_(self) -> "Tensor":
         """Overwrite with zeros.
@@ -578,6 +588,7 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).fill_(7).tolist()
         [7.0, 7.0]
         """
+        check_leaf_write("fill_", self)
         node = indexing.fit_value(indexing.value_node(self._node, value), self.shape)
         return self.assign(wrap(node, False))
 
@@ -591,7 +602,11 @@ class Tensor(
         write(self, node, tracks)
 
     def __getitem__(self, items: Any) -> "Tensor":
-        return apply(selecting.read, self, selector(items))
+        listed = selector(items)
+        found = apply(selecting.read, self, listed)
+        if aliasing.is_basic(listed):
+            note_view(found, self, selecting.read, listed)
+        return found
 
     # making tensors
 

@@ -1,0 +1,245 @@
+"""Views that alias, on nodes: how a view was made, and how a write through it reaches its base.
+
+The graph is pure: a tensor that views another has a node of its own. What makes it a view is
+remembered beside it (`View`), and a write through it becomes a new value of the base: every step
+of the view is taken back, the value written over the elements that it shows. `recording.write`
+does that, and gives all other live views of the base their new nodes.
+
+The steps of a view are found by recording it on a stand-in for its base: a chain of moves.
+
+    x[1]     slice, reshape
+    x.T      permute
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.buffer import Storage
+from picograd.dtype import int64
+from picograd.errors import ShapeError
+from picograd.graph.node import Node
+from picograd.graph.shape import Shape
+from picograd.helpers import product, row_major
+from picograd.tensor import indexing
+
+Strides = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class View:
+    """How a tensor shows the elements of another, its base, which may be a view itself.
+
+    `passes` is False where gradients stop: for `detach`, and inside no_grad (`in_no_grad`).
+    `always` holds for what is a view whatever its strides are; else a reshape may be a copy.
+    """
+
+    base: Any
+    function: Callable[..., Node]
+    operands: tuple[Any, ...]
+    passes: bool
+    in_no_grad: bool
+    always: bool
+    known: list[Strides | None] = field(default_factory=list)  # the strides, once they are asked
+
+    def on(self, node: Node) -> Node:
+        """Record this view of another value of its base."""
+        return self.function(node, *self.operands)
+
+    def steps(self) -> list[Node] | None:
+        """List the moves that make the view of a stand-in; None if it computes or gathers."""
+        base: Node = self.base.node
+        start = Node("buffer", (), Storage(None), base.shape, base.dtype, base.device)
+        chain, node = [], self.on(start)
+        while node is not start:
+            if node.op not in MOVES or node.dtype.itemsize != base.dtype.itemsize:
+                return None
+            chain.append(node)
+            node = node.inputs[0]
+        return chain[::-1]
+
+    def strides(self) -> Strides | None:
+        """Find the strides in elements of the memory shown; None for a copy."""
+        if not self.known:
+            self.known.append(self.find_strides())
+        return self.known[0]
+
+    def find_strides(self) -> Strides | None:
+        """Follow the strides through the steps of the view."""
+        steps = self.steps()
+        strides: Strides | None = strides_of(self.base)
+        for step in [] if steps is None else steps:
+            if strides is not None:
+                strides = MOVES[step.op].strides(step, strides)
+        if steps is not None and strides is not None:
+            return strides
+        return row_major(self.on(self.base.node).shape) if self.always else None
+
+
+def strides_of(tensor: Any) -> Strides:
+    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
+    found = None if tensor._view is None else tensor._view.strides()
+    return row_major(tensor.shape) if found is None else found
+
+
+def reshaped_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:
+    """Find the strides of a reshape without a copy: each stretch of equally spaced axes is cut up.
+
+    (2, 3, 4) with strides (12, 4, 1) is one stretch; transposed to (3, 2, 4) it is three.
+    """
+    if not product(shape):
+        return row_major(wanted)
+    stretches = stretches_of(shape, strides)
+    found: list[int] = []
+    left = 1  # elements of the present stretch that the axes so far do not cover, from the right
+    distance = 1
+    for size in reversed(wanted):
+        if left == 1 and size != 1:
+            left, distance = stretches.pop()
+        if left % size:
+            return None
+        found.append(distance)
+        left //= size
+        distance *= size
+    return tuple(reversed(found))
+
+
+def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
+    """List the stretches of equally spaced elements: how many, and how far apart."""
+    found: list[tuple[int, int]] = []
+    for size, step in zip(shape, strides):
+        if size == 1:
+            continue
+        if found and found[-1][1] == step * size:
+            count, _ = found.pop()
+            size *= count
+        found.append((size, step))
+    return found
+
+
+def check_target(op: str, view: View, shape: Shape) -> None:
+    """Raise ShapeError for a write through a view that shows one element several times."""
+    steps = view.steps() or []
+    grown = [step for step in steps if step.op == "expand" and step.size > step.inputs[0].size]
+    if grown:
+        text = f"several elements of the expanded tensor {shape} are one element in memory"
+        raise ShapeError(op, text, "call .clone() first")
+
+
+def written(view: View, base: Node, value: Node) -> Node:
+    """Compute the base after a value was written through its view."""
+    steps = view.steps()
+    if steps is None or any(MOVES[step.op].back is None for step in steps):
+        return scattered(view, base, value)
+    before = [base]
+    for step in steps[:-1]:
+        before.append(step.with_inputs((before[-1],)))
+    for step, source in zip(reversed(steps), reversed(before)):
+        back: Any = MOVES[step.op].back
+        value = back(step, source, value)
+    return value
+
+
+def scattered(view: View, base: Node, value: Node) -> Node:
+    """Write a value through a view of any kind: what it shows of the positions is an index."""
+    count = product(base.shape)
+    places = Node("iota", (), 0, (count,), int64, base.device).reshape(base.shape)
+    index = view.on(places).reshape((value.size,))
+    flat = base.reshape((count,)).scatter(value.reshape((value.size,)), [index], (0,), None)
+    return flat.reshape(base.shape)
+
+
+def put_slice(step: Node, source: Node, value: Node) -> Node:
+    """Write a value over a slice."""
+    selection = indexing.Selection(list(step.arg), shape=list(step.shape))
+    return indexing.put_view(source, selection, value)
+
+
+def same_bits(step: Node, source: Node, value: Node) -> Node:
+    """Read the bits as what they were."""
+    return Node("bitcast", (value,), source.dtype, source.shape, source.dtype, source.device)
+
+
+def put_back(step: Node, source: Node, value: Node) -> Node:
+    """Give the elements the shape they had; nothing is repeated (`check_target`)."""
+    return value.reshape(source.shape)
+
+
+def order_back(step: Node, source: Node, value: Node) -> Node:
+    """Take a permutation back."""
+    axes: Shape = step.arg
+    order = sorted(range(len(axes)), key=lambda axis: axes[axis])
+    return value.permute(tuple(order))
+
+
+def expanded_strides(step: Node, strides: Strides) -> Strides:
+    """Find the strides of repeated axes: 0."""
+    sizes = zip(strides, step.inputs[0].shape, step.shape)
+    return tuple(0 if size != wide else each for each, size, wide in sizes)
+
+
+def window_strides(step: Node, strides: Strides) -> Strides:
+    """Find the strides of windows: one axis counts them, a last one is within them."""
+    moved = list(strides)
+    for axis, _, stride, _ in step.arg:
+        moved[axis] *= stride
+    return (*moved, *(strides[axis] * gap for axis, _, _, gap in step.arg))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What one step of a view does: to the strides, and how a value goes back through it."""
+
+    strides: Callable[[Node, Strides], Strides | None]
+    back: Callable[[Node, Node, Node], Node] | None = None  # (step, its input, value) -> value
+
+
+def kept(step: Node, strides: Strides) -> Strides:
+    """Leave the strides as they are."""
+    return strides
+
+
+def lost(step: Node, strides: Strides) -> None:
+    """Give no strides: where the step is no part of a view that always is one, it is a copy."""
+
+
+def permuted(step: Node, strides: Strides) -> Strides:
+    """Reorder the strides with the axes."""
+    return tuple(strides[axis] for axis in step.arg)
+
+
+def reshaped(step: Node, strides: Strides) -> Strides | None:
+    """Cut the strides up for another shape, where that is no copy."""
+    shape = step.inputs[0].shape
+    return reshaped_strides(shape, strides, step.shape)
+
+
+def sliced(step: Node, strides: Strides) -> Strides:
+    """Multiply the strides by the steps of ranges."""
+    pairs = zip(strides, step.arg)
+    return tuple(each * part[2] for each, part in pairs)
+
+
+MOVES: dict[str, Move] = {
+    "detach": Move(kept, put_back),
+    "bitcast": Move(kept, same_bits),
+    "permute": Move(permuted, order_back),
+    "reshape": Move(reshaped, put_back),
+    "expand": Move(expanded_strides, put_back),
+    "slice": Move(sliced, put_slice),
+    "window": Move(window_strides),
+    "flip": Move(lost),
+    "pad": Move(lost),
+}
+
+
+def is_basic(items: Any) -> bool:
+    """Tell whether an index expression is made of numbers, ranges, None and ... alone: a view."""
+    kinds = (int, slice, type(None), type(...))
+    return all(isinstance(item, kinds) and not isinstance(item, bool) for item in items)
+
+
+def strided(node: Node, index: Node) -> Node:
+    """Read the flattened tensor at positions: what `as_strided` shows."""
+    return node.reshape((math.prod(node.shape),)).gather([index], (0,))
