@@ -52,6 +52,7 @@ from picograd.tensor.jit_replay import (
     ready,
     replace,
     replay,
+    spread_writes,
 )
 from picograd.tensor.jit_state import Guard, Reach, name_of
 from picograd.tensor.jit_trace import Capture, Result, Tracer
@@ -293,7 +294,8 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     for target in capture.written:
         if isinstance(target, int):
             tensor = tracer.arguments[target]
-            tensor.node = pending.next_leaf(tensor._node)
+            tensor.move(pending.next_leaf(tensor._node))
+    spread_writes(capture, tracer.arguments)
     return results, values
 
 

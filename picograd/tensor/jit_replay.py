@@ -14,7 +14,7 @@ from picograd.tensor.jit_arguments import Place, rebuilt
 from picograd.tensor.jit_gradient import Recording
 from picograd.tensor.jit_trace import Capture, Captured, Result, Target, describe
 from picograd.tensor.recording import made as made_leaf
-from picograd.tensor.recording import same_value, wrap
+from picograd.tensor.recording import same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
 
 
@@ -78,11 +78,20 @@ def replay(capture: Capture, arguments: Sequence[Tensor], inputs: list[Buffer]) 
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture)
     results = [] if capture.plan is None else capture.plan.run(inputs, values)
+    spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values)
     capture.recorded = pending.recorded()
     if capture.checks:
         check_results(capture, results)
     return outputs
+
+
+def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
+    """Let what the plan wrote reach the bases and views of its targets."""
+    for target in capture.written:
+        tensor = found(target, arguments)
+        if tensor is not None and (tensor._view is not None or tensor._views is not None):
+            spread(tensor)
 
 
 def hand_out(
@@ -157,7 +166,7 @@ def replace(tensor: Any, value: Any) -> None:
         return
     if not tensor.is_leaf:
         tensor._tracks = False
-    tensor.node = node
+    tensor.move(node)
 
 
 def give_gradient(tensor: Any, gradient: Any) -> None:
@@ -211,7 +220,7 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
-            tensor.node = pending.next_leaf(tensor.node)
+            tensor.move(pending.next_leaf(tensor.node))
 
 
 def references(tensor: Any) -> int:

@@ -33,7 +33,7 @@ from picograd.tensor.jit_arguments import (
     template,
     tensors_in,
 )
-from picograd.tensor.recording import start
+from picograd.tensor.recording import is_view, root_of, start
 from picograd.tensor.tensor import Tensor
 
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -256,6 +256,7 @@ class Tracer:
                 self.result, lambda tensor: not self.is_from_outside(tensor)
             )
             self.check_memory()
+            self.check_views()
         except BaseException:
             self.before.undo(noted)
             raise
@@ -295,6 +296,16 @@ class Tracer:
                     "only pass it as an argument, or only use it from outside"
                 )
                 raise TraceError("jit", text, fix)
+
+    def check_views(self) -> None:
+        """Raise TraceError where an argument was written whose elements another one shows too."""
+        roots = [id(root_of(tensor)) for tensor in self.arguments]
+        for number, node in self.first.items():
+            alike = [n for n, root in enumerate(roots) if root == roots[number]]
+            others = [n for n in alike if self.arguments[n] is not self.arguments[number]]
+            if others and self.twins[number]._node is not node:
+                text = f"arguments {number} and {others[0]} show one memory, and one is written"
+                raise TraceError("jit", text, "pass their base alone, and slice it inside")
 
     def is_from_outside(self, tensor: Tensor) -> bool:
         """Tell whether a tensor is an argument, or was there before the trace."""
@@ -392,6 +403,8 @@ class Tracer:
         for tensor, node in [*twins, *self.outside.values()]:
             if tensor._node is node or id(tensor) not in self.trace.changed:
                 continue
+            if id(tensor) not in self.number and is_view(tensor):
+                continue  # it follows its base
             if base_of(tensor._node) is node:
                 self.root(tensor._node)
                 if id(tensor) in self.owners:

@@ -556,6 +556,17 @@ def root_of(tensor: "Recorded") -> "Recorded":
     return tensor
 
 
+def spread(tensor: "Recorded") -> None:
+    """Let what a plan wrote into a tensor's memory reach its base, and the views of both."""
+    node, tracks = tensor._node, False
+    with autograd.no_grad():
+        while is_view(tensor):
+            tensor, node, tracks = through(tensor, node, tracks)
+            if not is_view(tensor):
+                replace_value(tensor, node, tracks)
+    renew_views(tensor)
+
+
 def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
     """Take a write through a view back by one step: the base, its next value, if that tracks."""
     view: Any = target._view

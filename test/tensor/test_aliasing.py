@@ -266,6 +266,28 @@ def test_writes_to_values_that_are_not_computed_yet(code: str) -> None:
     check(code, False, pend)
 
 
+COMPUTING = ("[x > 0]", "uniform_", "normal_")  # what a trace cannot hold, or draws
+
+
+@pytest.mark.parametrize("code", [c for c in lines(WRITES) if not any(w in c for w in COMPUTING)])
+def test_writes_in_a_jitted_function(code: str) -> None:
+    ours, theirs = start(picograd, Tensor, False), start(torch, torch.tensor, False)
+    outside = {"x": ours["x"][1], "s": ours["s"][0]}
+
+    def run(x: Any, b: Any, s: Any, i: Any, m: Any) -> None:
+        exec(code, {"x": x, "b": b, "s": s, "i": i, "m": m, "torch": picograd})
+
+    jitted = picograd.jit(run)
+    for _ in range(3):
+        exec(code, theirs)
+        jitted(*(ours[name] for name in "xbsim"))
+    for name in "xbsim":
+        found, wanted = ours[name].numpy(), theirs[name].numpy()
+        np.testing.assert_allclose(found, wanted, 1e-4, 1e-5, err_msg=name)
+    assert outside["x"].tolist() == ours["x"][1].tolist()
+    assert outside["s"].tolist() == ours["s"][0].tolist()
+
+
 @pytest.mark.parametrize("code", lines(GRADIENTS))
 def test_gradients_flow_through_writes(code: str) -> None:
     check(code, True)
@@ -367,3 +389,36 @@ def test_writes_through_views_ask_for_the_same_plan(monkeypatch: pytest.MonkeyPa
         cache[2:4].add_(1)
         cache.sum().item()
     assert keys[1] == keys[2] == keys[3] and len(keys[3]) == 1
+
+
+def test_what_a_jitted_step_writes_shows_in_views_from_outside() -> None:
+    layer = picograd.nn.Linear(2, 2)
+    optimizer = picograd.nn.optim.SGD(layer.parameters(), lr=1.0)
+    data, state, row = layer.weight.data, layer.state_dict(), layer.weight[1]
+
+    @picograd.jit
+    def step(x: Tensor) -> None:
+        optimizer.zero_grad()
+        layer(x).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step(Tensor.ones(1, 2))
+        assert data.tolist() == layer.weight.tolist()
+        assert state["bias"].tolist() == layer.bias.tolist()
+        assert row.tolist() == layer.weight[1].tolist()
+
+
+def test_an_argument_that_is_a_view_writes_its_base() -> None:
+    x = Tensor.zeros(3, 2)
+    row, column = x[1], x[:, 0]
+
+    @picograd.jit
+    def add(part: Tensor, value: Tensor) -> None:
+        part.add_(value)
+
+    for turn in range(1, 4):
+        add(row, Tensor(1.0))
+        assert x.tolist() == [[0, 0], [turn, turn], [0, 0]] and column.tolist() == [0, turn, 0]
+    with pytest.raises(picograd.errors.TraceError, match="show one memory, and one is written"):
+        picograd.jit(lambda a, b: a.add_(b))(x[0], x[0])
