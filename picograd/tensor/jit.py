@@ -294,7 +294,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     for target in capture.written:
         if isinstance(target, int):
             tensor = tracer.arguments[target]
-            tensor.move(pending.next_leaf(tensor._node))
+            tensor._move(pending.next_leaf(tensor._node))
     spread_writes(capture, tracer.arguments)
     return results, values
 

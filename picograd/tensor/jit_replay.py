@@ -166,7 +166,7 @@ def replace(tensor: Any, value: Any) -> None:
         return
     if not tensor.is_leaf:
         tensor._tracks = False
-    tensor.move(node)
+    tensor._move(node)
 
 
 def give_gradient(tensor: Any, gradient: Any) -> None:
@@ -220,7 +220,7 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
-            tensor.move(pending.next_leaf(tensor.node))
+            tensor._move(pending.next_leaf(tensor.node))
 
 
 def references(tensor: Any) -> int:

@@ -235,7 +235,7 @@ def guarded(leaves: Sequence[Node]) -> Iterator[None]:
         ]
         for tensor, node, tracks in changed:
             pending.WRITES.pop(tensor._node, None)
-            tensor.move(node)
+            tensor._move(node)
             tensor._tracks = tracks
         if changed:
             problem = (

@@ -85,9 +85,9 @@ class Recorded:
         """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
         with pending.LOCK:
             self._view = self._views = None
-            self.move(node)
+            self._move(node)
 
-    def move(self, node: Node) -> None:
+    def _move(self, node: Node) -> None:
         """Give it another node in the place of its own."""
         if RUNNING.traces:
             note_changed(self)
@@ -185,7 +185,7 @@ class Recorded:
             text = "only a leaf can stop asking for gradients"
             raise GradientError("requires_grad", text, "use .detach()")
         if wanted and self._node not in LEAVES:
-            self.move(build.detach(self._node))
+            self._move(build.detach(self._node))
             LEAVES[self._node] = weakref.ref(self)
         self._tracks = bool(wanted)
 
@@ -221,7 +221,7 @@ class Recorded:
         storage.version = VERSIONS.get(node, 0)
         is_made = node in LEAVES
         keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
-        self.move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
+        self._move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
         self._history = node if keeps else None
 
 
@@ -380,6 +380,9 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     if not isinstance(like, Recorded):
         text = f"the input must be a Tensor, not {type(like).__name__}"
         raise DTypeError("op", text, "wrap it in picograd.Tensor(...)")
+    if isinstance(value, (tuple, list)) and any(isinstance(each, Recorded) for each in value):
+        text = f"a {type(value).__name__} of tensors is no tensor"
+        raise DTypeError("op", text, "take one of them, as in x.max(1).values, or stack them")
     if isinstance(value, (bool, int, float)):
         dtype = scalar_dtype(value, like.dtype)
         if dtype.is_integer and not -128 <= value < 128:
@@ -494,7 +497,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
         return
     if not was_leaf:
         target._tracks = False
-    target.move(node)
+    target._move(node)
     LEAVES[target._node] = weakref.ref(target)
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1

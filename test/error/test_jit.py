@@ -65,13 +65,13 @@ CASES = [
     ),
     Case(
         "unhashable array", lambda: traced(lambda x, y: x, np.ones(3)), TraceError,
-        "jit: an argument of type ndarray cannot be hashed, so no trace can be kept. "
-        "Fix: pass tensors, numbers, strings or tuples.",
+        "jit: an argument is a NumPy array, whose values a trace would keep for ever. "
+        "Fix: pass picograd.Tensor(array).",
     ),
     Case(
         "unhashable set", lambda: traced(lambda x, y: x, [{1, 2}]), TraceError,
         "jit: an argument of type set cannot be hashed, so no trace can be kept. Fix: "
-        "pass tensors, numbers, strings or tuples.",
+        "pass tensors, numbers, strings, or tuples, lists, dicts and dataclasses of them.",
     ),
     Case(
         "wrong shapes", lambda: traced(lambda x: x @ Tensor.ones(3)), ShapeError,

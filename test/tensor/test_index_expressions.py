@@ -91,6 +91,7 @@ def test_reading_and_writing(device: str) -> None:
         reads.append((items, found, want))
         if number % 2:
             value = 100.0 + np.arange(want.size).reshape(want.shape) if number % 4 == 1 else -1.0
+            x = Tensor(A, device=device)  # what was read shows the other one
             x[ours(items, device, draw)] = (
                 value if isinstance(value, float) else Tensor(value, device=device)
             )

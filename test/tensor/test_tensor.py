@@ -92,13 +92,14 @@ def test_copies() -> None:
 def test_reader_recorded_before_a_write_sees_the_old_value(device: str) -> None:
     x = Tensor([1.0, 2.0, 3.0], device=device)
     before = x * 2
-    alias, view = x.detach(), x[1:]
+    alias, view, copy = x.detach(), x[1:], x[1:] * 1
     x += 1
     after = x * 2
     x *= 10
     assert x.tolist() == [20, 30, 40]
     assert before.tolist() == [2, 4, 6] and after.tolist() == [4, 6, 8]
-    assert alias.tolist() == [1, 2, 3] and view.tolist() == [2, 3]
+    assert alias.tolist() == [20, 30, 40] and view.tolist() == [30, 40]
+    assert copy.tolist() == [2, 3]
 
 
 def test_write_order_does_not_depend_on_who_is_realized(device: str) -> None:
@@ -125,14 +126,14 @@ def test_writes_keep_the_buffer(device: str) -> None:
 
 def test_same_value_twice_is_not_one_tensor(device: str) -> None:
     x = Tensor([1.0, 2.0], device=device)
-    y, z = x + 0, x.T.T
+    y, z = x + 0, x.T.T  # a copy and a view
     x += 1
-    assert (x.tolist(), y.tolist(), z.tolist()) == ([2, 3], [1, 2], [1, 2])
+    assert (x.tolist(), y.tolist(), z.tolist()) == ([2, 3], [1, 2], [2, 3])
     p = x * 2
     q = p.reshape(2)
     p.realize(q)
     p += 1
-    assert p.tolist() == [5, 7] and q.tolist() == [4, 6]
+    assert p.tolist() == [5, 7] and q.tolist() == [5, 7]
 
 
 def test_overlapping_writes(device: str) -> None:
