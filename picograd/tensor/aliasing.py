@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import Storage
 from picograd.dtype import int64
 from picograd.errors import ShapeError
@@ -235,9 +237,20 @@ MOVES: dict[str, Move] = {
 
 
 def is_basic(items: Any) -> bool:
-    """Tell whether an index expression is made of numbers, ranges, None and ... alone: a view."""
-    kinds = (int, slice, type(None), type(...))
-    return all(isinstance(item, kinds) and not isinstance(item, bool) for item in items)
+    """Tell whether an index expression is made of numbers, ranges, None and ... alone: a view.
+
+    An integer tensor without axes is a number too.
+    """
+    kinds = (int, np.integer, slice, type(None), type(...))
+    return all(
+        (isinstance(item, kinds) and not isinstance(item, bool)) or is_number(item)
+        for item in items
+    )
+
+
+def is_number(item: Any) -> bool:
+    """Tell whether an index is an integer tensor without axes."""
+    return isinstance(item, Node) and not item.shape and item.dtype.is_integer
 
 
 def strided(node: Node, index: Node) -> Node:

@@ -6,7 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from picograd.tensor import assembling, movement, reduce
+from picograd.tensor import aliasing, assembling, elementwise, movement, reduce
 from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, either
 from picograd.tensor.recording import Other, Recorded, Same, apply, pieces, showing
@@ -95,13 +95,16 @@ class AssemblyMethods(Recorded):
         return apply(assembling.select, self, dim, index)
 
     def ravel(self: Same) -> Same:
-        """Flatten to one axis.
+        """Flatten to one axis: a view of what is contiguous in memory, a copy of anything else.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).ravel().tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
-        return apply(movement.flatten, self, 0, -1)
+        flat = apply(movement.flatten, self, 0, -1)
+        if flat.numel() > 1 and aliasing.strides_of(flat) != (1,):
+            flat._view = None
+        return flat
 
     def reshape_as(
         self: Same,
@@ -253,12 +256,14 @@ class AssemblyMethods(Recorded):
         self: Same,
         other: Same,
     ) -> Same:
-        """Sum the products of the last axes.
+        """Sum the products of the last axes; with a number, multiply.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).inner(Tensor([1.0, 1.0, 2.0])).item()
         9.0
         """
+        if not self.ndim or not other.ndim:
+            return apply(elementwise.arithmetic, "mul", self, other)
         axes = ([-1], [-1])
         return apply(assembling.tensordot, self, other, axes)
 

@@ -328,7 +328,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).H.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
-        if self.ndim != 2:
+        if self.ndim not in (0, 2):
             text = f"{tuple(self.shape)} is not a matrix"
             raise ShapeError("H", text, "use .mH for stacks of matrices")
         return self.mT

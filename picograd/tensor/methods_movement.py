@@ -103,6 +103,8 @@ class MovementMethods(Recorded):
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mT.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
+        if not self.ndim:  # a number is its own transpose, as for T
+            return apply(movement.permute, self, ())
         return apply(movement.transpose, self, -2, -1)
 
     def expand(

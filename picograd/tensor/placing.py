@@ -167,8 +167,7 @@ def index_reduce(
     if index.numel() != (source.shape[axis] if source.ndim else 1):
         text = f"index {tuple(index.shape)} does not fit source {tuple(source.shape)}"
         raise ShapeError(op, text, "give one slice per index")
-    shape = [1] * source.ndim
-    shape[axis] = -1
+    shape = [-1 if each == axis else 1 for each in range(source.ndim)]
     wide = index.reshape(*shape).expand(*source.shape)
     return input.scatter_reduce(axis, wide, source, reduce, include_self=include_self)
 

@@ -22,7 +22,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
-from picograd.tensor import aliasing, autograd, creation, random, samples
+from picograd.tensor import aliasing, autograd, creation, random, samples, selecting
 from picograd.tensor.aliasing import View
 from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
@@ -421,6 +421,17 @@ def index_node(item: "Recorded") -> Node:
     return item._node.cast(bool_)
 
 
+def kept_number(item: Any) -> Any:
+    """Keep the value of an index that is a tensor: the view that it chose stays that view."""
+    return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
+
+
+def show_items(node: Node, items: Sequence[Any]) -> Node:
+    """Show what an index of numbers and ranges chooses; numbers may be tensors of no axes."""
+    nodes = [item._node if isinstance(item, Recorded) else item for item in items]
+    return selecting.read(node, nodes)
+
+
 def check_write(op: str, target: "Recorded", node: Node) -> None:
     """Raise unless a value has exactly the target's shape, dtype and device."""
     if node.shape != target.shape:
@@ -526,6 +537,9 @@ def showing(*functions: Callable[..., Any], always: Sequence[Callable[..., Any]]
     """Declare functions on nodes whose results are views in PyTorch."""
     SHOWING.update((*functions, *always))
     ALWAYS.update(always)
+
+
+showing(always=(show_items,))
 
 
 def note_view(

@@ -77,12 +77,14 @@ from picograd.tensor.recording import (
     fresh,
     grad,
     hooks_of,
+    kept_number,
     made,
     note_view,
     read,
     register,
     retain,
     selector,
+    show_items,
     start,
     wrap,
     write,
@@ -605,7 +607,7 @@ class Tensor(
         listed = selector(items)
         found = apply(selecting.read, self, listed)
         if aliasing.is_basic(listed):
-            note_view(found, self, selecting.read, listed)
+            note_view(found, self, show_items, [kept_number(item) for item in listed])
         return found
 
     # making tensors

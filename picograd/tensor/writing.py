@@ -44,6 +44,9 @@ def write_slices(
 ) -> Node:
     """Write (count, *rest) over slices along an axis."""
     need_integer(op, index)
+    if not node.shape:  # a number is one slice
+        flat = values.reshape((values.size,))
+        return write_slices(op, node.reshape((1,)), 0, index, flat, monoid).reshape(())
     if len(index.shape) > 1:
         raise AxisError(op, f"index {index.shape} is not 1-d", "flatten it")
     wanted = (index.size, *node.shape[:axis], *node.shape[axis + 1 :])

@@ -30,22 +30,26 @@ def contents(shape: Sequence[int], seed: int, dtype: str) -> Any:
 class Picograd:
     """Programs on picograd."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self, device: str, shift: int = 0) -> None:
+        self.device, self.shift = device, shift
 
     def __getattr__(self, name: str) -> Any:
         return getattr(functional if hasattr(functional, name) else picograd, name)
 
     def leaf(self, shape: Sequence[int], seed: int, dtype: str) -> Tensor:
-        return Tensor(contents(shape, seed, dtype), dtype=dtype, device=self.device)
+        values = contents(shape, seed + self.shift, dtype)
+        return Tensor(values, dtype=dtype, device=self.device)
 
     def index(self, shape: Sequence[int], seed: int, bound: int, low: int = 0) -> Tensor:
         values = np.random.default_rng(seed).integers(low, bound, shape)
         return Tensor(values, dtype="int64", device=self.device)
 
+    def order(self, size: int, seed: int) -> Tensor:
+        return Tensor(np.random.default_rng(seed).permutation(size), "int64", device=self.device)
+
     @staticmethod
     def cast(x: Tensor, dtype: str) -> Tensor:
-        return x.cast(dtype)
+        return x.clone() if x.dtype.name == dtype else x.cast(dtype)
 
     @staticmethod
     def pad(x: Tensor, padding: Sequence[int], value: float = 0.0) -> Tensor:
@@ -65,25 +69,30 @@ class Picograd:
 
 
 class PyTorch:
-    """Programs on PyTorch on the CPU; every float dtype is `float_dtype`."""
+    """Programs on PyTorch on the CPU; every float dtype is `float_dtype`, or as named for None."""
 
-    def __init__(self, float_dtype: torch.dtype) -> None:
-        self.float_dtype = float_dtype
+    def __init__(self, float_dtype: torch.dtype | None, shift: int = 0) -> None:
+        self.float_dtype, self.shift = float_dtype, shift
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch if hasattr(torch, name) else F, name)
 
     def dtype(self, name: str) -> torch.dtype:
-        return self.float_dtype if name in FLOATS else getattr(torch, name)
+        is_wide = name in FLOATS and self.float_dtype is not None
+        return self.float_dtype if is_wide else getattr(torch, name)
 
     def leaf(self, shape: Sequence[int], seed: int, dtype: str) -> torch.Tensor:
-        return torch.from_numpy(np.asarray(contents(shape, seed, dtype))).to(self.dtype(dtype))
+        values = np.asarray(contents(shape, seed + self.shift, dtype))
+        return torch.from_numpy(values).to(self.dtype(dtype))
 
     def index(self, shape: Sequence[int], seed: int, bound: int, low: int = 0) -> torch.Tensor:
         return torch.from_numpy(np.asarray(np.random.default_rng(seed).integers(low, bound, shape)))
 
+    def order(self, size: int, seed: int) -> torch.Tensor:
+        return torch.from_numpy(np.random.default_rng(seed).permutation(size))
+
     def cast(self, x: torch.Tensor, dtype: str) -> torch.Tensor:
-        return x.to(self.dtype(dtype))
+        return x.to(self.dtype(dtype)).clone()  # to the same dtype it would be no copy
 
     @staticmethod
     def pad(x: torch.Tensor, padding: Sequence[int], value: float = 0.0) -> torch.Tensor:

@@ -5,6 +5,7 @@ rounding, or jumps at a point that rounding may cross; what stays runs on picogr
 """
 
 import re
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,11 +44,7 @@ class Program:
 
 
 def execute(line: str, names: dict[str, Any], library: Any) -> None:
-    """Run one line; results never share memory, as in picograd."""
     exec(line, {"lib": library}, names)
-    name = line.split(" ")[0]
-    if isinstance(names.get(name), torch.Tensor):
-        names[name] = names[name].clone()
 
 
 def is_calm(value: torch.Tensor, narrow: torch.Tensor) -> bool:
@@ -71,10 +68,7 @@ def is_whole(value: torch.Tensor, limit: float) -> bool:
 def try_line(program: Program, line: str, used: set[str], is_smooth: bool = False) -> bool:
     """Add a line if PyTorch accepts it and its value is calm."""
     target = line.split(" ")[0].split("[")[0]
-    wide, narrow = dict(program.values), dict(program.narrow)
-    for names in (wide, narrow):
-        if target in names:
-            names[target] = names[target].clone()
+    wide, narrow = deepcopy(program.values), deepcopy(program.narrow)  # views stay views
     try:
         execute(line, wide, PyTorch(torch.float64))
         execute(line, narrow, PyTorch(torch.float32))
@@ -105,9 +99,20 @@ def accept(
     is_wider = "= lib.cast(" in line and "float16'" not in line
     if is_half and not is_exact:
         return False
-    for names, holds in ((program.exact, is_exact), (program.half, is_half and not is_wider)):
-        names.add(target) if holds else names.discard(target)
+    names = aliases(program, target) if target in program.values else {target}
+    for group, holds in ((program.exact, is_exact), (program.half, is_half and not is_wider)):
+        group.update(names) if holds else group.difference_update(names)
     return True
+
+
+def aliases(program: Program, name: str) -> set[str]:
+    """Name the tensors in the memory of this one."""
+    memory = program.values[name].untyped_storage().data_ptr()
+    return {
+        other
+        for other, value in program.values.items()
+        if value.untyped_storage().data_ptr() == memory or other == name
+    }
 
 
 def has_floats(program: Program, used: set[str]) -> bool:
@@ -169,6 +174,8 @@ def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None
         program.lines.append(text)
         return
     is_write = template in WRITES
+    if is_write and not is_defined(program, template, x, y):
+        return
     if is_write and program.values[x].dtype is torch.uint8 and has_negative(index):
         return  # what a negative float becomes as a byte is not defined
     is_whole_kept = program.values[y].dtype.is_floating_point and is_write
@@ -178,6 +185,19 @@ def add_line(draw: Draw, program: Program, statements: Any = STATEMENTS) -> None
         return
     is_smooth = template in SMOOTH or statement in (normalize, pool) or "mean" in template
     try_line(program, text if is_write else f"t{len(program.values)} = {text}", used, is_smooth)
+
+
+def repeats_memory(value: torch.Tensor) -> bool:
+    """Tell whether several elements of a tensor are one in memory."""
+    count = value.untyped_storage().nbytes() // value.element_size()
+    places = torch.arange(count).as_strided(value.shape, value.stride(), value.storage_offset())
+    return places.unique().numel() < value.numel()
+
+
+def is_defined(program: Program, template: str, x: str, y: str) -> bool:
+    """Tell whether a write reads nothing that it may have overwritten, and no element is two."""
+    is_own = x != y and "{y}" in template and y in aliases(program, x)
+    return not is_own and not repeats_memory(program.values[x])
 
 
 def draw_program(

@@ -143,6 +143,24 @@ FOUND = {
         t2 = t1.index_add(0, lib.index((1,), 2, 1), t1)
         t3 = t1[0::2, 0, :]
         t2[1:] = t3""",
+    # a number is one slice, and its own transpose
+    "slices of a number": """
+        t0 = lib.leaf((), 5, 'float32')
+        t1 = t0.index_fill(0, lib.index((3,), 2, 1), 2)
+        t2 = t0.index_copy(0, lib.index((1,), 2, 1), t0 * 2)
+        t3 = t0.index_reduce(0, lib.index((1,), 2, 1), t0 * 2, 'mean')
+        t4 = t0.mT + t0.mH + t0.H
+        t5 = t0.inner(lib.leaf((3,), 3, 'float32'))
+        t6 = lib.leaf((3,), 3, 'float32').inner(t0)""",
+    # an index that is a tensor of no axes chooses a view, and one that is not contiguous is copied
+    "views by numbers": """
+        t0 = lib.leaf((3, 4), 5, 'float32')
+        t1 = lib.index((), 3, 3)
+        t2 = t0[t1]
+        t1 += 1
+        t2 *= 2
+        t3 = t0[:, 1:2].ravel()
+        t0 -= 1""",
 }
 
 

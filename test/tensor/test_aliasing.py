@@ -21,6 +21,22 @@ for row in x: row *= 2
 x[0].copy_(b)
 x[1:3, 2].zero_()
 x[:, ::2].mul_(3)
+x[i[0, 0] % 3].zero_()
+x[:, i[0, 0] % 4].add_(1)
+x[i[0, 0] % 3, 1:].fill_(2)
+x[-1 - i[0, 0] % 3][1:3].neg_()
+n = i[0, 0] % 3; v = x[n]; n.add_(1); n.remainder_(3); v.zero_(); b.copy_(v)
+n = i[0, 0] % 3; v = x[n]; n.add_(1); x.mul_(2); b.copy_(v)
+for n in i[0] % 3: x[n].add_(1)
+v = x[i[0, 0] % 3, [0, 1]]; v.zero_()
+x[np.int64(1)].zero_()
+x[np.int32(-1), 1:].fill_(2)
+x.ravel()[5:].zero_()
+v = x[:, :1].ravel(); v.zero_()
+v = x.t().ravel(); v.zero_()
+s[1].ravel().neg_()
+s[:, 0].ravel().neg_()
+torch.ravel(x.t()).zero_()
 x[::2][:, 1:3].fill_(7)
 x[-1][-1] = 9
 x[..., 0] -= 1
@@ -155,6 +171,10 @@ y = x[:, :, None][:, :, 0]; y[0].fill_(1)
 # w: leaf (3, 4) that asks for gradients, u = w * 2, b asks too; the loss is of r
 GRADIENTS = r"""
 u[0].mul_(3); r = u
+u[i[0, 1]].mul_(3); r = u * u
+v = u[i[0, 1]]; v.mul_(b); z = v * 3; u[1].fill_(0); r = z
+v = u[:, i[0, 2]]; v.sin_(); r = u * u
+v = u.t().ravel(); v.mul_(2); r = u * u + v.sum()
 u[:, 1].zero_(); r = u * u
 u.view(-1)[2:5].mul_(b[:3]); r = u
 v = u[1]; v.add_(b); r = v * v
@@ -223,7 +243,7 @@ def start(library: Any, tensor: Any, asks: bool) -> dict[str, Any]:
         found["w"].requires_grad_(True)
         found["b"].requires_grad_(True)
         found["u"] = found["w"] * 2
-    return {**found, "torch": library}
+    return {**found, "torch": library, "np": np}
 
 
 def values(names: dict[str, Any], kind: type) -> dict[str, Any]:
@@ -275,7 +295,8 @@ def test_writes_in_a_jitted_function(code: str) -> None:
     outside = {"x": ours["x"][1], "s": ours["s"][0]}
 
     def run(x: Any, b: Any, s: Any, i: Any, m: Any) -> None:
-        exec(code, {"x": x, "b": b, "s": s, "i": i, "m": m, "torch": picograd})
+        names = {"x": x, "b": b, "s": s, "i": i, "m": m}
+        exec(code, {**names, "torch": picograd, "np": np})
 
     jitted = picograd.jit(run)
     for _ in range(3):
