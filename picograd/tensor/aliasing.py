@@ -132,6 +132,8 @@ def check_target(op: str, view: View, shape: Shape) -> None:
 def written(view: View, base: Node, value: Node) -> Node:
     """Compute the base after a value was written through its view."""
     steps = view.steps()
+    if not value.size:
+        return base
     if steps is None or any(MOVES[step.op].back is None for step in steps):
         return scattered(view, base, value)
     before = [base]
