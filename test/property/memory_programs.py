@@ -13,7 +13,7 @@ import pytest
 from drawing import Draw
 from libraries import PyTorch
 from memory_vocabulary import DTYPES, JUMPING, MEMORY_STATEMENTS, cast, jump_reduce
-from programs import repeats_memory
+from programs import execute, repeats_memory, share_memory
 from vocabulary import Statement
 
 torch = pytest.importorskip("torch")
@@ -60,11 +60,6 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def target_of(line: str) -> str:
-    """Name the variable that a line makes or writes."""
-    return line.split(" ")[0].split("[")[0].split(".")[0]
-
-
 def libraries(run: int) -> tuple[PyTorch, PyTorch]:
     return PyTorch(None, SHIFTS[run]), PyTorch(torch.float64, SHIFTS[run])
 
@@ -74,7 +69,7 @@ def extended(program: MemoryProgram, line: str) -> bool:
     try:
         for run in range(len(SHIFTS)):
             for names, library in zip((program.narrow[run], program.wide[run]), libraries(run)):
-                exec(line, {"lib": library}, names)
+                execute(line, names, library)
         is_kept = all(is_calm(program, run) for run in range(len(SHIFTS)))
     except REFUSALS:
         is_kept = False
@@ -91,7 +86,7 @@ def run_lines(lines: Sequence[str]) -> MemoryProgram:
     for run in range(len(SHIFTS)):
         for names, library in zip((program.narrow[run], program.wide[run]), libraries(run)):
             for line in lines:
-                exec(line, {"lib": library}, names)
+                execute(line, names, library)
     return program
 
 
@@ -126,12 +121,6 @@ def is_exact(program: MemoryProgram, name: str) -> bool:
         if not is_round or not torch.equal(value, narrow[name].double()):
             return False
     return True
-
-
-def share_memory(a: torch.Tensor, b: torch.Tensor, or_are_one: bool = False) -> bool:
-    if a is b:
-        return or_are_one
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def undefined(program: MemoryProgram, template: str, x: str, y: str, is_write: bool) -> bool:

@@ -44,7 +44,29 @@ class Program:
 
 
 def execute(line: str, names: dict[str, Any], library: Any) -> None:
+    """Run one line on PyTorch; what it computes is in row-major order, as in picograd.
+
+    There a sum of transposed tensors is transposed in memory, so a reshape of it is a copy, which
+    PyTorch asks not to rely on. Views stay what they are.
+    """
     exec(line, {"lib": library}, names)
+    name = target_of(line)
+    value = names.get(name)
+    if isinstance(value, torch.Tensor) and not value.is_contiguous():
+        others = [each for other, each in names.items() if other != name]
+        if not any(share_memory(value, each) for each in others):
+            names[name] = value.contiguous()
+
+
+def target_of(line: str) -> str:
+    """Name the variable that a line makes or writes."""
+    return line.split(" ")[0].split("[")[0].split(".")[0]
+
+
+def share_memory(a: torch.Tensor, b: torch.Tensor, or_are_one: bool = False) -> bool:
+    if a is b:
+        return or_are_one
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def is_calm(value: torch.Tensor, narrow: torch.Tensor) -> bool:
@@ -67,7 +89,7 @@ def is_whole(value: torch.Tensor, limit: float) -> bool:
 
 def try_line(program: Program, line: str, used: set[str], is_smooth: bool = False) -> bool:
     """Add a line if PyTorch accepts it and its value is calm."""
-    target = line.split(" ")[0].split("[")[0]
+    target = target_of(line)
     wide, narrow = deepcopy(program.values), deepcopy(program.narrow)  # views stay views
     try:
         execute(line, wide, PyTorch(torch.float64))
