@@ -208,6 +208,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> nn.functional.glu(Tensor([1.0, 2.0, 0.0, 0.0])).tolist()
     [0.5, 1.0]
     """
+    if not input.shape:
+        raise ShapeError("glu", "a zero-dim tensor has no halves", "give it an axis")
     if input.shape[dim] % 2:
         problem = f"axis {dim} of shape {tuple(input.shape)} has an odd size"
         raise ShapeError("glu", problem, "give both halves")

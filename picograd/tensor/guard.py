@@ -40,6 +40,8 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             arguments = (*args, *options.values())
             if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
                 raise
+            if isinstance(error, TypeError) and not fits(function, args, options):
+                raise
             if is_own(function.__name__, trace, arguments):
                 raise
             if is_explained(error, frames_of(trace), flat(arguments)):
@@ -47,6 +49,21 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             raise unexplained(function.__name__, error) from error
 
     return checked
+
+
+def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
+    """Tell whether a call fits a signature, as far as it can be told.
+
+    An in-place form has that of the method it is the form of.
+    """
+    name = getattr(function, "form_of", "")
+    try:
+        inspect.signature(getattr(Recorded.kind, name, function)).bind(*args, **options)
+    except TypeError:
+        return False
+    except ValueError:  # of a function that has none
+        return True
+    return True
 
 
 def frames_of(trace: TracebackType | None) -> list[FrameType]:
@@ -93,6 +110,14 @@ def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]
         given = [each for each in given if not isinstance(each, Recorded)]
     if is_named(str(error), given):
         return True
+    if isinstance(error, AttributeError) and error.obj is None:
+        return any(each is None for each in arguments)
+    if isinstance(error, (KeyError, TypeError)) and any(
+        isinstance(each, np.ndarray) for each in arguments  # in a tensor's place, or a number's
+    ):
+        return True
+    if isinstance(error, TypeError) and "'Node'" in str(error):  # a tensor in a number's place
+        return any(isinstance(each, Recorded) for each in arguments[1:])
     if isinstance(error, AttributeError):
         kinds = tuple({float if type(x) is int else type(x) for x in given})
         obj = float(error.obj) if type(error.obj) is int else error.obj

@@ -17,6 +17,7 @@ def in_place(name: str) -> Callable[..., Any]:
         return rewrite(self, name, getattr(self, name)(*args, **options))
 
     method.__name__ = f"{name}_"
+    method.__dict__["form_of"] = name
     method.__doc__ = f"Write the result of `{name}` back, in place."
     return method
 

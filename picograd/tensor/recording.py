@@ -468,6 +468,8 @@ def update(target: "Recorded", function: Callable[..., Node], op: str, other: An
 def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     """Write a result computed from a tensor back to it: its shape and dtype stay."""
     op = f"{name}_"
+    if result is NotImplemented:  # what an operator says of an operand it does not know
+        raise DTypeError(op, "the operand is neither a tensor nor a number", "wrap it in Tensor")
     check_leaf_write(op, target)
     if category(result.dtype) > category(target.dtype):
         text = f"the result is {result.dtype.name} but the tensor is {target.dtype.name}"

@@ -16,7 +16,7 @@ from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
 from picograd.tensor import movement
-from picograd.tensor.operands import as_axis, check_computed, need_float, need_integer
+from picograd.tensor.operands import as_axis, as_sizes, check_computed, need_float, need_integer
 from picograd.tensor.selecting import computed_values
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
@@ -78,6 +78,7 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     """Compute the indices of the k largest or smallest elements, best first."""
     position = axis_of("topk", node, axis)
     size = size_along(node, position)
+    (k,) = as_sizes((k,), "topk")
     if not 0 <= k <= size:
         raise ValueRangeError(
             "topk", f"k={k} does not fit size {size}", f"use 0 to {size}"

@@ -9,8 +9,8 @@ interpolation at Chebyshev nodes in 40 digits (mpmath).
 import math
 from collections.abc import Callable, Sequence
 
-from picograd.dtype import float64, int16, int32, int64
-from picograd.errors import ValueRangeError
+from picograd.dtype import bool_, float64, int16, int32, int64
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -475,6 +475,8 @@ def times_log(
 def fmod(a: Operand, b: Operand) -> Node:
     """Compute the remainder with the sign of the dividend, as C's fmod."""
     x, y = pair("fmod", a, b)
+    if x.dtype is bool_:
+        raise DTypeError("fmod", "truth values have no remainder", "cast one to an integer")
     if not x.dtype.is_float:
         check_divisor("fmod", b)
     if x.dtype.kind == "uint":

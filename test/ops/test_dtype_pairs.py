@@ -35,6 +35,12 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 4e-6, "float64": 1e-9
 Function = Callable[..., Any]
 
 
+@pytest.fixture(autouse=True)
+def interpreted(device: str) -> None:
+    if device != "cpu":
+        pytest.skip("graphs of tensors on the host are interpreted")
+
+
 def square(x: Any) -> Any:
     return x[:4].reshape(2, 2)
 

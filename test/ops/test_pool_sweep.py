@@ -18,6 +18,12 @@ torch = pytest.importorskip("torch")
 ORDERS = (1, 2, 3.0, 2.5, math.inf, -math.inf)
 
 
+@pytest.fixture(autouse=True)
+def interpreted(device: str) -> None:
+    if device != "cpu":
+        pytest.skip("graphs of tensors on the host are interpreted")
+
+
 def drawn(draw: random.Random, kind: str) -> tuple[str, Any, tuple[Any, ...], dict[str, Any]]:
     """Draw the name of a pool, its input, arguments and options."""
     rank = draw.choice([1, 2, 2, 3])

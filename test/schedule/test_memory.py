@@ -45,6 +45,6 @@ def test_the_lowest_gap_is_found() -> None:
 
 
 def test_long_lifetimes_are_placed_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     place_temporaries([Lifetime(n % 97 * 100, n, 4000 - n) for n in range(2000)])
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

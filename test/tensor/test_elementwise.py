@@ -37,7 +37,7 @@ B = np.array([True, False])
         (e.where(leaf(N > 0), leaf(N), 0), np.where(N > 0, N, 0)),
         (e.clamp(leaf(N), -1, 4), np.clip(N, -1, 4)),
         (e.clamp(leaf(N), None, 4), np.minimum(N, 4)),
-        (e.exp2(leaf(N)), np.exp2(N).astype(np.float32)),
+        (e.unary("exp2", leaf(N)), np.exp2(N).astype(np.float32)),
     ],
 )
 def test_value_and_dtype(found, wanted) -> None:
