@@ -34,7 +34,8 @@ def test_weights_outputs_a_step_and_a_loss_curve(name, interchange, device):
     assert found["outputs"] < 1e-4
     assert found["gradients"] < 1e-4
     assert found["weights"] < 1e-4
-    assert found["losses"] < 1e-4
+    # on some processors PyTorch's float32 curve is 1e-3 from its float64 one, and ours 1e-6
+    assert found["losses"] < 1e-4 + 2 * found["theirs_exact"] and found["ours_exact"] < 1e-4
     assert found["ours_exact"] < 10 * found["theirs_exact"] + 1e-6
 
 
