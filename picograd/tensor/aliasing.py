@@ -12,7 +12,7 @@ The steps of a view are found by recording it on a stand-in for its base: a chai
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,11 +120,27 @@ def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
     return found
 
 
-def check_target(op: str, view: View, shape: Shape) -> None:
+def is_repeating(tensor: Any) -> bool:
+    """Tell whether a tensor shows one element several times along an axis, as `expand` does."""
+    return any(not step and size > 1 for step, size in zip(strides_of(tensor), tensor.shape))
+
+
+def composed(views: Sequence[View]) -> View:
+    """Make one view of a chain of them, the last first."""
+    return View(views[-1].base, show, (views[::-1],), True, False, True)
+
+
+def show(node: Node, views: Sequence[View]) -> Node:
+    """Record a chain of views."""
+    for view in views:
+        node = view.on(node)
+    return node
+
+
+def check_target(op: str, tensor: Any) -> None:
     """Raise ShapeError for a write through a view that shows one element several times."""
-    steps = view.steps() or []
-    grown = [step for step in steps if step.op == "expand" and step.size > step.inputs[0].size]
-    if grown:
+    if is_repeating(tensor):
+        shape = tensor.shape
         text = f"several elements of the expanded tensor {shape} are one element in memory"
         raise ShapeError(op, text, "call .clone() first")
 
@@ -134,7 +150,7 @@ def written(view: View, base: Node, value: Node) -> Node:
     steps = view.steps()
     if not value.size:
         return base
-    if steps is None or any(MOVES[step.op].back is None for step in steps):
+    if steps is None or any(MOVES[step.op].back is None or grows(step) for step in steps):
         return scattered(view, base, value)
     before = [base]
     for step in steps[:-1]:
@@ -143,6 +159,11 @@ def written(view: View, base: Node, value: Node) -> Node:
         back: Any = MOVES[step.op].back
         value = back(step, source, value)
     return value
+
+
+def grows(step: Node) -> bool:
+    """Tell whether a step repeats elements: what is written shows several times then."""
+    return step.op == "expand" and step.size > step.inputs[0].size
 
 
 def scattered(view: View, base: Node, value: Node) -> Node:

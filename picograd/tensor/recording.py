@@ -486,7 +486,7 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
 
     A value that is still to be computed is replaced; `VERSIONS` counts that as a change.
     """
-    while is_view(target):
+    if is_view(target):
         target, node, tracks = through(target, node, tracks)
     replace_value(target, node, tracks)
     renew_views(target)
@@ -577,22 +577,24 @@ def root_of(tensor: "Recorded") -> "Recorded":
 
 def spread(tensor: "Recorded") -> None:
     """Let what a plan wrote into a tensor's memory reach its base, and the views of both."""
-    node, tracks = tensor._node, False
     with autograd.no_grad():
-        while is_view(tensor):
-            tensor, node, tracks = through(tensor, node, tracks)
-            if not is_view(tensor):
-                replace_value(tensor, node, tracks)
+        if is_view(tensor):
+            tensor, node, tracks = through(tensor, tensor._node, False)
+            replace_value(tensor, node, tracks)
     renew_views(tensor)
 
 
 def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
-    """Take a write through a view back by one step: the base, its next value, if that tracks."""
-    view: Any = target._view
-    base: Recorded = view.base
-    aliasing.check_target("in-place", view, target.shape)
-    check_flow(view, base)
-    is_cut = not (view.passes and MODE.enabled)
+    """Take a write through a view back: what has the memory, its next value, if that tracks."""
+    aliasing.check_target("in-place", target)
+    views: list[Any] = []
+    base, is_cut = target, not MODE.enabled
+    while is_view(base):
+        view: Any = base._view
+        check_flow(view, view.base)
+        views.append(view)
+        base, is_cut = view.base, is_cut or not view.passes
+    view = aliasing.composed(views)
     before = build.detach(base._node) if is_cut and base._tracks else base._node
     after = aliasing.written(view, before, build.detach(node) if is_cut and tracks else node)
     if is_cut and not base.is_leaf:  # its gradient goes where it went

@@ -600,7 +600,11 @@ class Tensor(
             self._tracks or (isinstance(source, Tensor) and source._tracks)
         )
         check_leaf_write("setitem", self)
-        node = selecting.write(read(self), selector(items), read(source))
+        listed = selector(items)
+        if self._view is not None and aliasing.is_repeating(self) and aliasing.is_basic(listed):
+            self[items].copy_(source)  # the part may be one that shows no element twice
+            return
+        node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 
     def __getitem__(self, items: Any) -> "Tensor":

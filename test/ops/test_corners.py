@@ -17,6 +17,12 @@ EDGES = [0.0, 1.0, 2.0, -2.0, -1.0, INF, -INF, 0.5, 3.0]
 Function = Callable[..., Any]
 
 
+@pytest.fixture(autouse=True)
+def interpreted(device: str) -> None:
+    if device != "cpu":
+        pytest.skip("graphs of tensors on the host are interpreted")
+
+
 def slopes(lib: Any, function: Function, values: tuple[Any, ...]) -> list[Any]:
     leaves = [lib.tensor(v, dtype=lib.float64, requires_grad=True) for v in values]
     function(lib, *leaves).sum().backward()

@@ -169,6 +169,11 @@ y = b[1:]; z = y[1:]; z[0] = 9; y[0] = 8
 y = b.view(2, 2)[1]; b.zero_(); y.add_(1)
 y = x.view(-1); y.data[3] = 1; x.data.view(-1)[4] = 2
 y = x.T.T; y[0].fill_(1)
+y = b.expand(2, 4); y[0] *= 3
+y = b.expand(2, 4); y[1].add_(1)
+y = b.expand(2, 4); y[0, 1] = 5
+y = b.expand(2, 4).t(); y[1, 0] = 7
+y = b.view(1, 4).expand(2, 4)[1]; y.mul_(2)
 y = x[:, :, None][:, :, 0]; y[0].fill_(1)
 """
 
