@@ -104,6 +104,9 @@ def log_gamma(a: Array) -> Array:
 
 def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
     """Compute the regularised lower and upper incomplete gamma functions of float64 arrays."""
+    if not a.ndim:  # NumPy's arithmetic makes numbers of these
+        lower, upper = lower_share(a.reshape(1), x.reshape(1))
+        return lower.reshape(()), upper.reshape(())
     lower = np.full(a.shape, np.nan)
     lower[(a > 0) & (x == 0)] = 0.0
     lower[(a >= 0) & np.isfinite(a) & (x == np.inf)] = 1.0

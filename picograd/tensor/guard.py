@@ -44,7 +44,9 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             if is_own(function.__name__, trace, arguments):
                 raise
-            if is_explained(error, frames_of(trace), flat(arguments)):
+            if lacks_tensor(function, args) or is_explained(
+                error, frames_of(trace), flat(arguments)
+            ):
                 raise translated(function.__name__, error, arguments) from error
             raise unexplained(function.__name__, error) from error
 
@@ -64,6 +66,12 @@ def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
     except ValueError:  # of a function that has none
         return True
     return True
+
+
+def lacks_tensor(function: Callable[..., Any], args: Any) -> bool:
+    """Tell whether something else stands in the place of the first tensor."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    return first in ("self", "input", "x") and bool(args) and not isinstance(args[0], Recorded)
 
 
 def frames_of(trace: TracebackType | None) -> list[FrameType]:
@@ -110,12 +118,16 @@ def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]
         given = [each for each in given if not isinstance(each, Recorded)]
     if is_named(str(error), given):
         return True
+    if any(f"'{type(each).__name__}' object" in str(error) for each in given):
+        return True
     if isinstance(error, AttributeError) and error.obj is None:
         return any(each is None for each in arguments)
-    if isinstance(error, (KeyError, TypeError)) and any(
-        isinstance(each, np.ndarray) for each in arguments  # in a tensor's place, or a number's
-    ):
-        return True
+    is_array = any(isinstance(each, np.ndarray) for each in arguments)
+    if is_array and isinstance(error, (AttributeError, KeyError, TypeError)):
+        return True  # it stands where a tensor or a number belongs
+    if isinstance(error, (IndexError, ZeroDivisionError)) or "to unpack" in str(error):
+        # a tensor of too few axes
+        return any(isinstance(each, Recorded) and each.ndim < 3 for each in arguments)
     if isinstance(error, TypeError) and "'Node'" in str(error):  # a tensor in a number's place
         return any(isinstance(each, Recorded) for each in arguments[1:])
     if isinstance(error, AttributeError):

@@ -16,7 +16,14 @@ from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
 from picograd.tensor import movement
-from picograd.tensor.operands import as_axis, as_sizes, check_computed, need_float, need_integer
+from picograd.tensor.operands import (
+    as_axis,
+    as_sizes,
+    check_computed,
+    need_float,
+    need_integer,
+    read_scalar,
+)
 from picograd.tensor.selecting import computed_values
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
@@ -141,9 +148,8 @@ def quantile(
     if interpolation not in INTERPOLATIONS:
         text = f"unknown interpolation={interpolation!r}"
         raise ValueRangeError("quantile", text, f"use one of {INTERPOLATIONS}")
-    wanted = (
-        [float(each) for each in q] if isinstance(q, Sequence) else [float(q)]
-    )
+    listed = q if isinstance(q, Sequence) else [q]
+    wanted = [float(read_scalar("quantile", each)) for each in listed]
     if any(not 0 <= each <= 1 for each in wanted):
         raise ValueRangeError(
             "quantile", f"q={q} is not in 0..1", "use fractions"
