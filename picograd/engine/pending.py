@@ -212,11 +212,15 @@ def compute(nodes: Sequence[Node]) -> None:
 
 
 def passed_nodes(found: GraphKey) -> list[Node]:
-    """List the values a graph reads that an earlier computation went through and did not store."""
+    """List the values a graph reads that an earlier computation went through and did not store.
+
+    In the order of the graph: `note_passed` meets them in that of their addresses.
+    """
     if not len(PASSED):
         return []
     numbers = found.numbers
-    return [n for n in PASSED if id(n) in numbers and n.realized is None and n.op != "buffer"]
+    again = [n for n in PASSED if id(n) in numbers and n.realized is None and n.op != "buffer"]
+    return sorted(again, key=lambda node: numbers[id(node)])
 
 
 def note_passed(found: GraphKey) -> None:
