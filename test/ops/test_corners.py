@@ -17,10 +17,7 @@ EDGES = [0.0, 1.0, 2.0, -2.0, -1.0, INF, -INF, 0.5, 3.0]
 Function = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def interpreted(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("graphs of tensors on the host are interpreted")
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
 
 def slopes(lib: Any, function: Function, values: tuple[Any, ...]) -> list[Any]:

@@ -35,10 +35,7 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 4e-6, "float64": 1e-9
 Function = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def interpreted(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("graphs of tensors on the host are interpreted")
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
 
 def square(x: Any) -> Any:

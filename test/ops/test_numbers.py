@@ -22,10 +22,7 @@ VALUES = (
 Function = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def interpreted(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("graphs of tensors on the host are interpreted")
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
 
 def assigned(x: Any, items: Any, value: Any) -> Any:

@@ -18,10 +18,7 @@ torch = pytest.importorskip("torch")
 ORDERS = (1, 2, 3.0, 2.5, math.inf, -math.inf)
 
 
-@pytest.fixture(autouse=True)
-def interpreted(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("graphs of tensors on the host are interpreted")
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
 
 def drawn(draw: random.Random, kind: str) -> tuple[str, Any, tuple[Any, ...], dict[str, Any]]:

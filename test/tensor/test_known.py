@@ -8,11 +8,7 @@ from picograd import Tensor
 from picograd.errors import ValueRangeError
 from picograd.tensor.known import CHECKED, check_between, check_divisor, known_values
 
-
-@pytest.fixture(autouse=True)
-def interpreted(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("values on a GPU are not looked at")
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
 
 def test_what_is_known() -> None:
