@@ -139,8 +139,8 @@ def show(node: Node, views: Sequence[View]) -> Node:
 
 def check_target(op: str, tensor: Any) -> None:
     """Raise ShapeError for a write through a view that shows one element several times."""
-    if is_repeating(tensor):
-        shape = tensor.shape
+    shape = tensor.shape
+    if 0 not in shape and is_repeating(tensor):
         text = f"several elements of the expanded tensor {shape} are one element in memory"
         raise ShapeError(op, text, "call .clone() first")
 

@@ -23,6 +23,7 @@ x[1:3, 2].zero_()
 x[:, ::2].mul_(3)
 x[:1].expand(0, 4).add_(1)
 x[:1].expand(0, 4)[...] = 1
+v = x[:, :0].view(3, 1, 0).expand(3, 2, 0); v.mul_(2); v[None].add_(1)
 x[2:2].zero_(); x[:, :0].t().fill_(1); x[3:].view(-1).add_(1)
 x[:0].unfold(1, 2, 1).add_(1); x.diagonal(4).fill_(2)
 x[i[0, 0] % 3].zero_()
