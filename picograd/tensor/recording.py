@@ -94,7 +94,7 @@ class Recorded:
         with pending.LOCK:
             is_leaf = self.is_leaf
             pending.forget(self._node, self)
-            if pending.owner(node) is not None:
+            if is_shared(node):
                 node = same_value(node)
             if is_leaf:
                 LEAVES[node] = weakref.ref(self)
@@ -231,12 +231,20 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     tensor._history = tensor._hooks = tensor._view = tensor._views = tensor._grad = None
     tensor.name = ""
     with pending.LOCK:
-        if id(node) in pending.LIVE or pending.is_overwritten(node):
+        if is_shared(node) or pending.is_overwritten(node):
             node = same_value(node)
         tensor._node = node
         pending.LIVE[id(node)] = tensor
     if RUNNING.traces:
         note_made(tensor)
+
+
+def is_shared(node: Node) -> bool:
+    """Tell whether another tensor has a node, or the memory it was computed into.
+
+    An operation that gives its operand back may find it computed by another thread meanwhile.
+    """
+    return id(node) in pending.LIVE or node.realized is not None
 
 
 def same_value(node: Node) -> Node:
@@ -524,7 +532,7 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
     if RUNNING.traces:
         note_changed(target)
     pending.forget(target._node, target)
-    target._node = same_value(node) if pending.owner(node) is not None else node
+    target._node = same_value(node) if is_shared(node) else node
     pending.track(target._node, target)
     target._tracks, target._history = tracks, None
 

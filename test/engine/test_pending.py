@@ -14,6 +14,7 @@ from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
 from picograd.graph.node import Node
+from picograd.tensor.recording import apply
 
 
 def test_readers_join_the_plan_of_a_write() -> None:
@@ -110,6 +111,20 @@ def test_threads_compute_only_whole_writes_of_each_other() -> None:
 
     run_in_threads(work, 8)
     assert wrong == []
+
+
+def test_result_that_is_its_operand_keeps_its_value_when_the_operand_is_computed_meanwhile() -> None:
+    """Another thread may compute the operand before the result is a tensor."""
+    operand = Tensor([1.0, 2.0]) + Tensor([3.0, 4.0])
+
+    def same(node: Node) -> Node:
+        operand.realize()
+        return node
+
+    result = apply(same, operand)
+    operand.mul_(2)
+    np.testing.assert_array_equal(operand.numpy(), [8, 12])
+    np.testing.assert_array_equal(result.numpy(), [4, 6])
 
 
 def test_threads_train_models_of_their_own() -> None:
