@@ -113,7 +113,7 @@ def test_threads_compute_only_whole_writes_of_each_other() -> None:
     assert wrong == []
 
 
-def test_result_that_is_its_operand_keeps_its_value_when_the_operand_is_computed_meanwhile() -> None:
+def test_result_that_is_its_operand_keeps_its_value_when_that_is_computed() -> None:
     """Another thread may compute the operand before the result is a tensor."""
     operand = Tensor([1.0, 2.0]) + Tensor([3.0, 4.0])
 
