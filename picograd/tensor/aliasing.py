@@ -264,7 +264,7 @@ def is_basic(items: Any) -> bool:
 
     An integer tensor without axes is a number too.
     """
-    kinds = (int, np.integer, slice, type(None), type(...))
+    kinds = (int, np.integer, slice, type(None), type(...), indexing.Span)
     return all(
         (isinstance(item, kinds) and not isinstance(item, bool)) or is_number(item)
         for item in items

@@ -60,6 +60,15 @@ class NewAxis:
     index: Node
 
 
+@dataclass(slots=True)
+class Span:
+    """A range of an axis that starts where an integer node says; `picograd/tensor/spans.py`."""
+
+    start: Any  # a node; a tensor where a view keeps it
+    length: int
+    is_narrow: bool = False  # a slice x[-1:0] is empty, narrow(0, -1, 1) is the last element
+
+
 def parse(shape: Shape, items: Sequence[Any]) -> Selection:
     """Read an index expression of ints, slices, None, Ellipsis, integer nodes and new axes."""
     used = sum(1 for item in items if not is_new(item) and item is not Ellipsis)

@@ -6,9 +6,10 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from picograd.errors import DTypeError
 from picograd.tensor import aliasing, assembling, elementwise, movement, reduce
 from picograd.tensor.methods_reduce import lost
-from picograd.tensor.operands import UNSET, either
+from picograd.tensor.operands import UNSET, as_axis, either
 from picograd.tensor.recording import Other, Recorded, Same, apply, pieces, showing
 
 
@@ -86,12 +87,14 @@ class AssemblyMethods(Recorded):
         dim: Any,
         index: Any,
     ) -> Same:
-        """Take one slice along an axis.
+        """Take one slice along an axis, at a number or an integer tensor.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).select(0, 1).tolist()
         [3.0, 4.0]
         """
+        if isinstance(index, Recorded):
+            return select_at(self, dim, index)
         return apply(assembling.select, self, dim, index)
 
     def ravel(self: Same) -> Same:
@@ -576,3 +579,13 @@ class AssemblyMethods(Recorded):
 
 
 showing(assembling.move_axes, assembling.select)
+
+
+def select_at(tensor: Any, dim: Any, index: Any) -> Any:
+    """Take one slice along an axis where an integer tensor says."""
+    position = as_axis(dim, tensor.ndim, "select")
+    if index.numel() != 1 or not index.dtype.is_integer:
+        text = f"the index is a {index.dtype.name} tensor of shape {index.shape}"
+        raise DTypeError("select", text, "use an integer tensor of one element")
+    before = [slice(None)] * position
+    return tensor[(*before, index.reshape(()))]

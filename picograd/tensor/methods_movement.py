@@ -3,11 +3,12 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
+import operator
 from typing import Any
 
-from picograd.tensor import assembling, bits, movement
-from picograd.tensor.operands import UNSET, Scalar, either
-from picograd.tensor.recording import Recorded, Same, apply, pieces, showing
+from picograd.tensor import assembling, bits, movement, spans
+from picograd.tensor.operands import UNSET, Scalar, as_axis, either
+from picograd.tensor.recording import Recorded, Same, apply, pieces, read, showing
 
 
 class MovementMethods(Recorded):
@@ -292,12 +293,14 @@ class MovementMethods(Recorded):
         start: Any,
         length: Any,
     ) -> Same:
-        """Take `length` elements from `start` along an axis.
+        """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).narrow(0, 1, 2).tolist()
         [2.0, 3.0]
         """
+        if isinstance(start, Recorded):
+            return narrow_from(self, dim, start, length)
         return apply(movement.narrow, self, dim, start, length)
 
     def tril(
@@ -382,3 +385,11 @@ showing(
     movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
     always=(movement.diagonal, movement.unfold),
 )  # fmt: skip
+
+
+def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:
+    """Take `length` elements from where an integer tensor says."""
+    position = as_axis(dim, tensor.ndim, "narrow")
+    span = spans.narrow_span(read(start), operator.index(length), tensor.shape[position])
+    before = [slice(None)] * position
+    return tensor[(*before, span)]

@@ -438,12 +438,17 @@ def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
     """Take `length` elements from `start` along an axis; a negative start counts from the end."""
     position = as_axis(axis, len(node.shape), "narrow")
     need_rank("narrow", node, 1)
-    size = node.shape[position]
+    first = narrow_start(start, length, node.shape[position])
+    return cut(node, position, first, first + length)
+
+
+def narrow_start(start: int, length: int, size: int) -> int:
+    """Count a start that is negative from the end; AxisError where the range leaves the axis."""
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size or length < 0:
         text = f"{length} elements from {start} do not fit an axis of size {size}"
         raise AxisError("narrow", text, "stay inside the axis")
-    return cut(node, position, first, first + length)
+    return first
 
 
 def unbind(node: Node, axis: Any) -> list[Node]:

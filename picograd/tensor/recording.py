@@ -7,6 +7,7 @@ gradients, and how it lets its graph go. `apply` records an operation, `write` a
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -22,7 +23,16 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
-from picograd.tensor import aliasing, autograd, creation, random, samples, selecting
+from picograd.tensor import (
+    aliasing,
+    autograd,
+    creation,
+    indexing,
+    random,
+    samples,
+    selecting,
+    spans,
+)
 from picograd.tensor.aliasing import View
 from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
@@ -417,7 +427,17 @@ def selector(items: Any) -> list[Any]:
         text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
         warnings.warn(text, stacklevel=3)
         listed = tuple(items)
-    return [index_node(item) if isinstance(item, Recorded) else item for item in listed]
+    return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
+
+
+def item_of(item: Any) -> Any:
+    """Read a slice with tensors in it: a span if its length is known, else numbers."""
+    if not isinstance(item, slice) or not any(
+        isinstance(end, Recorded) for end in (item.start, item.stop, item.step)
+    ):
+        return item
+    ends = [read(end) for end in (item.start, item.stop, item.step)]
+    return spans.span_of(*ends) or item
 
 
 def index_node(item: "Recorded") -> Node:
@@ -431,13 +451,21 @@ def index_node(item: "Recorded") -> Node:
 
 def kept_number(item: Any) -> Any:
     """Keep the value of an index that is a tensor: the view that it chose stays that view."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=wrap(build.contiguous(item.start), False))
     return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
 
 
 def show_items(node: Node, items: Sequence[Any]) -> Node:
     """Show what an index of numbers and ranges chooses; numbers may be tensors of no axes."""
-    nodes = [item._node if isinstance(item, Recorded) else item for item in items]
-    return selecting.read(node, nodes)
+    return selecting.read(node, [shown_item(item) for item in items])
+
+
+def shown_item(item: Any) -> Any:
+    """Give the node of an index that a view keeps."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=item.start._node)
+    return item._node if isinstance(item, Recorded) else item
 
 
 def check_write(op: str, target: "Recorded", node: Node) -> None:
@@ -602,13 +630,39 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
         check_flow(view, view.base)
         views.append(view)
         base, is_cut = view.base, is_cut or not view.passes
-    view = aliasing.composed(views)
     before = build.detach(base._node) if is_cut and base._tracks else base._node
-    after = aliasing.written(view, before, build.detach(node) if is_cut and tracks else node)
+    value = build.detach(node) if is_cut and tracks else node
+    if any(map(is_chosen, views)):
+        after = written_each(views, before, value)
+    else:
+        after = aliasing.written(aliasing.composed(views), before, value)
     if is_cut and not base.is_leaf:  # its gradient goes where it went
         after = custom(after, [base._node], lambda flowing, output, old: [flowing])
         return base, after, True
     return base, after, not is_cut and (tracks or base._tracks)
+
+
+def is_chosen(view: View) -> bool:
+    """Tell whether integer tensors choose what a view shows."""
+    return view.function is show_items and any(
+        isinstance(item, (Recorded, indexing.Span)) for item in view.operands[0]
+    )
+
+
+def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
+    """Compute a base after a write through a chain of views, the last first: one after the other.
+
+    What a tensor chooses is written by that choice, which is checked, and cheaper than positions.
+    """
+    before = [base]
+    for view in reversed(views[1:]):
+        before.append(view.on(before[-1]))
+    for view, node in zip(views, reversed(before)):
+        if is_chosen(view):
+            value = selecting.write(node, [shown_item(each) for each in view.operands[0]], value)
+        else:
+            value = aliasing.written(view, node, value)
+    return value
 
 
 def check_flow(view: View, base: "Recorded") -> None:

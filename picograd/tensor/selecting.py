@@ -16,6 +16,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import (
     check_not_tracing,
+    is_tracing,
     is_tracing_jit,
     note_check,
 )
@@ -32,7 +33,7 @@ from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product
-from picograd.tensor import creation, indexing, movement
+from picograd.tensor import creation, indexing, movement, spans
 from picograd.tensor.known import seen_values
 from picograd.tensor.operands import (
     Operand,
@@ -132,9 +133,15 @@ def width(item: Any) -> int:
 
 
 def read_items(
-    node: Node, items: Sequence[Any], writes: bool = False
+    node: Node,
+    items: Sequence[Any],
+    writes: bool = False,
+    failures: list[Node] | None = None,
 ) -> list[Any]:
-    """Turn arrays, lists and masks into checked integer index nodes; the rest stays."""
+    """Turn arrays, lists, masks and spans into checked integer index nodes; the rest stays.
+
+    `failures` gets a bool node for every span that is checked when the plan runs.
+    """
     listed = [as_item(single_truth(item)) for item in items]
     result: list[Any] = []
     for item, axis in zip(listed, source_axes(node, listed)):
@@ -149,12 +156,63 @@ def read_items(
         elif isinstance(item, Node) and item.dtype is bool_:
             indexing.check_mask(node.shape, item, axis)
             result += held_places(item)
+        elif isinstance(item, indexing.Span):
+            result.append(span_item(item, size, axis, failures))
         elif isinstance(item, Node) and axis < len(node.shape):
             need_integer("getitem", item)
             result.append(checked("getitem", item, size, axis, writes))
         else:
             result.append(item)
     return result
+
+
+def span_item(
+    span: indexing.Span, size: int, axis: int, failures: list[Node] | None
+) -> Any:
+    """List the positions of a span; what leaves the axis is cut off where its start is known."""
+    is_checked = not is_tracing() or seen_values(span.start) is not None
+    if is_checked:
+        values = seen_values(span.start)
+        values = computed_values(span.start) if values is None else values
+        first, length = int(values.reshape(-1)[0]), span.length
+        last = first + length
+        is_inside = 0 <= first <= last <= size or -size <= first <= last < 0
+        if span.is_narrow:
+            is_inside = movement.narrow_start(first, length, size) >= 0
+        if not is_inside or not length:
+            return slice(first, last)
+    index, failed = spans.positions(span, size, axis, is_checked)
+    if failed is not None and failures is not None:
+        failures.append(failed)
+    return index
+
+
+def first_alone(node: Node, items: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
+    """Split an index expression in which a span, or a number, meets other index tensors.
+
+    x[pos, :, idx] -> x[pos][:, idx]: the first is a slice like any other, it leads no axes.
+    """
+    if sum(map(is_index, items)) < 2:
+        return None
+    is_mixed = any(is_index(item) and not aliasable(item) for item in items)
+    for number, (item, axis) in enumerate(zip(items, source_axes(node, items))):
+        if isinstance(item, indexing.Span) or (is_mixed and aliasable(item)):
+            stays = [slice(None)] if isinstance(item, indexing.Span) else []
+            rest = [*items[:number], *stays, *items[number + 1 :]]
+            return [*[slice(None)] * axis, item], rest
+    return None
+
+
+def is_index(item: Any) -> bool:
+    """Tell whether an item is no number, range, None or ...: it chooses by values of a tensor."""
+    plain = item is None or isinstance(item, (int, np.integer, slice, type(...)))
+    return not plain or isinstance(item, bool)
+
+
+def aliasable(item: Any) -> bool:
+    """Tell whether an item is a span or an integer node of no axes."""
+    is_number = isinstance(item, Node) and not item.shape and item.dtype.is_integer
+    return is_number or isinstance(item, indexing.Span)
 
 
 def single_truth(item: Any) -> Any:
@@ -199,6 +257,9 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
 
 def read(node: Node, items: Sequence[Any]) -> Node:
     """Compute x[items]."""
+    split = first_alone(node, items)
+    if split is not None:
+        return read(read(node, split[0]), split[1])
     return indexing.take(node, indexing.parse(node.shape, read_items(node, items)))
 
 
@@ -213,9 +274,17 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
             return indexing.put_mask(
                 node, mask, indexing.fit_value(source, trailing or ())
             )
-    return indexing.put(
-        node, indexing.parse(node.shape, read_items(node, items, True)), value
-    )
+    split = first_alone(node, items)
+    if split is not None:
+        return write(node, split[0], write(read(node, split[0]), split[1], value))
+    failures: list[Node] = []
+    read_as = read_items(node, items, True, failures)
+    selection = indexing.parse(node.shape, read_as)
+    if failures:
+        current = indexing.take(node, selection)
+        wanted = indexing.fit_value(indexing.value_node(node, value), current.shape)
+        value = broadcast_to(failures[0], current.shape).where(current, wanted)
+    return indexing.put(node, selection, value)
 
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
