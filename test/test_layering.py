@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"errors", "helpers", "cores"},
+    {"errors", "helpers", "cores", "number"},
     {"config", "dtype", "target"},
     {"buffer", "code", "conversion"},
     {"graph"},

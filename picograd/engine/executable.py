@@ -13,7 +13,7 @@ from typing import Any, Union
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
-from picograd.dtype import DType
+from picograd.dtype import DType, accumulate_dtype
 from picograd.engine.backends import get_device
 from picograd.engine.compile import executables
 from picograd.engine.debug import TOTALS, log_copy, log_launches, log_plan_run, start_copy
@@ -21,6 +21,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.profile import PROFILES
 from picograd.errors import TraceError, internal
 from picograd.graph.node import Node
+from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
 from picograd.schedule.plan import CopyStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
@@ -253,7 +254,7 @@ def compile_steps(
 ) -> tuple[Action, ...]:
     """Lay the launches of a plan out as tapes, between its copies and loops."""
     actions: list[Action] = []
-    scalar_dtypes = [node.dtype for node in plan.scalars]
+    scalar_dtypes = [accumulate_dtype(node.dtype) for node in plan.scalars]
 
     def place(step: Step) -> str:
         return step.device if isinstance(step, KernelLaunch) else ""
@@ -283,6 +284,6 @@ def check_room(plan: Plan, devices: dict[str, Device]) -> None:
             devices[slot.device].allocate(nbytes)
 
 
-def scalar_values(scalars: Sequence[RuntimeScalar]) -> list[int | float]:
+def scalar_values(scalars: Sequence[RuntimeScalar | Given | GivenInt]) -> list[int | float]:
     """Read the present values of runtime scalars."""
     return [scalar.value for scalar in scalars]

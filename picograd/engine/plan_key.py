@@ -4,6 +4,9 @@ One walk numbers the nodes under the roots (inputs first), stopping at leaves an
 already realized. The key holds operations, arguments, shapes, dtypes and the numbers of inputs;
 buffers and runtime scalars enter as numbers, in order of first appearance, so that which leaves
 are the *same* buffer is part of the key while which buffer it is, is not.
+
+A constant that a user gave is a runtime scalar of the plan too. It stays a constant of the graph:
+only where a plan is missing, `with_scalars` puts the scalar in its place.
 """
 
 from collections.abc import Sequence
@@ -12,6 +15,7 @@ from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.graph.node import Node, toposort
+from picograd.number import GIVEN, Given, GivenInt
 
 
 @dataclass(slots=True)
@@ -22,7 +26,7 @@ class GraphKey:
     order: list[Node]
     leaves: list[Node]
     buffers: list[Buffer]
-    scalars: list[RuntimeScalar]
+    scalars: list[RuntimeScalar | Given | GivenInt]
     numbers: dict[int, int]  # position in `order` by the identity of a node
 
 
@@ -63,16 +67,31 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
                 found.buffers.append(buffer)
             found.leaves.append(node)
             rows.append((number, node.shape, node.dtype.name, node.device))
-        elif node.op == "scalar":
+        elif node.op == "scalar" or (node.op == "const" and type(node.arg) in GIVEN):
             number = scalar_numbers.setdefault(id(node.arg), len(found.scalars))
             if number == len(found.scalars):
                 found.scalars.append(node.arg)
-            rows.append(("scalar", number, node.dtype.name, node.device))
+            rows.append(("scalar", number, node.shape, node.dtype.name, node.device))
         else:
             inputs = tuple([numbers[id(child)] for child in node.inputs])
             rows.append((node.op, inputs, hashable(node), node.shape, node.dtype.name, node.device))
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
+
+
+def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:
+    """Copy a graph over runtime scalars in the place of the constants that a user gave."""
+    done: dict[int, Node] = {}
+    for node in found.order:
+        copy = node
+        if node.op == "const" and type(node.arg) in GIVEN:
+            scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
+            copy = scalar.broadcast_to(node.shape)
+        elif node.inputs and leaf_buffer(node) is None:
+            inputs = [done[id(child)] for child in node.inputs]
+            copy = node.with_inputs(tuple(inputs))
+        done[id(node)] = copy
+    return [done[id(root)] for root in roots]
 
 
 def hashable(node: Node) -> Any:

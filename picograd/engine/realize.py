@@ -22,7 +22,7 @@ from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError
 from picograd.graph.node import Node
@@ -66,7 +66,7 @@ def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if compiled is None:
-        compiled = compile_plan(make_plan(roots), found)
+        compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
         if len(PLANS) >= PLAN_LIMIT:
             del PLANS[next(iter(PLANS))]
         PLANS[key] = compiled

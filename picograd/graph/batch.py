@@ -192,7 +192,7 @@ ARGUMENT: dict[str, Callable[[Node, int], Any]] = {
     "softmax": next_axis,
     "log_softmax": next_axis,
     "logsumexp": next_axis,
-    "cross_entropy": first_next,
+    "cross_entropy": next_axis,
     "argmax": next_axis,
     "argmin": next_axis,
     "max_pool": lambda node, size: shifted_windows(node.arg),

@@ -312,10 +312,11 @@ def cross_entropy(
         if 0 <= ignore_index < classes:
             known = known.binary("logical_and", ignored.unary("logical_not"))
     target = known.where(target, 0)
-    arg = (axis, label_smoothing)
-    inputs = wide, target, drop_axis("logsumexp", wide, axis)
+    inputs: tuple[Node, ...] = wide, target, drop_axis("logsumexp", wide, axis)
+    if label_smoothing:
+        inputs += (inputs[2].const_like(label_smoothing),)
     loss = Node(
-        "cross_entropy", inputs, arg, target.shape, wide.dtype, logits.device
+        "cross_entropy", inputs, axis, target.shape, wide.dtype, logits.device
     )
     loss = known.where(loss, fill)
     counted = None if ignore_index is None else known

@@ -203,16 +203,18 @@ def logsumexp_vjp(
 def expand_cross_entropy(node: Node) -> Node:
     """logsumexp(x) - x[target], with smoothing s: logsumexp - (1 - s) x[target] - s mean(x).
 
-    The logsumexp is an input, so that the backward pass reads it again instead of reducing.
+    The logsumexp is an input, so that the backward pass reads it again instead of reducing; so is
+    s, where there is one.
     """
-    (x, target, total), (axis, smoothing) = node.inputs, node.arg
+    (x, target, total), axis = node.inputs[:3], node.arg
     indices = tuple(
         target if at == axis else target.iota(at - (at > axis))
         for at in range(len(x.shape))
     )
     chosen = x.gather(indices, tuple(range(len(x.shape))))
-    if not smoothing:
+    if len(node.inputs) == 3:
         return total - chosen
+    smoothing = node.inputs[3]
     rest = x.reduce("sum", (axis,)) * (smoothing / x.shape[axis])
     return total - chosen * (1 - smoothing) - rest
 
@@ -223,20 +225,21 @@ def cross_entropy_vjp(
     x: Node,
     target: Node,
     total: Node,
+    *smoothing: Node,
 ) -> Gradients:
     """(softmax - target distribution) g; the one-hot target is a comparison, never a table."""
-    axis, smoothing = output.arg
+    axis = output.arg
     p = (x - widen(total, x.shape, (axis,))).unary("exp")
     wanted = widen(target.cast(int32), x.shape, (axis,))
     is_target = x.iota(axis, int32).binary("equal", wanted)
-    difference = (
-        is_target.where(p - (1 - smoothing), p)
-        - smoothing / x.shape[axis]
-    )
+    difference = is_target.where(p - 1, p)
+    for share in smoothing:
+        most = widen(1 - share, x.shape, (axis,))
+        rest = widen(share / x.shape[axis], x.shape, (axis,))
+        difference = is_target.where(p - most, p) - rest
     return (
         difference * widen(gradient, x.shape, (axis,)),
-        None,
-        None,
+        *(None for _ in output.inputs[1:]),
     )
 
 
@@ -359,7 +362,7 @@ COMPOSITES = table(
     composite("logsumexp", 1, expand_logsumexp, logsumexp_vjp),
     composite(
         "cross_entropy",
-        3,
+        -1,
         expand_cross_entropy,
         cross_entropy_vjp,
     ),

@@ -38,6 +38,7 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
+from picograd.number import is_given, like
 
 Number = Union[bool, int, float]
 Operand = Union["Node", Number]
@@ -151,11 +152,13 @@ class Node:
             if op == "pow":
                 return self.constant_power(other)
             if op in RIGHT_IDENTITY and other.arg == RIGHT_IDENTITY[op]:
-                return self
+                if not is_given(other.arg):
+                    return self
         elif (
             self.op == "const"
             and op in LEFT_IDENTITY
             and self.arg == LEFT_IDENTITY[op]
+            and not is_given(self.arg)
         ):
             return other
         dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
@@ -163,6 +166,8 @@ class Node:
 
     def constant_power(self, exponent: "Node") -> "Node":
         """Raise to a constant: the powers PyTorch computes without `pow` too."""
+        if is_given(exponent.arg):  # any other number may be next
+            return Node("pow", (self, exponent), None, self.shape, self.dtype, self.device)
         if exponent.arg == 1:
             return self
         if exponent.arg == 2:
@@ -369,7 +374,8 @@ class Node:
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant node; the value takes the Python type of the dtype's kind."""
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
-    return Node("const", (), python(value), shape, dtype, device)
+    number = like(python(value), value)
+    return Node("const", (), number, shape, dtype, device)
 
 
 def fold_constant(node: Node) -> Node:
@@ -379,9 +385,10 @@ def fold_constant(node: Node) -> Node:
         value = ELEMENTWISE[node.op].numpy(*arrays)  # type: ignore[misc]
         if node.dtype.kind in ("int", "uint"):  # wrap as the dtype does
             value = np.asarray(value).astype(node.dtype.numpy)
-    return constant(
-        np.asarray(value).item(), node.shape, node.dtype, node.device
-    )
+    number = np.asarray(value).item()
+    for source in node.inputs:
+        number = like(number, source.arg)
+    return constant(number, node.shape, node.dtype, node.device)
 
 
 def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:

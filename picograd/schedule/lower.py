@@ -13,6 +13,7 @@ from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.node import Node
 from picograd.helpers import product, row_major
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
@@ -43,13 +44,18 @@ class Location:
     strides: tuple[int, ...]
 
 
+def scalar_key(node: Node) -> tuple[int, DType]:
+    """Tell runtime scalars apart: one number may enter a plan in two dtypes."""
+    return id(node.arg), node.dtype
+
+
 @dataclass(slots=True)
 class KernelBuilder:
     """Numbers the slots and scalars of one kernel in order of first use."""
 
     locations: dict[int, Location]
     plan_slots: list[PlanSlot]
-    scalar_numbers: dict[int, int]
+    scalar_numbers: dict[tuple[int, DType], int]
     slots: dict[int, int] = field(default_factory=dict)
     kinds: list[tuple[DType, int]] = field(default_factory=list)
     scalars: dict[int, tuple[int, DType]] = field(default_factory=dict)
@@ -65,8 +71,9 @@ class KernelBuilder:
 
     def scalar(self, facts: Facts) -> int:
         """Kernel scalar number of a runtime scalar."""
-        number = self.scalar_numbers[id(facts.node.arg)]
-        found = self.scalars.setdefault(number, (len(self.scalars), facts.node.dtype))
+        number = self.scalar_numbers[scalar_key(facts.node)]
+        dtype = accumulate_dtype(facts.node.dtype)
+        found = self.scalars.setdefault(number, (len(self.scalars), dtype))
         return found[0]
 
     def finish(self) -> tuple[Slot, ...]:

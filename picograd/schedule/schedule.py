@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from picograd.dtype import DType
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.helpers import paused_collection, row_major
@@ -11,7 +12,7 @@ from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
-from picograd.schedule.lower import KernelBuilder, Location
+from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
@@ -32,7 +33,7 @@ class Draft:
     inputs: list[Node] = field(default_factory=list)
     input_numbers: dict[int, int] = field(default_factory=dict)
     scalars: list[Node] = field(default_factory=list)
-    scalar_numbers: dict[int, int] = field(default_factory=dict)
+    scalar_numbers: dict[tuple[int, DType], int] = field(default_factory=dict)
     launches: list[Launch] = field(default_factory=list)
     slots: list[PlanSlot] = field(default_factory=list)
     locations: dict[int, Location] = field(default_factory=dict)
@@ -73,8 +74,8 @@ def number_input(draft: Draft, node: Node) -> None:
                 "input", node.dtype, node.size, node.device, node.shape, strides
             )
             draft.slots.append(slot)
-    elif node.op == "scalar" and id(node.arg) not in draft.scalar_numbers:
-        draft.scalar_numbers[id(node.arg)] = len(draft.scalars)
+    elif node.op == "scalar" and scalar_key(node) not in draft.scalar_numbers:
+        draft.scalar_numbers[scalar_key(node)] = len(draft.scalars)
         draft.scalars.append(node)
 
 

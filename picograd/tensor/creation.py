@@ -23,6 +23,7 @@ from picograd.engine.backends import default_device, open_device
 from picograd.engine.realize import node_from_numpy
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
+from picograd.number import given
 from picograd.tensor.operands import (
     Scalar,
     Shape,
@@ -215,8 +216,18 @@ def elements(count: int | None) -> str:
 def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
     """Make a constant; without a dtype it is that of the Python value."""
     number = read_scalar("full", value)
-    wanted = optional_dtype(dtype) or to_dtype(type(number))
-    return constant("full", number, as_shape(sizes, "full"), wanted, device_named(device))
+    wanted = optional_dtype(dtype) or to_dtype(python_type(number))
+    return constant("full", fill_of(number), as_shape(sizes, "full"), wanted, device_named(device))
+
+
+def fill_of(number: Scalar) -> Scalar:
+    """Mark a fill as given; what `zeros` and `ones` make too stays a constant of the code."""
+    return number if number in (0, 1) else given(number)
+
+
+def python_type(number: Scalar) -> type:
+    """Find the Python type that decides a dtype."""
+    return next(kind for kind in (bool, int, float) if isinstance(number, kind))
 
 
 def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
@@ -254,7 +265,7 @@ def progression(shape: Shape, start: Scalar, step: Scalar, dtype: DType, device:
     if not whole:
         node = node.cast(to_dtype("float64") if needs_double(start, step) else dtype)
     number = int if whole else float
-    node = node * number(step) + number(start)
+    node = node * fill_of(number(step)) + fill_of(number(start))
     return node.cast(dtype)
 
 
@@ -281,8 +292,9 @@ def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -
     number = Node("iota", (), 0, (size,), int64, place)
     is_exact = wanted.is_float and not needs_double(first, last, step)
     position = number.cast(wanted if is_exact else float64)
-    up = position * step + float(first)
-    down = float(last) - (float(size - 1) - position) * step
+    step, first, last = fill_of(step), fill_of(float(first)), fill_of(float(last))
+    up = position * step + first
+    down = last - (float(size - 1) - position) * step
     return number.binary("less", size // 2).where(up, down).cast(wanted)
 
 

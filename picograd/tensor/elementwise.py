@@ -10,6 +10,7 @@ from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
+from picograd.number import given
 from picograd.tensor.known import check_divisor
 from picograd.tensor.operands import (
     Operand,
@@ -271,8 +272,8 @@ def choices(condition: Node, a: Operand, b: Operand) -> tuple[Node, Node]:
     if isinstance(a, Node) or isinstance(b, Node):
         return pair("where", a, b)
     dtype = scalar_pair_dtype(read_scalar("where", a), read_scalar("where", b))
-    first = constant("where", a, (), dtype, condition.device)
-    return first, constant("where", b, (), dtype, condition.device)
+    first = constant("where", given(a), (), dtype, condition.device)
+    return first, constant("where", given(b), (), dtype, condition.device)
 
 
 def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
@@ -302,7 +303,7 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
         if number != number:
             return arithmetic("mul", node, number)
         if node.dtype.is_integer and not isinstance(number, float):
-            limit = constant("clamp", number, (), node.dtype, node.device)
+            limit = constant("clamp", given(number), (), node.dtype, node.device)
     pairing = (node, limit) if is_low else (limit, node)
     is_beyond = compare("less", *pairing)
     if isinstance(limit, Node) and limit.dtype.is_float:

@@ -20,6 +20,7 @@ from picograd.errors import (
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
+from picograd.number import given
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import (
     Operand,
@@ -239,7 +240,7 @@ def put(
 def value_node(node: Node, value: Operand) -> Node:
     """Turn the assigned value into a node of the target's dtype."""
     if not isinstance(value, Node):
-        number = read_scalar("setitem", value)
+        number = given(read_scalar("setitem", value))
         return constant("setitem", number, (), node.dtype, node.device)
     if value.device != node.device and not value.shape and value.device == "cpu":
         value = Node("copy", (value,), node.device, (), value.dtype, node.device)

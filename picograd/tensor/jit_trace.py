@@ -87,7 +87,7 @@ class Capture:
     copies: list[int] = field(
         default_factory=list
     )  # inputs that are written: copied each time
-    scalars: list[RuntimeScalar] = field(default_factory=list)
+    scalars: list[Any] = field(default_factory=list)
     drawn: list[RuntimeScalar] = field(
         default_factory=list
     )  # in the order of recording

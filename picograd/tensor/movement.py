@@ -10,6 +10,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
+from picograd.number import given, is_given
 from picograd.tensor import elementwise
 from picograd.tensor.operands import (
     Scalar,
@@ -167,8 +168,12 @@ def pad_constant(node: Node, pads: Pads, value: Scalar) -> Node:
             node, [(max(-low, 0), max(-high, 0)) for low, high in pads]
         )
         pads = [(max(low, 0), max(high, 0)) for low, high in pads]
-    fill = constant("pad", value, (), node.dtype, node.device).arg
-    return build.pad(node, tuple(pads), fill)
+    fill = constant("pad", given(value), (), node.dtype, node.device)
+    if not is_given(fill.arg):
+        return build.pad(node, tuple(pads), fill.arg)
+    padded = build.pad(node, tuple(pads), 0)
+    inside = build.pad(build.const(True, node.shape, bool_, node.device), tuple(pads), False)
+    return build.elementwise("where", inside, padded, fill.broadcast_to(padded.shape))
 
 
 def crop(node: Node, cuts: Pads) -> Node:

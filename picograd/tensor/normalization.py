@@ -11,6 +11,7 @@ from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.helpers import product
+from picograd.number import given
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor
 from picograd.tensor.operands import as_axes
@@ -53,7 +54,7 @@ def batch_normalize(
 
     def record(input: Node, weight: Node, bias: Node) -> Node:
         stats[:] = composite.batch_stats(input)
-        return composite.batch_norm(input, weight, bias, eps, (stats[0], stats[1]))
+        return composite.batch_norm(input, weight, bias, given(eps), (stats[0], stats[1]))
 
     place = dict(device=input.device, dtype=accumulate_dtype(input.dtype))
     scale = Recorded.kind.ones(input.shape[1], **place) if weight is None else weight

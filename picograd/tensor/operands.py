@@ -25,6 +25,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
 from picograd.helpers import product
+from picograd.number import GIVEN, Given, given, like
 
 Scalar = bool | int | float
 Operand = Node | Scalar
@@ -32,8 +33,13 @@ Shape = tuple[int, ...]
 Axes = int | Iterable[int] | None
 # Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
 IN_FLOAT32 = {"add", "sub", "mul", "div"}
+# An integer divisor, exponent or count is code: the kernel is another one, and a faster one.
+CODE = {"floordiv", "mod", "pow", "shift_left", "shift_right"}
 FILLS = {"where"}  # the number is a value of the result: one that does not fit is an error
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
+
+
+PYTHON = frozenset((float, int, bool, *GIVEN))
 
 
 class Unset:
@@ -122,7 +128,7 @@ def common_dtype(nodes: Sequence[Node]) -> DType:
 
 def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
     """Read a number that multiplies operands of a dtype: one that would change it is an error."""
-    number = read_scalar(op, value)
+    number = given(read_scalar(op, value))
     if isinstance(number, bool) and dtype.kind != "bool":
         text = f"a bool factor is for bool operands, not {dtype.name}"
         raise DTypeError(op, text, "pass a number")
@@ -134,13 +140,13 @@ def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
 
 def read_scalar(op: str, value: Any) -> Scalar:
     """Check that an operand is a Python or NumPy number."""
-    if type(value) in (float, int, bool):
+    if type(value) in PYTHON:
         return value  # type: ignore[no-any-return]
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         number: Scalar = value.item()
-        return number
+        return given(number) if type(number) is float else number
     text = f"operand must be a Tensor or a number, not {type(value).__name__}"
     raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
 
@@ -194,8 +200,10 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
         dtype = default_float
     if node.dtype is not dtype:
         node = build.cast(node, dtype)
+    if type(number) is int and not (dtype.is_integer and op in CODE):
+        number = given(number)
     if dtype.is_integer and op not in FILLS:
-        number = wrapped_integer(op, int(number), dtype)
+        number = like(wrapped_integer(op, int(number), dtype), number)
     return node, constant(op, number, node.shape, dtype, node.device)
 
 
@@ -203,11 +211,14 @@ def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) ->
     """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
     if dtype.is_float:
         is_rounded = dtype.is_narrow_float and op not in IN_FLOAT32
-        number = float(convert(float(value), dtype) if is_rounded else value)
+        number = value
+        if is_rounded or type(value) is not Given:
+            number = like(float(convert(float(value), dtype) if is_rounded else value), value)
         return Node("const", (), number, shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)
-    return build.const(fitting_integer(op, value, dtype), shape, dtype, device)
+    number = like(fitting_integer(op, value, dtype), value)
+    return build.const(number, shape, dtype, device)
 
 
 def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:

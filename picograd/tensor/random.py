@@ -21,6 +21,7 @@ from picograd.graph import build, sorting
 from picograd.graph.node import Node
 from picograd.graph.random import signed
 from picograd.helpers import product
+from picograd.number import given
 from picograd.tensor import inversion, samples
 from picograd.tensor.operands import Shape, read_scalar
 
@@ -220,10 +221,10 @@ def integers(
     span = high - low
     bits = random_bits(shape, device, generator).cast(int64)
     if span <= 1 << 31:
-        return ((bits * span).binary("shift_right", 32) + low).cast(dtype)
+        return ((bits * given(span)).binary("shift_right", 32) + given(low)).cast(dtype)
     more = random_bits(shape, device, generator).cast(int64).binary("shift_right", 1)
     wide = more.binary("shift_left", 32).binary("bitwise_or", bits)
-    return (wide.binary("mod", span) + low).cast(dtype)
+    return (wide.binary("mod", span) + given(low)).cast(dtype)
 
 
 def permutation(count: int, dtype: DType, device: str, generator: Generator | None) -> Node:

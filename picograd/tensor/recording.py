@@ -23,6 +23,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
+from picograd.number import given
 from picograd.tensor import (
     aliasing,
     autograd,
@@ -324,7 +325,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
                     node = build.detach(node)
             nodes.append(node)
         else:
-            nodes.append(operand)
+            nodes.append(given(operand) if type(operand) is float else operand)
     if not is_recorded:
         raise no_tensor(function, operands)
     if REGIONS.dtypes:
@@ -491,7 +492,7 @@ def update(target: "Recorded", function: Callable[..., Node], op: str, other: An
     source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
     check_leaf_write(op, target)
     tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
-    node = function(op, read(target), read(source))
+    node = function(op, read(target), given(source) if type(source) is float else read(source))
     if category(node.dtype) > category(target.dtype):
         text = f"the result is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, f"in place {text}", "write x = x op y instead")

@@ -17,6 +17,7 @@ from picograd.schedule.lower import (
     as_index,
     flat_index,
     mentioned_axes,
+    scalar_key,
 )
 from picograd.schedule.plan import PlanSlot
 
@@ -45,7 +46,7 @@ def test_slots_are_numbered_by_first_use() -> None:
 def test_runtime_scalars_are_numbered_once() -> None:
     node = build.scalar(RuntimeScalar(1.0), "cpu", float32)
     kernel = builder()
-    kernel.scalar_numbers[id(node.arg)] = 7
+    kernel.scalar_numbers[scalar_key(node)] = 7
     facts = Facts(node, 0)
     assert kernel.scalar(facts) == kernel.scalar(facts) == 0
     assert kernel.scalars == {7: (0, float32)}

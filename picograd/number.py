@@ -1,0 +1,77 @@
+"""Numbers that a user gave: they are arguments of plans, where the numbers of formulas are code.
+
+`given(0.3)` is a float like any other, and so are the sums, products, ... that Python makes of it,
+so that no function has to know. What it becomes in the graph is a constant whose plan takes the
+value at run time: another number of the same structure needs no other plan
+(docs/design/0012-numbers-are-arguments.md).
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+Number = bool | int | float
+LARGEST = 3.4e38  # beyond it, and for NaN, a number is kept as it is: not every dtype holds it
+NAMED = (-1, 0, 1)  # ints that formulas treat as cases of their own: t + 0, start at 0, sign
+
+
+class Given(float):
+    """A number that a user gave: an argument of the plans it gets into."""
+
+    __slots__ = ()
+    renew: Callable[[], float] | None = None
+
+    @property
+    def value(self) -> float:
+        """The number itself: a plan reads its arguments so."""
+        return self
+
+
+class GivenInt(int):
+    """A whole number that a user gave."""
+
+    renew: Callable[[], int] | None = None
+
+    @property
+    def value(self) -> int:
+        """The number itself."""
+        return self
+
+
+GIVEN = (Given, GivenInt)
+
+
+def keeping(name: str) -> Callable[[Any, Any], Any]:
+    """Make an arithmetic method whose result is a given number too."""
+    plain = getattr(float, name)
+
+    def method(self: float, other: Any) -> Any:
+        result = plain(self, other)
+        return given(result) if type(result) is float else result
+
+    return method
+
+
+for operation in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    for kind in ("__{}__", "__r{}__"):
+        setattr(Given, kind.format(operation), keeping(kind.format(operation)))
+for operation in ("neg", "abs", "pos"):
+    unary = getattr(operator, operation)
+    setattr(Given, f"__{operation}__", lambda self, unary=unary: Given(unary(float(self))))
+
+
+def given(value: Any) -> Any:
+    """Mark a Python number as given; bools, named ints and what no float32 holds stay."""
+    if type(value) is float:
+        return Given(value) if -LARGEST < value < LARGEST else value
+    return GivenInt(value) if type(value) is int and value not in NAMED else value
+
+
+def is_given(value: Any) -> bool:
+    """Tell whether a number is one that a user gave."""
+    return type(value) in GIVEN
+
+
+def like(value: Any, source: Any) -> Any:
+    """Mark a number as given if the one that it was computed from is."""
+    return given(value) if type(source) in GIVEN else value
