@@ -286,11 +286,16 @@ def readers_of(written: Sequence[Node], candidates: Sequence[Node]) -> list[Node
             buffers.add(id(buffer))
     marked: set[int] = set()
     for node in walk_pending(pending):
-        held = leaf_buffer(node)
-        is_target = id(node) in targets or (held is not None and id(held) in buffers)
-        reads = node.op != "assign" and held is None and any(id(x) in marked for x in node.inputs)
-        if is_target or reads:
+        if id(node) in targets:
             marked.add(id(node))
+        elif leaf_buffer(node) is not None:
+            if id(leaf_buffer(node)) in buffers:
+                marked.add(id(node))
+        elif node.op != "assign":
+            for child in node.inputs:
+                if id(child) in marked:
+                    marked.add(id(node))
+                    break
     return [node for node in pending if id(node) in marked]
 
 

@@ -420,7 +420,7 @@ def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:
 
 
 def toposort(
-    roots: Sequence[Node], is_leaf: Callable[[Node], bool] = lambda node: False
+    roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
 ) -> list[Node]:
     """List every node under `roots` once, inputs before users; iterative, so depth is no limit.
 
@@ -433,12 +433,14 @@ def toposort(
     while stack:
         node = stack[-1]
         key = id(node)
-        if key not in opened:  # its inputs go on top of it, and it is listed when they are done
+        if key not in opened:
             opened.add(key)
-            if node.inputs and not is_leaf(node):
-                inputs = reversed(node.inputs)
-                stack += [child for child in inputs if id(child) not in opened]
-            continue
+            if node.inputs and not (is_leaf and is_leaf(node)):
+                waiting = [child for child in node.inputs if id(child) not in opened]
+                if waiting:  # they go on top of it, and it is listed when they are done
+                    waiting.reverse()
+                    stack += waiting
+                    continue
         stack.pop()
         if key not in listed:
             listed.add(key)
