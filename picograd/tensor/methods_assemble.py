@@ -588,4 +588,5 @@ def select_at(tensor: Any, dim: Any, index: Any) -> Any:
         text = f"the index is a {index.dtype.name} tensor of shape {index.shape}"
         raise DTypeError("select", text, "use an integer tensor of one element")
     before = [slice(None)] * position
-    return tensor[(*before, index.reshape(()))]
+    items = (*before, index.reshape(()))
+    return tensor[items]

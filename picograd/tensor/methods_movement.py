@@ -392,4 +392,5 @@ def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:
     position = as_axis(dim, tensor.ndim, "narrow")
     span = spans.narrow_span(read(start), operator.index(length), tensor.shape[position])
     before = [slice(None)] * position
-    return tensor[(*before, span)]
+    items = (*before, span)
+    return tensor[items]
