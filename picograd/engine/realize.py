@@ -24,13 +24,13 @@ from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, us
 from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
 from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError
+from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 
 PLANS: dict[Any, CompiledPlan] = {}
-CHECKS: list[tuple[Buffer, str]] = []  # bools that must be false, and what it means if not
+CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
 PLAN_LIMIT = 4096  # plans kept; the oldest go first
 
@@ -132,22 +132,30 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
     return values
 
 
-def check_later(buffer: Buffer, message: str) -> None:
-    """Raise a message at the next look at the device where a computed bool is true.
+def check_later(buffer: Buffer, error: PicogradError) -> None:
+    """Raise an error at the next look at the device where a computed bool is true.
 
     At once on a CPU, whose values are there.
     """
-    CHECKS.append((buffer, message))
-    if buffer.device == "cpu" or len(CHECKS) > CHECK_LIMIT:
+    if buffer.device == "cpu":
+        look_at(buffer, error)
+        return
+    CHECKS.append((buffer, error))
+    if len(CHECKS) > CHECK_LIMIT:
         run_checks()
 
 
 def run_checks() -> None:
-    """Look at the checks that wait; AxisError for the first that failed."""
+    """Look at the checks that wait, and raise the error of the first that failed."""
     waiting, CHECKS[:] = CHECKS[:], []
-    for buffer, message in waiting:
-        if get_device(buffer.device).copy_out(buffer).any():
-            raise AxisError("jit", message, "check the index before the call")
+    for buffer, error in waiting:
+        look_at(buffer, error)
+
+
+def look_at(buffer: Buffer, error: PicogradError) -> None:
+    """Raise an error if a computed bool is true."""
+    if get_device(buffer.device).copy_out(buffer).any():
+        raise type(error)(error.op, error.problem, error.fix)
 
 
 def synchronize(device: str | None = None) -> None:

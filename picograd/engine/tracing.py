@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
-from picograd.errors import TraceError
+from picograd.errors import PicogradError, TraceError
 
 
 class Changes:
@@ -47,7 +47,7 @@ class Trace:
     objects: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)  # tensors made here that later calls continue
     refusals: list[str] = field(default_factory=list)  # why the next call must trace again
-    checks: list[tuple[Any, str]] = field(default_factory=list)  # a bool node, the error if true
+    checks: list[tuple[Any, PicogradError]] = field(default_factory=list)  # a bool, its error
     made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
 
@@ -153,10 +153,10 @@ def note_refusal(reason: str) -> None:
         trace.refusals.append(reason)
 
 
-def note_check(failed: Any, message: str) -> None:
-    """Remember a bool node that must be false; a replay raises the message when it is not."""
+def note_check(failed: Any, error: PicogradError) -> None:
+    """Remember a bool node that must be false; a replay raises the error when it is not."""
     for trace in RUNNING.traces[-1:]:
-        trace.checks.append((failed, message))
+        trace.checks.append((failed, error))
 
 
 def note_gradient(tensor: Any, is_read: bool) -> None:

@@ -284,7 +284,10 @@ def batch_scatter(batch: Batch, node: Node, found: Found) -> Node:
     base, values = batch.filled(node, found)[:2]
     axes, monoid = node.arg
     indices = batched_indices(batch, node, found, 2)
-    return base.scatter(values, indices, (0, *shifted(axes)), monoid)
+    inside = indices[len(axes) + 1 :]
+    return base.scatter(
+        values, indices[: len(axes) + 1], (0, *shifted(axes)), monoid, *inside
+    )
 
 
 def batch_batch_norm(batch: Batch, node: Node, found: Found) -> Node:

@@ -1,4 +1,8 @@
-"""The rows of gather and scatter, adjoint to each other."""
+"""The rows of gather and scatter, adjoint to each other.
+
+A scatter that overwrites has one more input than its axes need if not every update is wanted: a
+bool, true where one is.
+"""
 
 from typing import Any
 
@@ -17,11 +21,14 @@ def gather(node: Node, x: Array, *indices: Array) -> Array:
     return axes_first(x, node.arg)[indices]
 
 
-def scatter(node: Node, base: Array, values: Array, *indices: Array) -> Array:
+def scatter(node: Node, base: Array, values: Array, *rest: Array) -> Array:
     """Update a copy in the order of the index, so that the last one wins."""
     axes, monoid = node.arg
-    out = base.copy()
+    out, indices = base.copy(), rest[: len(axes)]
     turned = axes_first(out, axes)
+    if len(rest) > len(axes):
+        wanted = np.nonzero(rest[-1])
+        indices, values = tuple(index[wanted] for index in indices), values[wanted]
     if monoid is not None:
         UPDATES[monoid].at(turned, indices, values)
     else:
@@ -48,18 +55,21 @@ def scatter_vjp(
     output: Node,
     base: Node,
     values: Node,
-    *indices: Node,
+    *rest: Node,
 ) -> Gradients:
     """Split the gradient between the base and the values.
 
     Overwriting with repeated indices gives every one of the values the gradient, as PyTorch does.
     """
     axes, monoid = output.arg
+    indices, inside = rest[: len(axes)], rest[len(axes) :]
     for_values = gradient.gather(indices, axes)
+    if inside:
+        for_values = is_wanted(inside[0], values).where(for_values, 0)
     if monoid == "sum":
         for_base = gradient
     elif monoid is None:
-        for_base = gradient.scatter(values.const_like(0), indices, axes, None)
+        for_base = gradient.scatter(values.const_like(0), indices, axes, None, *inside)
     elif monoid == "prod":
         for_base, for_values = product_gradients(
             gradient, base, values, indices, axes
@@ -68,7 +78,13 @@ def scatter_vjp(
         for_base, for_values = extremum_gradients(
             gradient, output, base, values, indices
         )
-    return (for_base, for_values, *(None for _ in indices))
+    return (for_base, for_values, *(None for _ in rest))
+
+
+def is_wanted(inside: Node, values: Node) -> Node:
+    """Repeat what says of each update whether it is wanted, for its elements."""
+    ones = (1,) * (len(values.shape) - len(inside.shape))
+    return inside.reshape((*inside.shape, *ones)).expand(values.shape)
 
 
 def product_gradients(

@@ -346,9 +346,13 @@ class Node:
         indices: Sequence["Node"],
         axes: Shape,
         monoid: str | None,
+        inside: "Node | None" = None,
     ) -> "Node":
-        """Copy this node with out[index] monoid= values; None overwrites, the last one wins."""
-        inputs = (self, values, *indices)
+        """Copy this node with out[index] monoid= values; None overwrites, the last one wins.
+
+        What overwrites is written only where `inside` is true, a bool of the shape of an index.
+        """
+        inputs = (self, values, *indices, *(() if inside is None else (inside,)))
         return Node(
             "scatter",
             inputs,

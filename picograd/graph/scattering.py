@@ -42,20 +42,27 @@ def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
 
 def expand_scatter(node: Node) -> Node:
     """Sort the updates by destination and reduce the runs; few of them, or a CPU's, stay."""
-    base, values, *indices = node.inputs
+    base, values, *rest = node.inputs
     axes, monoid = node.arg
+    indices, inside = rest[: len(axes)], rest[len(axes) :]
     shape, sizes = indices[0].shape, tuple(base.shape[axis] for axis in axes)
     count = product(shape)
     is_small = count <= FEW or not values.size or not base.size
     if (
         is_small
         or not node.device.startswith("cuda")
-        or max(count, product(sizes)) >= 1 << 31
+        or max(count, product(sizes) << len(inside)) >= 1 << 31
     ):
         return node
     keys, order = sorted_keys(
-        [index.reshape((count,)) for index in indices], sizes
+        [index.reshape((count,)) for index in indices],
+        sizes,
+        *(each.reshape((count,)) for each in inside),
     )
+    if inside:  # an update that is not wanted writes what is there, before the others
+        ones = (1,) * (len(values.shape) - len(shape))
+        is_wanted = inside[0].reshape((*shape, *ones)).expand(values.shape)
+        values = is_wanted.where(values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
     inputs = [base, rows.gather((order,), (0,)), keys, run_starts(keys)]
     if monoid is not None:
@@ -67,9 +74,15 @@ def expand_scatter(node: Node) -> Node:
 
 
 def sorted_keys(
-    indices: list[Node], sizes: tuple[int, ...]
+    indices: list[Node], sizes: tuple[int, ...], inside: Node | None = None
 ) -> tuple[Node, Node]:
-    """Number the destinations and sort them: the ascending keys, and their permutation."""
+    """Number the destinations and sort them: the ascending keys, and their permutation.
+
+    Of updates with one destination those that are not `inside` come first.
+    """
+    if inside is not None:
+        twice, order = sorted_keys([*indices, inside], (*sizes, 2))
+        return twice.binary("shift_right", 1), order
     number = indices[0].cast(int64)
     for index, size in zip(indices[1:], sizes[1:], strict=True):
         number = number * size + index.cast(int64)

@@ -107,10 +107,12 @@ def dtype_problem(node: Node) -> str:
         return f"takes {row.dtype_rule.wanted}, not {dtype.name}"
     if node.op == "where" and node.inputs[0].dtype is not bool_:
         return "the condition is not bool"
-    if node.op in ("gather", "scatter") and not all(
-        index.dtype.is_integer for index in node.inputs[len(data) :]
-    ):
-        return "an index is not an integer"
+    if node.op in ("gather", "scatter"):
+        first, count = len(data), len(node.arg if node.op == "gather" else node.arg[0])
+        if not all(index.dtype.is_integer for index in node.inputs[first : first + count]):
+            return "an index is not an integer"
+        if not all(each.dtype is bool_ for each in node.inputs[first + count :]):
+            return "what says where to write is not bool"
     if node.op in ("cast", "bitcast"):
         return "" if node.arg is node.dtype else "the dtype is not the argument"
     free = node.op in ("argmax", "argmin", "random_bits", "sort", "sort_keys", "radix_count")

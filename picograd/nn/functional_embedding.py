@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.tensor import selecting
 from picograd.tensor.autograd import no_grad
 from picograd.tensor.custom import Function
+from picograd.tensor.demands import demand_number
 from picograd.tensor.inputs import need_tensor
-from picograd.tensor.known import known_values, seen_values
+from picograd.tensor.known import known_values
+from picograd.tensor.recording import apply
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to a norm before it divides by it.
@@ -102,14 +105,10 @@ def look_up(
     if padding is not None and not -size <= padding < size:
         problem = f"padding_idx={padding} is out of range for {size} rows"
         raise ValueRangeError(op, problem, "use a row of the table")
-    known = seen_values(index.node)
-    if known is not None and index.numel() and not 0 <= known.min() <= known.max() < size:
-        worst = known.min() if known.min() < 0 else known.max()
-        problem = f"index {worst} is out of range for {size} rows"
-        raise AxisError(op, problem, f"use 0 to {size - 1}")
     if bound is not None:
+        demand_number(op, index.node, size, "rows")
         shrink_rows(weight, index, *bound)
-    rows = weight[index]
+    rows = apply(selecting.rows, op, weight, index)
     if by_frequency:
         rows = Shared.apply(rows, _frequencies(index, size).unsqueeze(-1))
     if padding is None:

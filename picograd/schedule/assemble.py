@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from picograd.dtype import accumulate_dtype
+from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
 from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels
@@ -25,6 +25,7 @@ from picograd.schedule.lower import (
     KernelBuilder,
     PartBuilder,
     apply,
+    as_index,
     flat_index,
 )
 from picograd.schedule.monoid import identity
@@ -263,7 +264,8 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     node = member.node
     monoid = node.arg[1]
     place = part.kernel.locations[member.number]
-    updates, indices = member.inputs[1], member.inputs[2:]
+    updates, rest = member.inputs[1], member.inputs[2:]
+    indices, inside = rest[: len(node.arg[0])], rest[len(node.arg[0]) :]
     if updates.node.size == 0 or node.size == 0:
         return None
     rank = len(indices[0].node.shape)
@@ -272,6 +274,10 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     part.bound = tuple(own)
     positions = [part.value(index, at[:rank]) for index in indices]
     target = scatter_target(node, positions, at[rank:], place.strides)
+    is_wanted = [part.value(each, at[:rank]) for each in inside]
+    tests = tuple(
+        (as_index(apply("cast", (each,), int32), 2), 1, 1) for each in is_wanted
+    )
     body = part.value(updates, at)
     check(not part.computes, "a window below a scatter must be stored", node)
     slot = part.kernel.slot(place.slot, node.dtype)
@@ -279,7 +285,8 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     part.kernel.stored.add(slot)
     serial = tuple(axis for axis in own[:rank] if axis.size != 1)
     inner = tuple(axis for axis in own[rank:] if axis.size != 1)
-    return Part((), (), Scatter(serial, inner, monoid, body, slot, target))
+    step = Scatter(serial, inner, monoid, body, slot, target, tests)
+    return Part((), (), step)
 
 
 LONE_PARTS = {

@@ -18,6 +18,7 @@ from picograd.schedule.loop import (
     Runs,
     Scan,
     Sort,
+    dynamics_of,
     walk,
 )
 
@@ -29,6 +30,7 @@ class Numbering:
         self.axes: dict[Axis, int] = {}
         self.expressions: dict[int, int] = {}
         self.rows: list[Any] = []
+        self.targets: list[Expr] = []  # alive: their identities are keys
 
     def axis(self, axis: Axis) -> tuple[int, int]:
         """Number and size of an axis."""
@@ -88,10 +90,14 @@ class Numbering:
 
     def target(self, index: Index, expr: Expr) -> int:
         """A place to store to, as the number of an expression."""
-        return self.expression(Expr("index", (), index, expr.dtype))
+        self.targets.append(Expr("index", (), index, expr.dtype))
+        return self.expression(self.targets[-1])
 
     def tests(self, conditions: tuple[Condition, ...]) -> tuple[Any, ...]:
-        """Conditions as plain data."""
+        """Conditions as plain data, after adding the rows of values they look at."""
+        for test, _, _ in conditions:
+            for atom in dynamics_of(test):
+                self.expression(atom.expr)
         return tuple((self.index(test), lo, hi) for test, lo, hi in conditions)
 
     def along(self, step: Along | None) -> Any:

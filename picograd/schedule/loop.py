@@ -106,7 +106,8 @@ class Scatter:
 
     `axes` = `serial` (the update positions, in order) + `inner` (elements of one updated slice).
     `target` is the destination position, with Dynamic atoms that depend on the serial axes only.
-    monoid None overwrites: the last update wins. The slot is "inout": its old content counts.
+    monoid None overwrites: the last update wins. The slot is "inout": its old content counts. An
+    update whose `conditions` do not hold is left out.
     """
 
     serial: tuple[Axis, ...]
@@ -364,7 +365,8 @@ def format_scatter(scatter: Scatter) -> str:
     """Print the scatter of a part."""
     space = ", ".join(map(repr, (*scatter.serial, *scatter.inner)))
     body = f"{scatter.monoid or 'set'} {format_expr(scatter.body)}"
-    return f"  scatter [{space}] s{scatter.slot}[{scatter.target}] {body}"
+    tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in scatter.conditions)
+    return f"  scatter [{space}] s{scatter.slot}[{scatter.target}] {body}{tests}"
 
 
 def format_along(step: Along) -> str:

@@ -123,7 +123,8 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
         kernel,
     )
     Checker(kernel, part, len(part.computes), bound).visit(scatter.body)
-    check(axes_of(scatter.target) <= bound, "scatter target unbound", kernel)
+    for place in (scatter.target, *(test[0] for test in scatter.conditions)):
+        check(axes_of(place) <= bound, "scatter target unbound", kernel)
     verify_store(kernel, scatter.slot, scatter.target, scatter.body.dtype.name)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from picograd.dtype import int16, int32, int64
 from picograd.errors import DTypeError
+from picograd.graph.node import Node
 from picograd.tensor import elementwise, special
 from picograd.tensor.inputs import Tensor, as_float, is_tensor, need_tensor, promoted
 from picograd.tensor.recording import apply
@@ -240,7 +241,8 @@ def gcd(input: Tensor, other: Any) -> Tensor:
     a, b = a.abs(), b.abs()
     for _ in range(EUCLID[a.dtype.bits]):
         is_done = b == 0
-        a, b = is_done.where(a, b), is_done.where(b, a % is_done.where(1, b))
+        rest = apply(remainder, a, is_done.where(1, b))
+        a, b = is_done.where(a, b), is_done.where(b, rest)
     return a
 
 
@@ -253,7 +255,17 @@ def lcm(input: Tensor, other: Any) -> Tensor:
     """
     a, b = promoted("lcm", input, other)
     divisor = gcd(a, b)
-    return (a // (divisor == 0).where(1, divisor) * b).abs()
+    return (apply(quotient, a, (divisor == 0).where(1, divisor)) * b).abs()
+
+
+def remainder(a: Node, b: Node) -> Node:
+    """Divide by what is not 0: the remainder."""
+    return a.binary("mod", b)
+
+
+def quotient(a: Node, b: Node) -> Node:
+    """Divide by what is not 0, rounding down."""
+    return a.binary("floordiv", b)
 
 
 # tests

@@ -11,7 +11,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.number import given
-from picograd.tensor.known import check_divisor
+from picograd.tensor.demands import demand_divisor
 from picograd.tensor.operands import (
     Operand,
     Scalar,
@@ -33,7 +33,7 @@ def arithmetic(op: str, a: Operand, b: Operand) -> Node:
     if first.dtype is bool_:
         return arithmetic_bool(op, first, second)
     if op in ("floordiv", "mod") and not first.dtype.is_float:
-        check_divisor(op, b)
+        demand_divisor(op, b)
     return build.binary(op, first, second)
 
 

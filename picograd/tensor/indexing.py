@@ -19,6 +19,7 @@ from picograd.errors import (
 )
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
+from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes
 from picograd.number import given
 from picograd.tensor import elementwise, movement
@@ -40,13 +41,15 @@ class Selection:
 
     `ranges` has (start, stop, step) with step >= 1 per source axis; `flips` lists the axes read
     backwards. `shape` is the shape after ints and None have been applied; `indices` pairs an axis
-    of that shape with the index node that replaces it.
+    of that shape with the index node that replaces it. `inside` are bools like indices of places to
+    write, false where there is no such place.
     """
 
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     flips: list[int] = field(default_factory=list)
     shape: list[int] = field(default_factory=list)
     indices: list[tuple[int, Node]] = field(default_factory=list)
+    inside: list[Node] = field(default_factory=list)
 
     @property
     def axes(self) -> Shape:
@@ -68,6 +71,14 @@ class Span:
     start: Any  # a node; a tensor where a view keeps it
     length: int
     is_narrow: bool = False  # a slice x[-1:0] is empty, narrow(0, -1, 1) is the last element
+
+
+@dataclass(slots=True)
+class Places:
+    """An index of places to write, bounded, and a bool: false where it was outside its axis."""
+
+    index: Node
+    inside: Node
 
 
 def parse(shape: Shape, items: Sequence[Any]) -> Selection:
@@ -109,6 +120,9 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
     axis = len(selection.ranges)
     if isinstance(item, slice):
         add_slice(selection, item, size)
+    elif isinstance(item, Places):
+        selection.inside.append(item.inside)
+        add_item(selection, item.index, size)
     elif isinstance(item, Node):
         need_integer("getitem", item)
         selection.indices.append((len(selection.shape), item))
@@ -148,15 +162,13 @@ def view(node: Node, selection: Selection) -> Node:
     return cut.reshape(tuple(selection.shape))
 
 
-def bounded(op: str, index: Node, size: int, is_checked: bool) -> Node:
-    """Wrap negative indices; unless checked on the host, clamp to the axis."""
+def bounded(index: Node, size: int, is_checked: bool) -> Node:
+    """Wrap negative indices; unless they were checked, clamp them to the axis."""
     index = (
         index
         if index.dtype.bits >= 32 and index.dtype.kind == "int"
         else index.cast(int64)
     )
-    if not is_checked and size == 0 and index.size:
-        raise AxisError(op, "the axis is empty", "nothing can be selected from it")
     wrapped = index.binary("less", 0).where(index + size, index)
     if is_checked:
         return wrapped
@@ -231,10 +243,33 @@ def put(
     shape = (*rest[:place], *indices[0].shape, *rest[place:])
     values = fit_value(value_node(node, value), shape)
     leading = lead_index(values, selection, width)
-    written = viewed.scatter(leading, indices, selection.axes, monoid)
+    inside: Node | None = None
+    for each in selection.inside:
+        wide = broadcast_to(each, indices[0].shape)
+        inside = wide if inside is None else inside.binary("logical_and", wide)
+    written = store(viewed, leading, indices, selection.axes, monoid, inside)
     if is_whole(node, selection):
         return written.reshape(node.shape)
     return put_view(node, selection, written)
+
+
+def store(
+    base: Node,
+    values: Node,
+    indices: Sequence[Node],
+    axes: Shape,
+    monoid: str | None,
+    inside: Node | None = None,
+) -> Node:
+    """Write values by index, or reduce them in; where `inside` is false the base stays."""
+    if inside is None or monoid is None:
+        return base.scatter(values, indices, axes, monoid, inside)
+    ones = (1,) * (len(values.shape) - len(inside.shape))
+    wide = broadcast_to(inside.reshape((*inside.shape, *ones)), values.shape)
+    nothing = scan_identity(monoid, values.dtype)
+    if monoid == "sum" and values.dtype.is_float:
+        nothing = -0.0  # 0 would change it
+    return base.scatter(wide.where(values, nothing), indices, axes, monoid)
 
 
 def value_node(node: Node, value: Operand) -> Node:
@@ -395,14 +430,20 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
 
 
 def scatter(
-    op: str, node: Node, axis: Any, index: Node, source: Node, monoid: str | None
+    op: str,
+    node: Node,
+    axis: Any,
+    index: Node,
+    source: Node,
+    monoid: str | None,
+    inside: Node | None = None,
 ) -> Node:
     """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
     if not node.shape and max(len(index.shape), len(source.shape)) <= 1:
         row, index = node.reshape((1,)), index.reshape((index.size,))
-        return scatter(
-            op, row, axis, index, source.reshape((source.size,)), monoid
-        ).reshape(())
+        inside = None if inside is None else inside.reshape((index.size,))
+        flat = source.reshape((source.size,))
+        return scatter(op, row, axis, index, flat, monoid, inside).reshape(())
     if not index.size:
         need_integer(op, index)
         return node
@@ -417,7 +458,7 @@ def scatter(
         text = f"source is {source.dtype.name} but the tensor is {node.dtype.name}"
         raise DTypeError(op, text, "cast the source")
     used = source.slice(tuple((0, size, 1) for size in index.shape))
-    return node.scatter(used, indices, tuple(range(len(node.shape))), monoid)
+    return store(node, used, indices, tuple(range(len(node.shape))), monoid, inside)
 
 
 def masked_fill(node: Node, mask: Node, value: Operand) -> Node:

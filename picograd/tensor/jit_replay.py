@@ -189,8 +189,8 @@ def copy_of(buffer: Buffer) -> Buffer:
 
 def check_results(capture: Capture, results: Sequence[Buffer]) -> None:
     """Raise, as soon as the device can be looked at, where a check of the trace fails."""
-    for number, message in capture.checks:
-        check_later(results[number], message)
+    for number, error in capture.checks:
+        check_later(results[number], error)
 
 
 def draw_again(capture: Capture) -> list[int | float]:

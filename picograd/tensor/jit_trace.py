@@ -23,7 +23,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, tracing
-from picograd.errors import TraceError
+from picograd.errors import PicogradError, TraceError
 from picograd.graph.node import Node
 from picograd.tensor.autograd import LEAVES
 from picograd.tensor.jit_arguments import (
@@ -100,7 +100,7 @@ class Capture:
     written: list[Target] = field(default_factory=list)  # in place
     written_gradients: list[Target] = field(default_factory=list)
     escapes: list[tuple[Target, Result]] = field(default_factory=list)
-    checks: list[tuple[int, str]] = field(
+    checks: list[tuple[int, PicogradError]] = field(
         default_factory=list
     )  # (root, the error if it is true)
     graph: Any = None  # what the gradients of outputs need (jit_gradient)
@@ -380,7 +380,7 @@ class Tracer:
                     (weakref.ref(tensor), self.given(tensor))
                 )
         capture.checks = [
-            (self.root(node), message) for node, message in self.trace.checks
+            (self.root(node), error) for node, error in self.trace.checks
         ]
         return capture
 

@@ -1,6 +1,7 @@
-"""Values that are known while operations are recorded: computed already and few, or constants.
+"""Values that are known while operations are recorded: in memory already, or constants.
 
-Checks of values (an index, a divisor, a probability) look at these; they never compute anything.
+Checks of values (a divisor, a probability) look at these; they never compute anything. What must be
+checked in any case, an index, is the matter of `demands`.
 """
 
 from typing import Any
@@ -8,29 +9,48 @@ from typing import Any
 import numpy as np
 
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy
+from picograd.engine.realize import buffer_to_numpy, buffer_view
 from picograd.engine.tracing import is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 
-KEEPING = ("reshape", "permute", "expand", "flip", "detach")  # views of all values
 CHECKED = 4096  # values up to this many are looked at
 SAME = ("detach", "expand", "reshape", "contiguous")  # what a constant passes through unchanged
+VIEWS = ("reshape", "permute", "expand", "slice", "flip", "detach")
+STEPS = 64  # views of a view that are followed
 
 
-def known_values(node: Node) -> Any:
-    """Give the values of a node that are computed, few and on the CPU, or constant; or None."""
-    if node.size > CHECKED or is_tracing():
+def known_values(node: Node, most: int = CHECKED) -> Any:
+    """Give values that are constant or lie in memory of the CPU, also below views; or None.
+
+    No more than `most`. The array may be the memory itself: it is to be read at once.
+    """
+    if node.size > most or is_tracing():
         return None
+    views: list[Node] = []
     source = node
-    while source.op in SAME and source.realized is None:
+    while source.realized is None and source.inputs and len(views) < STEPS:
+        if source.op not in VIEWS and source.op != "contiguous" and not is_widening(source):
+            return None
+        views.append(source)
         source = source.inputs[0]
     if source.op == "const":
         return np.broadcast_to(np.asarray(source.arg), node.shape)
-    buffer = leaf_buffer(node)
+    buffer = leaf_buffer(source)
     if buffer is None or node.device != "cpu":
         return None
-    return buffer_to_numpy(buffer, node.shape)
+    if source.dtype.is_narrow_float:  # widened, in a copy
+        values = buffer_to_numpy(buffer, source.shape) if source.size <= most else None
+    else:
+        values = buffer_view(buffer, source.shape)
+    if values is None:
+        return None
+    for view in reversed(views):
+        meaning = OPS[view.op].numpy
+        if view.op in VIEWS and meaning is not None:
+            values = meaning(view, values)
+    return values
 
 
 def check_between(op: str, what: str, node: Node, low: float, high: float) -> None:
@@ -39,27 +59,6 @@ def check_between(op: str, what: str, node: Node, low: float, high: float) -> No
     if values is not None and values.size and not ((values >= low) & (values <= high)).all():
         text = f"{what} has values outside [{low}, {high}]"
         raise ValueRangeError(op, text, "pass probabilities")
-
-
-def check_divisor(op: str, divisor: Any) -> None:
-    """Raise ValueRangeError for an integer divisor with a zero in it, where that is known."""
-    if isinstance(divisor, Node):
-        if divisor.dtype.is_float:
-            return
-        values = known_values(divisor)
-        has_zero = values is not None and not np.all(values)
-    else:
-        has_zero = not isinstance(divisor, float) and divisor == 0
-    if has_zero:
-        text = "an integer is divided by zero"
-        raise ValueRangeError(op, text, "choose other divisors, or compute in floats")
-
-
-def seen_values(node: Node) -> Any:
-    """Give known values below views that keep every value, in whatever order and shape."""
-    while node.realized is None and (node.op in KEEPING or is_widening(node)):
-        node = node.inputs[0]
-    return known_values(node)
 
 
 def is_widening(node: Node) -> bool:

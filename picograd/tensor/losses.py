@@ -1,10 +1,11 @@
 """Losses of classification. Reductions: "mean", "sum" or "none"."""
 
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.tensor.autocast import listed
+from picograd.tensor.demands import demand_labels
 from picograd.tensor.inputs import Tensor, need_tensor
-from picograd.tensor.known import check_between, seen_values
+from picograd.tensor.known import check_between, known_values
 from picograd.tensor.recording import Recorded, apply
 
 
@@ -81,7 +82,7 @@ def _even_loss(
 def check_labels(
     op: str, scores: Tensor, target: Tensor, ignore_index: int | None
 ) -> int | None:
-    """Raise AxisError for a label that is no class, where looking at the labels costs nothing.
+    """Demand that every label is a class, or ignored: else AxisError.
 
     Gives the label to ignore, or None if no label can be or is seen to be that: then the count of
     the others need not be computed.
@@ -91,20 +92,12 @@ def check_labels(
         raise ValueRangeError(op, problem, "leave it out, or pass class numbers")
     if ignore_index is not None and target.dtype.kind == "uint" and ignore_index < 0:
         ignore_index = None
-    labels = seen_values(target.node) if target.dtype.is_integer else None
-    if labels is None or not target.numel() or not scores.shape:
+    if not target.dtype.is_integer or not target.numel() or not scores.shape:
         return ignore_index
     classes = scores.shape[1 if len(scores.shape) > 1 else 0]
-    wrong = (labels < 0) | (labels >= classes)
-    if ignore_index is not None:
-        ignored = labels == ignore_index
-        ignore_index = ignore_index if ignored.any() else None
-        wrong &= ~ignored
-    if wrong.any():
-        text = f"label {labels[wrong].flat[0]} is out of range for {classes} classes"
-        fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
-        raise AxisError(op, text, fix)
-    return ignore_index
+    demand_labels(op, target.node, classes, ignore_index)
+    labels = None if ignore_index is None else known_values(target.node)
+    return None if labels is not None and not (labels == ignore_index).any() else ignore_index
 
 
 def _check_smoothing(op: str, smoothing: float) -> None:
@@ -153,7 +146,7 @@ def nll_loss(
 ) -> Tensor:
     """Compute -input[target]: log-probabilities (B, C, ...), class numbers (B, ...).
 
-    Labels are checked and ignored as in `cross_entropy`; a wrong one not seen there costs 0.
+    Labels are checked and ignored as in `cross_entropy`.
 
     >>> from picograd import Tensor, nn
     >>> nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()

@@ -170,12 +170,14 @@ def max_unpool(
         if size is not None
         else unpool_sizes(op, rank, x, options)
     )
-    index = selecting.checked(op, index, product(spatial), 1, wraps=False)
+    index, inside = selecting.placed(op, index, product(spatial), 1, wraps=False)
     lead, count = product(x.shape[:first]), product(x.shape[first:])
     values, places = x.reshape((lead, count)), index.reshape((lead, count))
     base = build.const(0, (lead, product(spatial)), x.dtype, x.device)
     rows = places.iota(0, places.dtype)
-    result = base.scatter(values, (rows, places), (0, 1), None)
+    if inside is not None:
+        inside = inside.reshape((lead, count))
+    result = base.scatter(values, (rows, places), (0, 1), None, inside)
     return result.reshape((*x.shape[:first], *spatial))
 
 

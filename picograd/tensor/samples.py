@@ -6,12 +6,12 @@ are never computed, and those that outlive the outermost vmap are taken off the 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from picograd.buffer import Sample
 from picograd.engine import pending
 from picograd.engine.tracing import tracing
-from picograd.errors import GradientError
+from picograd.errors import GradientError, PicogradError
 from picograd.graph.batch import Batch
 from picograd.graph.node import Node, toposort
 
@@ -24,6 +24,7 @@ class Level:
 
     batch: Batch
     randomness: str
+    checks: list[tuple[Node, PicogradError]] = field(default_factory=list)  # of one sample
 
 
 LEVELS: list[Level] = []
@@ -44,12 +45,12 @@ def symbolic() -> Iterator[None]:
 
 
 @contextmanager
-def level(batch: Batch, randomness: str) -> Iterator[None]:
+def level(batch: Batch, randomness: str) -> Iterator[Level]:
     """Run one vmap inside the block."""
     with symbolic():
         LEVELS.append(Level(batch, randomness))
         try:
-            yield
+            yield LEVELS[-1]
         finally:
             LEVELS.pop()
 

@@ -1,7 +1,7 @@
 """Reading and writing by index tensors: masks, range checks, and gather and scatter by axis.
 
-Index values are checked where that is cheap: when they came from the host, or are computed already
-and few (`CHECKED`), an index out of range raises AxisError. Otherwise it is clamped to the axis.
+An index out of range raises AxisError: at once, or where it is computed (`demands`). Until that is
+known a read is clamped to the axis, and a write outside is left out.
 A bool mask used for reading is computed first, since the shape of the result depends on it.
 """
 
@@ -14,12 +14,7 @@ from picograd.dtype import bool_, int32, int64
 from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
-from picograd.engine.tracing import (
-    check_not_tracing,
-    is_tracing,
-    is_tracing_jit,
-    note_check,
-)
+from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import (
     AxisError,
     DTypeError,
@@ -34,7 +29,13 @@ from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor import creation, indexing, movement, spans
-from picograd.tensor.known import seen_values
+from picograd.tensor.demands import (
+    check_values,
+    demand_index,
+    demand_number,
+    outside,
+)
+from picograd.tensor.known import known_values
 from picograd.tensor.operands import (
     Operand,
     as_axis,
@@ -63,46 +64,23 @@ def computed_values(node: Node) -> Array:
     return buffer_to_numpy(buffer, node.shape)
 
 
-def checked(
-    op: str,
-    index: Node,
-    size: int,
-    axis: int,
-    writes: bool = False,
-    wraps: bool = True,
-) -> Node:
-    """Wrap negative indices (without `wraps` refuse them) and check or clamp the range.
+def checked(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> Node:
+    """Demand an index to be inside an axis to read from; what is not yet known is clamped."""
+    is_certain = demand_index(op, index, size, axis, wraps)
+    return indexing.bounded(index, size, is_certain)
 
-    Where `jit` traces a write, which would go elsewhere, every call checks the range.
+
+def placed(
+    op: str, index: Node, size: int, axis: int, wraps: bool = True
+) -> tuple[Node, Node | None]:
+    """Demand an index to be inside an axis to write to: the index, and where it is.
+
+    What is not yet known is clamped, and must not be written where it was not inside.
     """
-    values = seen_values(index)
-    if values is not None and index.size:
-        check_values(op, values, size, axis, None if wraps else 0)
-    elif writes and is_tracing_jit() and index.size and size:
-        wide = index.cast(int64)
-        wrong = wide.binary("less", -size if wraps else 0).binary(
-            "bitwise_or", wide.binary("less", size).binary("equal", False)
-        )
-        failed = wrong.reduce("max", tuple(range(len(index.shape))))
-        text = f"{op}: an index is out of range for axis {axis} of size {size}"
-        note_check(failed, text)
-    return indexing.bounded(op, index, size, values is not None)
-
-
-def check_values(
-    op: str, values: Array, size: int, axis: int, least: int | None = None
-) -> None:
-    """Raise AxisError when a host index is out of range; without `least` negative ones count."""
-    least = -size if least is None else least
-    if values.size and not (least <= values.min() and values.max() < size):
-        worst = values.max() if values.max() >= size else values.min()
-        text = f"index {int(worst)} is out of range for axis {axis} of size {size}"
-        fix = (
-            f"use indices from {least} to {size - 1}"
-            if size
-            else "the axis is empty"
-        )
-        raise AxisError(op, text, fix)
+    if demand_index(op, index, size, axis, wraps):
+        return indexing.bounded(index, size, True), None
+    is_outside = outside(index, -size if wraps else 0, size)
+    return indexing.bounded(index, size, False), is_outside.binary("equal", False)
 
 
 def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:
@@ -160,7 +138,11 @@ def read_items(
             result.append(span_item(item, size, axis, failures))
         elif isinstance(item, Node) and axis < len(node.shape):
             need_integer("getitem", item)
-            result.append(checked("getitem", item, size, axis, writes))
+            if writes:
+                safe, inside = placed("getitem", item, size, axis)
+                result.append(safe if inside is None else indexing.Places(safe, inside))
+            else:
+                result.append(checked("getitem", item, size, axis))
         else:
             result.append(item)
     return result
@@ -170,9 +152,9 @@ def span_item(
     span: indexing.Span, size: int, axis: int, failures: list[Node] | None
 ) -> Any:
     """List the positions of a span; what leaves the axis is cut off where its start is known."""
-    is_checked = not is_tracing() or seen_values(span.start) is not None
+    is_checked = not is_tracing() or known_values(span.start) is not None
     if is_checked:
-        values = seen_values(span.start)
+        values = known_values(span.start)
         values = computed_values(span.start) if values is None else values
         first, length = int(values.reshape(-1)[0]), span.length
         last = first + length
@@ -378,17 +360,10 @@ def count_classes(index: Any) -> int:
 
 
 def one_hot(index: Node, count: int) -> Node:
-    """Mark the position each index names along a new last axis; an unseen wrong one marks none."""
+    """Mark the position each index names along a new last axis."""
     need_integer("one_hot", index)
     (count,) = as_shape((count,), "one_hot")
-    values = seen_values(index)
-    if values is None or not index.size:
-        return creation.one_hot(index, count)
-    low, high = values.min(), values.max()
-    if low < 0 or high >= count:
-        worst = high if high >= count else low
-        text = f"index {int(worst)} is out of range for {count} classes"
-        raise AxisError("one_hot", text, f"use indices from 0 to {count - 1}")
+    demand_number("one_hot", index, count)
     return creation.one_hot(index, count)
 
 
@@ -397,6 +372,12 @@ def need_axis(op: str, node: Node, axis: Any) -> int:
     if not node.shape:
         raise ShapeError(op, "a zero-dim tensor has no axis", "reshape it to (1,)")
     return as_axis(axis, len(node.shape), op)
+
+
+def rows(op: str, table: Node, index: Node) -> Node:
+    """Read rows of a table (N, D) by an index of any shape."""
+    is_certain = demand_number(op, index, table.shape[0], "rows")
+    return table.gather([indexing.bounded(index, table.shape[0], is_certain)], (0,))
 
 
 def index_select(node: Node, axis: Any, index: Node) -> Node:
@@ -429,10 +410,10 @@ def scatter(
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[position] if node.shape else 1
-    index = checked(op, index, size, position, True, wraps=False)
+    index, inside = placed(op, index, size, position, wraps=False)
     if not isinstance(source, Node):
         source = broadcast_to(indexing.value_node(node, source), index.shape, op)
-    return indexing.scatter(op, node, position, index, source, MONOIDS[reduction])
+    return indexing.scatter(op, node, position, index, source, MONOIDS[reduction], inside)
 
 
 def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
@@ -447,8 +428,8 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     check_device(op, (node, source))
     if len(index.shape) > 1:
         raise AxisError(op, f"index {index.shape} is not 1-d", "flatten it")
-    index = checked(op, index, node.shape[position], position, True, wraps=False)
     index = index.reshape((index.size,))
+    index, inside = placed(op, index, node.shape[position], position, wraps=False)
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
     wanted = (
         product(index.shape),
@@ -458,4 +439,4 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     if moved.shape != wanted:
         text = f"source {source.shape} does not fit tensor {node.shape} at {index.size} indices"
         raise ShapeError(op, text, "give one slice per index")
-    return node.scatter(moved, [index], (position,), "sum")
+    return indexing.store(node, moved, [index], (position,), "sum", inside)

@@ -15,9 +15,10 @@ the next look at the device, and a write through it writes nothing.
 from typing import Any
 
 from picograd.dtype import int64
-from picograd.engine.tracing import is_tracing, is_tracing_jit, note_check
+from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, TraceError
 from picograd.graph.node import Node
+from picograd.tensor.demands import report
 from picograd.tensor.indexing import Span
 
 Terms = dict[int, int]  # how often a node, known by its id, is added
@@ -137,16 +138,15 @@ def positions(span: Span, size: int, axis: int, is_checked: bool) -> tuple[Node,
         raise AxisError("getitem", text, "take fewer")
     first = start.binary("less", 0).where(start + size, start)
     failed = None
-    if not is_checked and is_tracing_jit():
+    if not is_checked:
         failed = either(
             first.binary("less", 0), first.const_like(size - length).binary("less", first)
         )
         if not span.is_narrow:  # from the last elements past the end, to the first ones
             ends = (start + length).const_like(-1).binary("less", start + length)
             failed = either(failed, ends.binary("logical_and", start.binary("less", 0)))
-        text = f"getitem: {length} elements from a tensor leave axis {axis} of size {size}"
-        note_check(failed, text)
-    if not is_checked:
+        text = f"{length} elements from a tensor leave axis {axis} of size {size}"
+        report(failed, AxisError("getitem", text, "start inside the axis"))
         first = first.binary("maximum", 0).binary("minimum", size - length)
     row = first.reshape((1,)).expand((length,))
     return row + row.iota(0), failed

@@ -15,7 +15,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
-from picograd.tensor.known import check_divisor
+from picograd.tensor.demands import demand_divisor
 from picograd.tensor.operands import (
     Operand,
     check_computed,
@@ -478,7 +478,7 @@ def fmod(a: Operand, b: Operand) -> Node:
     if x.dtype is bool_:
         raise DTypeError("fmod", "truth values have no remainder", "cast one to an integer")
     if not x.dtype.is_float:
-        check_divisor("fmod", b)
+        demand_divisor("fmod", b)
     if x.dtype.kind == "uint":
         return x.binary("mod", y)
     is_negative = x.binary("less", 0)
@@ -507,7 +507,7 @@ def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     x, y = pair("div", a, b)
     if x.dtype.is_float:
         return (x / y).unary("trunc")
-    check_divisor("div", b)
+    demand_divisor("div", b)
     quotient = x.binary("floordiv", y)
     if x.dtype.kind == "uint":
         return quotient

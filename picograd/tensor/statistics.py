@@ -101,7 +101,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         return input.median(dim, keepdim)
     order = input.argsort(axis)
     count = input.isnan().logical_not().sum(axis, True)
-    place = ((count - 1) // 2).clamp(0, None)
+    place = ((count - 1) // 2).clamp(0, max(input.shape[axis] - 1, 0))
     return chosen(input, order.take_along_dim(place, axis), axis, keepdim)
 
 
@@ -166,7 +166,9 @@ def between(
     fixed = {"lower": share * 0, "higher": (share > 0).cast(share.dtype),
              "midpoint": (share > 0).cast(share.dtype) * 0.5}  # fmt: skip
     share = fixed.get(interpolation, share)
-    first, second = (ordered.take_along_dim(each.long(), axis) for each in (low, high))
+    most = max(ordered.shape[axis] - 1, 0)
+    places = (each.long().clamp(0, most) for each in (low, high))
+    first, second = (ordered.take_along_dim(each, axis) for each in places)
     return (last < 0).where(float("nan"), first + (second - first) * share)
 
 
@@ -287,7 +289,7 @@ def histogram(
     ones = flat * 0 + 1 if weight is None else weight.detach().reshape(flat.shape)
     counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
     if flat.numel():
-        counts = counts.scatter_add(0, inside.where(place, 0), inside.where(ones, 0.0))
+        counts = counts.scatter_add(0, place.clamp(0, count - 1), inside.where(ones, 0.0))
     if density:
         counts = counts / counts.sum() / edges.diff()
     return Histogram(counts, edges)

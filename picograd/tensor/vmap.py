@@ -15,6 +15,7 @@ from picograd.graph.batch import Batch, from_front, to_front
 from picograd.graph.node import Node
 from picograd.tensor import autograd, samples
 from picograd.tensor.autograd import MODE
+from picograd.tensor.demands import any_of, report
 from picograd.tensor.pytree import leaves_of, prefix_leaves, rebuilt
 from picograd.tensor.recording import Recorded, same_value, wrap
 from picograd.tensor.tensor import Tensor
@@ -130,7 +131,7 @@ def run(
 ) -> Any:  # fmt: skip
     """Record the function for one sample and rewrite what it returned for the batch."""
     batch = Batch(size, samples.symbolic)
-    with samples.level(batch, randomness):
+    with samples.level(batch, randomness) as level:
         inputs = [
             leaf if axis is None else sample_of(batch, leaf, axis)
             for leaf, axis in zip(leaves, axes)
@@ -146,6 +147,9 @@ def run(
             for leaf, each, axis, node in zip(leaves, inputs, axes, nodes)
             if axis is not None and each._node is not node
         ]
+        checks = [(batch.full(failed), error) for failed, error in level.checks]
+    for failed, error in checks:
+        report(any_of(failed), error)
     found = [tracked(node) for node in outputs]
     for leaf, node in written:  # the function changed its argument in place
         leaf.copy_(tracked(node))

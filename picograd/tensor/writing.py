@@ -56,9 +56,9 @@ def write_slices(
         )
         raise ShapeError(op, text, "give one slice per index")
     wraps = op == "index_fill"
-    safe = selecting.checked(op, index, node.shape[axis], axis, True, wraps)
-    flat = safe.reshape((index.size,))
-    return node.scatter(values.cast(node.dtype), [flat], (axis,), monoid)
+    flat = index.reshape((index.size,))
+    safe, inside = selecting.placed(op, flat, node.shape[axis], axis, wraps)
+    return indexing.store(node, values.cast(node.dtype), [safe], (axis,), monoid, inside)
 
 
 def take(node: Node, index: Node) -> Node:
@@ -76,10 +76,11 @@ def put(node: Node, index: Node, source: Node, accumulate: bool) -> Node:
         text = f"{source.size} values for {index.size} indices"
         raise AxisError("put", text, "give one value per index")
     flat = node.reshape((product(node.shape),))
-    safe = selecting.checked("put", index, flat.size, 0, True)
-    safe = safe.reshape((index.size,))
+    places = index.reshape((index.size,))
+    safe, inside = selecting.placed("put", places, flat.size, 0)
     values = source.cast(node.dtype).reshape((index.size,))
-    written = flat.scatter(values, [safe], (0,), "sum" if accumulate else None)
+    monoid = "sum" if accumulate else None
+    written = indexing.store(flat, values, [safe], (0,), monoid, inside)
     return written.reshape(node.shape)
 
 
@@ -107,24 +108,24 @@ def scatter_reduce(
     at = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[at] if node.shape else 1
-    safe = selecting.checked(op, index, size, at, True, wraps=False)
+    safe, inside = selecting.placed(op, index, size, at, wraps=False)
     monoid = REDUCTIONS[reduction]
-    base = node if include_self else emptied(node, at, safe, monoid)
-    total = indexing.scatter(op, base, at, safe, source, monoid)
+    base = node if include_self else emptied(node, at, safe, monoid, inside)
+    total = indexing.scatter(op, base, at, safe, source, monoid, inside)
     if reduction != "mean":
         return total
     start = count_zero(node) + 1 if include_self else count_zero(node)
-    count = indexing.scatter(op, start, at, safe, ones_like(index), "sum")
+    count = indexing.scatter(op, start, at, safe, ones_like(index), "sum", inside)
     count = elementwise.arithmetic("maximum", count, 1)
     if not node.dtype.is_float:
-        return elementwise.arithmetic("floordiv", total, count.cast(node.dtype))
+        return total.binary("floordiv", count.cast(node.dtype))
     return total / count.cast(node.dtype)
 
 
-def emptied(node: Node, axis: int, index: Node, monoid: str) -> Node:
+def emptied(node: Node, axis: int, index: Node, monoid: str, inside: Node | None) -> Node:
     """Put the identity of a reduction where an index writes."""
     op, ones = "scatter_reduce", ones_like(index)
-    hits = indexing.scatter(op, count_zero(node), axis, index, ones, "max")
+    hits = indexing.scatter(op, count_zero(node), axis, index, ones, "max", inside)
     empty = node.const_like(identity(node, monoid))
     return hits.binary("not_equal", 0).where(empty, node)
 

@@ -132,7 +132,7 @@ CASES = [
     ),
     Case(
         "Embedding range", lambda: nn.Embedding(10, 4)(Tensor([10])), AxisError,
-        "embedding: index 10 is out of range for 10 rows. Fix: use 0 to 9.",
+        "embedding: index 10 is out of range for 10 rows. Fix: use indices from 0 to 9.",
     ),
     Case(
         "Embedding floats", lambda: nn.Embedding(10, 4)(Tensor([0.5])), DTypeError,

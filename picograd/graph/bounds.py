@@ -1,0 +1,182 @@
+"""Bounds of integers that follow from how they are computed, without computing them.
+
+    argmax along an axis of n     0 .. n - 1
+    clamp(x, 0, 4)                0 .. 4
+    arange(8) * 2 + 1             1 .. 15
+
+An index within the bounds of its axis needs no look at its values. A look at a graph is bounded:
+beyond `DEPTH` operations, or `NODES` in all, nothing is known.
+"""
+
+from collections.abc import Callable
+
+from picograd.graph.node import Node
+
+Bounds = tuple[int, int]
+Look = Callable[[Node], Bounds | None]  # bounds of an input
+DEPTH, NODES = 24, 200
+MOVED = {"reshape", "permute", "expand", "slice", "flip", "detach", "contiguous", "window", "copy"}
+
+
+def bounds(node: Node, known: Look = lambda node: None) -> Bounds | None:
+    """Find (least, largest) of an integer or bool node; `known` may know those of leaves."""
+    left = NODES
+
+    def look(each: Node, depth: int) -> Bounds | None:
+        nonlocal left
+        left -= 1
+        found = known(each)
+        if found is not None or depth > DEPTH or left < 0:
+            return found
+        if not each.dtype.is_integer and each.dtype.kind != "bool":
+            return None
+        rule = RULES.get("moved" if each.op in MOVED else each.op)
+        found = None if rule is None else rule(each, lambda child: look(child, depth + 1))
+        return found if found is not None and fits(found, each) else whole(each)
+
+    return look(node, 0)
+
+
+def fits(found: Bounds, node: Node) -> bool:
+    """Tell whether a dtype holds the bounds: else the numbers may have wrapped."""
+    low, high = limits(node)
+    return low <= found[0] and found[1] <= high
+
+
+def limits(node: Node) -> Bounds:
+    """Give the least and the largest number of a dtype."""
+    bits, kind = node.dtype.bits, node.dtype.kind
+    if kind == "bool":
+        return 0, 1
+    return (0, (1 << bits) - 1) if kind == "uint" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+def whole(node: Node) -> Bounds | None:
+    """Give the bounds of a narrow dtype."""
+    return limits(node) if node.dtype.bits <= 32 else None
+
+
+def constant(node: Node, look: Look) -> Bounds:
+    """A constant is both of its bounds."""
+    return int(node.arg), int(node.arg)
+
+
+def position(node: Node, look: Look) -> Bounds:
+    """A position along an axis, or in the order of one."""
+    axis = node.arg if node.op == "iota" else node.arg[0]
+    return 0, max(node.shape[axis] - 1, 0)
+
+
+def place_of_extreme(node: Node, look: Look) -> Bounds:
+    """The position of a largest element along an axis."""
+    axis = node.arg[0] if isinstance(node.arg, tuple) else node.arg
+    return 0, max(node.inputs[0].shape[axis] - 1, 0)
+
+
+def same(node: Node, look: Look) -> Bounds | None:
+    """An element of the first input."""
+    return look(node.inputs[0])
+
+
+def converted(node: Node, look: Look) -> Bounds | None:
+    """A cast keeps the bounds of whole numbers it has room for (`fits`)."""
+    source = node.inputs[0].dtype
+    return look(node.inputs[0]) if source.is_integer or source.kind == "bool" else None
+
+
+def padded(node: Node, look: Look) -> Bounds | None:
+    """An element, or what fills the borders."""
+    return union(look(node.inputs[0]), (int(node.arg[1]), int(node.arg[1])))
+
+
+def reduced(node: Node, look: Look) -> Bounds | None:
+    """The largest or smallest element is one of them."""
+    is_some = node.arg[0] in ("max", "min") and node.inputs[0].size
+    return look(node.inputs[0]) if is_some else None
+
+
+def either(node: Node, look: Look) -> Bounds | None:
+    """One of two values; where(x < 0, 0, x) knows what x is there."""
+    test, chosen, other = node.inputs
+    found, rest = look(chosen), look(other)
+    if test.op == "less":
+        a, b = test.inputs
+        if chosen is a:
+            found = narrowed(found, a, (limits(a)[0], (look(b) or limits(b))[1] - 1))
+        if other is a:
+            rest = narrowed(rest, a, ((look(b) or limits(b))[0], limits(a)[1]))
+        if other is b:
+            rest = narrowed(rest, b, (limits(b)[0], (look(a) or limits(a))[1]))
+    return union(found, rest)
+
+
+def narrowed(found: Bounds | None, node: Node, within: Bounds) -> Bounds:
+    """Bounds of a node that lies within others too."""
+    low, high = found or limits(node)
+    return max(low, within[0]), min(high, within[1])
+
+
+def union(a: Bounds | None, b: Bounds | None) -> Bounds | None:
+    """Bounds of what lies in one of two."""
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+
+
+def extreme(node: Node, look: Look) -> Bounds | None:
+    """maximum and minimum: a bound of one side may be one of the result."""
+    choose = max if node.op == "maximum" else min
+    (a, b), (c, d) = (look(child) or limits(child) for child in node.inputs)
+    return choose(a, c), choose(b, d)
+
+
+def arithmetic(node: Node, look: Look) -> Bounds | None:
+    """Sums, differences and products take their extremes at corners."""
+    a, b = look(node.inputs[0]), look(node.inputs[1])
+    if a is None or b is None:
+        return None
+    if node.op == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if node.op == "sub":
+        return a[0] - b[1], a[1] - b[0]
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def remainder(node: Node, look: Look) -> Bounds | None:
+    """A remainder by a positive divisor is never negative and below it."""
+    divisor = look(node.inputs[1])
+    return (0, divisor[1] - 1) if divisor is not None and divisor[0] > 0 else None
+
+
+def quotient(node: Node, look: Look) -> Bounds | None:
+    """A quotient by a positive divisor."""
+    a, b = look(node.inputs[0]), look(node.inputs[1])
+    if a is None or b is None or b[0] <= 0:
+        return None
+    corners = [x // y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def shifted(node: Node, look: Look) -> Bounds | None:
+    """Bits moved down by a constant."""
+    a, b = look(node.inputs[0]), look(node.inputs[1])
+    if a is None or b is None or b[0] != b[1] or not 0 <= b[0] < node.dtype.bits:
+        return None
+    return a[0] >> b[0], a[1] >> b[0]
+
+
+def size_of(node: Node, look: Look) -> Bounds | None:
+    """An absolute value; that of the lowest number wraps."""
+    found = look(node.inputs[0])
+    if found is None:
+        return None
+    low = 0 if found[0] <= 0 <= found[1] else min(map(abs, found))
+    return low, max(map(abs, found))
+
+
+RULES: dict[str, Callable[[Node, Look], Bounds | None]] = {
+    "const": constant, "iota": position, "sort": position, "sort_keys": position,
+    "argmax": place_of_extreme, "argmin": place_of_extreme, "moved": same, "gather": same,
+    "cast": converted, "pad": padded, "reduce": reduced, "where": either, "maximum": extreme,
+    "minimum": extreme, "add": arithmetic, "sub": arithmetic, "mul": arithmetic,
+    "mod": remainder, "floordiv": quotient, "shift_right": shifted, "abs": size_of,
+}  # fmt: skip

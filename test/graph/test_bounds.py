@@ -1,0 +1,68 @@
+"""Bounds of integers that follow from how they are computed."""
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.graph.bounds import DEPTH, bounds
+from picograd.graph.interpret import interpret
+
+x = Tensor(np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32))
+i = Tensor.arange(8)
+small = Tensor([3, 250], dtype="uint8")
+unknown = Tensor([5, -5])
+CASES = {
+    "arange": (i, (0, 7)),
+    "arithmetic": (i * 2 + 1, (1, 15)),
+    "difference": (3 - i, (-4, 3)),
+    "argmax": (x.argmax(1), (0, 5)),
+    "argmin of all": (x.argmin(), (0, 23)),
+    "argsort": (x.argsort(0), (0, 3)),
+    "a view of it": (x.argsort(1)[1:, :2].T.reshape(-1), (0, 5)),
+    "clamped": (unknown.clamp(0, 4), (0, 4)),
+    "one side": (unknown.clamp(min=2), (2, (1 << 63) - 1)),
+    "remainder": (unknown % 7, (0, 6)),
+    "quotient": (i // 3, (0, 2)),
+    "narrow": (small, (0, 255)),
+    "a cast": (small.long() - 5, (-5, 250)),
+    "truth": ((x > 0).long(), (0, 1)),
+    "either": ((x > 0).where(2, 9).long(), (2, 9)),
+    "chosen": ((unknown < 3).where(unknown, 2).clamp(min=-1), (-1, 2)),
+    "padded": (i.pad((0, 2)), (0, 7)),
+    "largest": ((x > 0).long().max(), (0, 1)),
+    "drawn": (Tensor.randint(3, 9, (5,)), (3, 8)),
+    "gathered": (x.argsort(1).gather(1, x.argsort(1)), (0, 5)),
+    "size": ((i - 3).abs(), (0, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_hold(name: str, cpu_by_default: None) -> None:
+    tensor, wanted = CASES[name]
+    assert bounds(tensor.node) == wanted
+    if name != "drawn":
+        values = interpret([tensor.node])[0]
+        assert wanted[0] <= values.min() and values.max() <= wanted[1]
+
+
+def test_what_is_not_known() -> None:
+    for tensor in (unknown, unknown * 2, unknown.sum(), x, i.sum(), x.long(), i * (1 << 62)):
+        assert bounds(tensor.node) is None
+    assert bounds((small + small).node) == (0, 255)  # it may wrap
+    deep = i
+    for _ in range(DEPTH + 1):
+        deep = deep + i * 0
+    assert bounds(deep.node) is None
+
+
+def test_leaves_may_be_known() -> None:
+    found = bounds((unknown + 1).node, lambda n: (-5, 5) if n is unknown.node else None)
+    assert found == (-4, 6)
+
+
+def test_a_look_is_short() -> None:
+    """What is used twice at every step is not looked at 2 ** 100 times."""
+    twice = i
+    for _ in range(100):
+        twice = twice + twice
+    assert bounds(twice.node) is None
