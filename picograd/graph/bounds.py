@@ -8,14 +8,30 @@ An index within the bounds of its axis needs no look at its values. A look at a 
 beyond `DEPTH` operations, or `NODES` in all, nothing is known.
 """
 
+import operator
 from collections.abc import Callable
 
 from picograd.graph.node import Node
 
 Bounds = tuple[int, int]
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
 Look = Callable[[Node], Bounds | None]  # bounds of an input
 DEPTH, NODES = 24, 200
-MOVED = {"reshape", "permute", "expand", "slice", "flip", "detach", "contiguous", "window", "copy"}
+MOVED = {
+    "reshape",
+    "permute",
+    "expand",
+    "slice",
+    "flip",
+    "detach",
+    "contiguous",
+    "window",
+    "copy",
+}
 
 
 def bounds(node: Node, known: Look = lambda node: None) -> Bounds | None:
@@ -48,7 +64,10 @@ def limits(node: Node) -> Bounds:
     bits, kind = node.dtype.bits, node.dtype.kind
     if kind == "bool":
         return 0, 1
-    return (0, (1 << bits) - 1) if kind == "uint" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    if kind == "uint":
+        return 0, (1 << bits) - 1
+    half = 1 << (bits - 1)
+    return -half, half - 1
 
 
 def whole(node: Node) -> Bounds | None:
@@ -102,11 +121,14 @@ def either(node: Node, look: Look) -> Bounds | None:
     if test.op == "less":
         a, b = test.inputs
         if chosen is a:
-            found = narrowed(found, a, (limits(a)[0], (look(b) or limits(b))[1] - 1))
+            _, high = look(b) or limits(b)
+            found = narrowed(found, a, (limits(a)[0], high - 1))
         if other is a:
-            rest = narrowed(rest, a, ((look(b) or limits(b))[0], limits(a)[1]))
+            low, _ = look(b) or limits(b)
+            rest = narrowed(rest, a, (low, limits(a)[1]))
         if other is b:
-            rest = narrowed(rest, b, (limits(b)[0], (look(a) or limits(a))[1]))
+            _, high = look(a) or limits(a)
+            rest = narrowed(rest, b, (limits(b)[0], high))
     return union(found, rest)
 
 
@@ -124,8 +146,12 @@ def union(a: Bounds | None, b: Bounds | None) -> Bounds | None:
 def extreme(node: Node, look: Look) -> Bounds | None:
     """maximum and minimum: a bound of one side may be one of the result."""
     choose = max if node.op == "maximum" else min
-    (a, b), (c, d) = (look(child) or limits(child) for child in node.inputs)
-    return choose(a, c), choose(b, d)
+    first, second = (
+        look(child) or limits(child) for child in node.inputs
+    )
+    low = choose(first[0], second[0])
+    high = choose(first[1], second[1])
+    return low, high
 
 
 def arithmetic(node: Node, look: Look) -> Bounds | None:
@@ -133,12 +159,13 @@ def arithmetic(node: Node, look: Look) -> Bounds | None:
     a, b = look(node.inputs[0]), look(node.inputs[1])
     if a is None or b is None:
         return None
-    if node.op == "add":
-        return a[0] + b[0], a[1] + b[1]
-    if node.op == "sub":
-        return a[0] - b[1], a[1] - b[0]
-    corners = [x * y for x in a for y in b]
-    return min(corners), max(corners)
+    return corners(ARITHMETIC[node.op], a, b)
+
+
+def corners(function: Callable[[int, int], int], a: Bounds, b: Bounds) -> Bounds:
+    """Bounds of a function whose extremes lie where both sides have theirs."""
+    found = [function(x, y) for x in a for y in b]
+    return min(found), max(found)
 
 
 def remainder(node: Node, look: Look) -> Bounds | None:
@@ -152,8 +179,7 @@ def quotient(node: Node, look: Look) -> Bounds | None:
     a, b = look(node.inputs[0]), look(node.inputs[1])
     if a is None or b is None or b[0] <= 0:
         return None
-    corners = [x // y for x in a for y in b]
-    return min(corners), max(corners)
+    return corners(operator.floordiv, a, b)
 
 
 def shifted(node: Node, look: Look) -> Bounds | None:
@@ -174,9 +200,25 @@ def size_of(node: Node, look: Look) -> Bounds | None:
 
 
 RULES: dict[str, Callable[[Node, Look], Bounds | None]] = {
-    "const": constant, "iota": position, "sort": position, "sort_keys": position,
-    "argmax": place_of_extreme, "argmin": place_of_extreme, "moved": same, "gather": same,
-    "cast": converted, "pad": padded, "reduce": reduced, "where": either, "maximum": extreme,
-    "minimum": extreme, "add": arithmetic, "sub": arithmetic, "mul": arithmetic,
-    "mod": remainder, "floordiv": quotient, "shift_right": shifted, "abs": size_of,
-}  # fmt: skip
+    "const": constant,
+    "iota": position,
+    "sort": position,
+    "sort_keys": position,
+    "argmax": place_of_extreme,
+    "argmin": place_of_extreme,
+    "moved": same,
+    "gather": same,
+    "cast": converted,
+    "pad": padded,
+    "reduce": reduced,
+    "where": either,
+    "maximum": extreme,
+    "minimum": extreme,
+    "add": arithmetic,
+    "sub": arithmetic,
+    "mul": arithmetic,
+    "mod": remainder,
+    "floordiv": quotient,
+    "shift_right": shifted,
+    "abs": size_of,
+}

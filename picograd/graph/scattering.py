@@ -54,15 +54,16 @@ def expand_scatter(node: Node) -> Node:
         or max(count, product(sizes) << len(inside)) >= 1 << 31
     ):
         return node
+    flat = [
+        each.reshape((count,)) for each in rest
+    ]
     keys, order = sorted_keys(
-        [index.reshape((count,)) for index in indices],
+        flat[: len(axes)],
         sizes,
-        *(each.reshape((count,)) for each in inside),
+        *flat[len(axes) :],
     )
-    if inside:  # an update that is not wanted writes what is there, before the others
-        ones = (1,) * (len(values.shape) - len(shape))
-        is_wanted = inside[0].reshape((*shape, *ones)).expand(values.shape)
-        values = is_wanted.where(values, base.gather(tuple(indices), axes))
+    for each in inside:
+        values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
     inputs = [base, rows.gather((order,), (0,)), keys, run_starts(keys)]
     if monoid is not None:
@@ -73,16 +74,35 @@ def expand_scatter(node: Node) -> Node:
     )
 
 
+def kept(
+    inside: Node, values: Node, there: Node
+) -> Node:
+    """Let an update that is not wanted write what is there; it comes before the others."""
+    rest = values.rank - inside.rank
+    wide = inside.reshape(
+        (*inside.shape, *(1,) * rest)
+    )
+    return wide.expand(values.shape).where(
+        values, there
+    )
+
+
 def sorted_keys(
-    indices: list[Node], sizes: tuple[int, ...], inside: Node | None = None
+    indices: list[Node],
+    sizes: tuple[int, ...],
+    inside: Node | None = None,
 ) -> tuple[Node, Node]:
     """Number the destinations and sort them: the ascending keys, and their permutation.
 
     Of updates with one destination those that are not `inside` come first.
     """
     if inside is not None:
-        twice, order = sorted_keys([*indices, inside], (*sizes, 2))
-        return twice.binary("shift_right", 1), order
+        twice, order = sorted_keys(
+            [*indices, inside],
+            (*sizes, 2),
+        )
+        keys = twice.binary("shift_right", 1)
+        return keys, order
     number = indices[0].cast(int64)
     for index, size in zip(indices[1:], sizes[1:], strict=True):
         number = number * size + index.cast(int64)

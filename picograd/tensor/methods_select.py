@@ -24,7 +24,7 @@ class SelectMethods(Recorded):
         dim: Any,
         index: Same,
     ) -> Same:
-        """Read out[i][j] = self[i][index[i][j]] (dim 1); the index is clamped to the axis.
+        """Read out[i][j] = self[i][index[i][j]] (dim 1); an index outside the axis is an error.
 
         >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).gather(1, Tensor([[1], [0]])).tolist()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from cases import Case, at, build, guard, kernel, load, op, ref
 
-from picograd.dtype import DType, float32, int32, int64
+from picograd.dtype import DType, bool_, float32, int32, int64
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Part, Scatter, const
@@ -278,6 +278,21 @@ def scatter(monoid: str | None = "sum") -> Case:
     return case
 
 
+def scatter_where() -> Case:
+    """Overwrite only where a bool of each update is true."""
+    i, j = Axis("i", 30), Axis("j", 8)
+    row = Index(((Dynamic(load(1, int64, axis_index(i)), 0, 9), 8),), 0)
+    wanted = Expr("cast", (load(3, bool_, axis_index(i)),), None, int32)
+    tests = ((Index(((Dynamic(wanted, 0, 1), 1),), 0), 1, 1),)
+    x = load(0, float32, at((i, j), (30, 8)))
+    update = Scatter((i,), (j,), None, x, 2, row + axis_index(j), tests)
+    slots = [(float32, 240, "in"), (int64, 30, "in"), (float32, 80, "inout"), (bool_, 30, "in")]
+    case = build(kernel("scatter_where", "scatter", slots, Part((), (), update)))
+    case.arrays[1] = np.random.default_rng(1).integers(0, 10, 30)
+    case.arrays[3] = np.random.default_rng(2).integers(0, 2, 30) > 0
+    return case
+
+
 def adam() -> Case:
     parts, slots = [], []
     for number, size in enumerate((5, 1200)):
@@ -324,5 +339,6 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "scatter_sum": scatter,
     "scatter_set": lambda: scatter(None),
     "scatter_max": lambda: scatter("max"),
+    "scatter_where": scatter_where,
     "adam": adam,
 }

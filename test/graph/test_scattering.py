@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, dtype_named, float32, int64, uint32
+from picograd.dtype import DType, bool_, dtype_named, float32, int64, uint32
 from picograd.graph import scattering, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
@@ -45,23 +45,30 @@ def places(pattern: str, count: int, size: int) -> Any:
     return chosen[pattern].copy()
 
 
-def wanted(base: Any, values: Any, indices: Any, axes: Any, monoid: str | None) -> Any:
+def wanted(
+    base: Any, values: Any, indices: Any, axes: Any, monoid: str | None, inside: Any = None
+) -> Any:
     """Apply the updates one by one."""
     out = base.copy()
     turned = scattering.axes_first(out, axes)
     for position in np.ndindex(indices[0].shape):
+        if inside is not None and not inside[position]:
+            continue
         at = tuple(index[position] for index in indices)
         made = values[position]
         turned[at] = made if monoid is None else scattering.UPDATES[monoid](turned[at], made)
     return out
 
 
-def check(base: Any, values: Any, indices: list[Any], axes: Any, monoid: str | None) -> Node:
+def check(
+    base: Any, values: Any, indices: list[Any], axes: Any, monoid: str | None, inside: Any = None
+) -> Node:
     """Compare the graph and the plan for CUDA with the updates done one by one."""
-    arrays = [base, values, *indices]
+    arrays = [base, values, *indices, *([] if inside is None else [inside])]
     nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in arrays]
-    node = nodes[0].scatter(nodes[1], nodes[2:], axes, monoid)
-    expected = wanted(base, values, indices, axes, monoid)
+    count = 2 + len(indices)
+    node = nodes[0].scatter(nodes[1], nodes[2:count], axes, monoid, *nodes[count:])
+    expected = wanted(base, values, indices, axes, monoid, inside)
     tolerance = {"rtol": 2e-3 if base.dtype == np.float16 else 1e-5, "atol": 1e-5}
     (found,) = interpret([node], values=dict(zip(nodes, arrays, strict=True)))
     np.testing.assert_allclose(found, expected, **tolerance)
@@ -96,6 +103,21 @@ def test_rows_and_several_axes(monoid: str | None) -> None:
     check(base, random.normal(size=(11, 6, 4)).astype("f"), [first, second], (2, 0), monoid)
     values = random.normal(size=(70, 5, 6)).astype("f")
     check(base, values, [places("same", 70, 4)], (1,), monoid)
+
+
+@pytest.mark.parametrize("count", [4, 60, 333])  # 4: one after the other
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_updates_that_are_not_wanted(pattern: str, count: int) -> None:
+    """They are left out, also where they follow one that is wanted at the same place."""
+    random = np.random.default_rng(1)
+    base, values = (random.normal(size=(n, 2)).astype("f") for n in (9, count))
+    index = places(pattern, count, 9)
+    for inside in (random.integers(0, 2, count) > 0, np.zeros(count, bool), np.ones(count, bool)):
+        node = check(base, values, [index], (0,), None, inside)
+        assert node.inputs[-1].dtype is bool_
+    both = [places(pattern, count, 3), places("random", count, 3)]
+    square = random.normal(size=(3, 3, 2)).astype("f")
+    check(square, values, both, (0, 1), None, random.integers(0, 2, count) > 0)
 
 
 def test_what_stays_a_scatter() -> None:
