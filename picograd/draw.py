@@ -18,7 +18,7 @@ from picograd.engine.realize import make_plan, pending_roots
 from picograd.errors import DataError, ValueRangeError
 from picograd.graph.node import Node, toposort
 from picograd.runtime.log import say
-from picograd.schedule.plan import CopyStep, LoopStep, Plan, PlanSlot, Step
+from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, PlanSlot, Step
 from picograd.tensor.tensor import Tensor
 
 LEVELS = ("graph", "kernels", "plan")
@@ -118,7 +118,7 @@ def graph_picture(roots: Sequence[Node]) -> Picture:
         names[id(node)] = box
         if is_leaf:
             continue
-        circle = picture.add([node.op], OP)
+        circle = picture.add([_operation(node)], OP)
         picture.connect(circle, box)
         for operand in node.inputs:
             picture.connect(names[id(operand)], circle)
@@ -151,6 +151,8 @@ def step_slots(step: Step) -> tuple[list[int], list[int]]:
     """List the plan slots a step reads and those it writes."""
     if isinstance(step, CopyStep):
         return [step.source], [step.target]
+    if isinstance(step, HostStep):
+        return list(step.reads), [step.target]
     if isinstance(step, LoopStep):
         return list(step.reads), list(step.writes)
     roles = [(number, slot.role) for number, slot in zip(step.slots, step.kernel.slots)]
@@ -161,6 +163,8 @@ def step_slots(step: Step) -> tuple[list[int], list[int]]:
 def _step_label(number: int, step: Step) -> list[str]:
     if isinstance(step, CopyStep):
         return [f"{number}: copy"]
+    if isinstance(step, HostStep):
+        return [f"{number}: host {step.call}", step.device]
     if isinstance(step, LoopStep):
         names = [kernel.name for kernel in step.body.kernels]
         return [f"{number}: loop of {step.length} steps", *names, step.device]
@@ -224,6 +228,11 @@ def _checked(value: Any) -> Tensor:
         problem = f"cannot draw a {type(value).__name__}"
         raise ValueRangeError("draw_dot", problem, "pass tensors or a plan")
     return value
+
+
+def _operation(node: Node) -> str:
+    """Name an operation; a host call by its function."""
+    return f"host {node.arg.name}" if node.op == "host_call" else node.op
 
 
 def _argument(node: Node) -> str:

@@ -173,6 +173,13 @@ def log_launches(
         )
 
 
+def log_host_call(call: Any, shapes: Sequence[Any], seconds: float) -> None:
+    """Print what a host call took, with waiting for the device and copies (DEBUG=1)."""
+    line = f"  {user_line()}" if config.debug >= 2 else ""
+    given = " ".join(map(str, shapes))
+    log(1, f"       host      {f'{call} {given}':62} {seconds * 1e6:8.1f} us{line}")
+
+
 def log_plan_run(launches: int, seconds: float, wall: float) -> None:
     """Print what one run of a plan took (DEBUG=1)."""
     device, host = f"{seconds * 1e6:.1f} us on the device", f"{wall * 1e6:.1f} us in all"

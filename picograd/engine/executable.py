@@ -1,13 +1,15 @@
 """CompiledPlan: a plan with loaded kernels, run as often as wanted on other buffers.
 
 A run allocates the outputs and one arena for the temporaries, fills the table of addresses (one
-entry a plan slot) and hands every stretch of launches on one device to it as one tape. The body of
-a loop is a tape of its own, which the device runs for all steps, moving addresses in between.
+entry a plan slot) and hands every stretch of launches on one device to it as one tape. Host calls
+run between tapes. The body of a loop is a tape of its own, which the device runs for all steps,
+moving addresses in between; with host calls in it, step by step.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, Union
 
@@ -16,14 +18,23 @@ from picograd.config import config
 from picograd.dtype import DType, accumulate_dtype
 from picograd.engine.backends import get_device
 from picograd.engine.compile import executables
-from picograd.engine.debug import TOTALS, log_copy, log_launches, log_plan_run, start_copy
+from picograd.engine.debug import (
+    TOTALS,
+    log_copy,
+    log_host_call,
+    log_launches,
+    log_plan_run,
+    start_copy,
+)
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.profile import PROFILES
 from picograd.errors import TraceError, internal
+from picograd.graph.host_call import run
 from picograd.graph.node import Node
+from picograd.helpers import product
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
-from picograd.schedule.plan import CopyStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
+from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
 ABSURD = 1 << 40  # bytes; index arithmetic and launch limits are made for less
 
@@ -85,7 +96,36 @@ class LoopRun:
         return internal("a loop copies what its body does not touch", copy)
 
 
-Action = Union[TapeRun, CopyStep, LoopRun]
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """A call of a host function, between stretches of launches."""
+
+    device: Device
+    step: HostStep
+    dtypes: tuple[DType, ...]  # of what it reads, and last of what it writes
+
+    def run(self, addresses: Sequence[int], is_timed: bool) -> None:
+        """Call the function on the slots at these addresses."""
+        step, start = self.step, time.perf_counter()
+        shapes = (*step.shapes, step.shape)
+        *inputs, output = (
+            (Buffer(self.device.name, dtype, product(shape), addresses[slot]), shape)
+            for slot, shape, dtype in zip(step.slots, shapes, self.dtypes)
+        )
+        if output[0].count:
+            self.device.call_host(partial(run, step.call), inputs, output)
+        if is_timed:
+            self.tell(start, time.perf_counter() - start)
+
+    def tell(self, start: float, seconds: float) -> None:
+        """Tell who watches how long the call took."""
+        shapes = {"shapes": self.step.shapes}
+        for profile in PROFILES:
+            profile.add_span("host", f"host {self.step.call}", start, seconds, shapes)
+        log_host_call(self.step.call, self.step.shapes, seconds)
+
+
+Action = Union[TapeRun, CopyStep, HostRun, LoopRun]
 
 
 @dataclass(slots=True)
@@ -165,7 +205,7 @@ def run_actions(
 ) -> None:  # fmt: skip
     """Run stretches of launches and loops on a table of addresses."""
     for action in actions:
-        if isinstance(action, LoopRun):
+        if isinstance(action, (LoopRun, HostRun)):
             action.run(addresses, is_timed)
         elif isinstance(action, CopyStep):
             internal("a loop's body copies a whole array", action)
@@ -266,6 +306,9 @@ def compile_steps(
                 launches.append(TapeLaunch(loaded[id(step.kernel)], step.slots, step.scalars))
             elif isinstance(step, CopyStep):
                 actions.append(step)
+            elif isinstance(step, HostStep):
+                dtypes = tuple([plan.slots[slot].dtype for slot in step.slots])
+                actions.append(HostRun(devices[step.device], step, dtypes))
             else:
                 body = compile_steps(step.body, devices, loaded)
                 actions.append(LoopRun(devices[step.device], step, body))

@@ -201,7 +201,7 @@ def compute(nodes: Sequence[Node]) -> None:
     roots = pending_roots(wanted)
     if roots:
         found = graph_key(roots)
-        again = passed_nodes(found)
+        again = [*passed_nodes(found), *kept_calls(found, roots)]
         if again:
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
@@ -221,6 +221,14 @@ def passed_nodes(found: GraphKey) -> list[Node]:
     numbers = found.numbers
     again = [n for n in PASSED if id(n) in numbers and n.realized is None and n.op != "buffer"]
     return sorted(again, key=lambda node: numbers[id(node)])
+
+
+def kept_calls(found: GraphKey, roots: Sequence[Node]) -> list[Node]:
+    """List the host calls a graph computes on the way whose values are worth their memory."""
+    if not found.calls:
+        return []
+    asked = {id(node) for node in roots}
+    return [node for node in found.calls if node.arg.row.is_kept and id(node) not in asked]
 
 
 def note_passed(found: GraphKey) -> None:

@@ -29,6 +29,7 @@ class GraphKey:
     buffers: list[Buffer]
     scalars: list[RuntimeScalar | Given | GivenInt]
     numbers: dict[int, int]  # position in `order` by the identity of a node
+    calls: list[Node]  # of the host
 
 
 def leaf_buffer(node: Node) -> Buffer | None:
@@ -53,7 +54,7 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
     """Walk the graph once; see the module docstring."""
     order = walk_pending(roots)
     numbers: dict[int, int] = {}
-    found = GraphKey((), order, [], [], [], numbers)
+    found = GraphKey((), order, [], [], [], numbers, [])
     buffer_numbers: dict[int, int] = {}
     scalar_numbers: dict[int, int] = {}
     rows: list[Any] = []
@@ -74,6 +75,8 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
         else:
             inputs = tuple([numbers[id(child)] for child in node.inputs])
             rows.append((node.op, inputs, hashable(node), node.shape, node.dtype.name, node.device))
+            if node.op == "host_call":
+                found.calls.append(node)
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
 

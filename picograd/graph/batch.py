@@ -177,6 +177,7 @@ ARGUMENT: dict[str, Callable[[Node, int], Any]] = {
     ),
     "reduce": lambda node, size: (node.arg[0], shifted(node.arg[1])),
     "copy": same,
+    "host_call": same,
     "contiguous": same,
     "detach": same,
     "scan": second_next,

@@ -3,11 +3,16 @@
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
 graph/scattering.py, scans and sorts in graph/scanning.py and graph/sorting.py, loops over time in
-graph/recurrence.py, and composites in graph/composites.py and graph/norms.py.
+graph/recurrence.py, host calls in graph/host_call.py, and composites in graph/composites.py and
+graph/norms.py.
 """
 
 from picograd.graph.composites import COMPOSITES
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.host_call import FUNCTIONS, HOST_ROWS
+from picograd.graph.host_fourier import TRANSFORMS
+from picograd.graph.host_gamma import INCOMPLETE
+from picograd.graph.host_matrices import MATRICES
 from picograd.graph.norms import NORMS
 from picograd.graph.recurrence import RECURRENCE_ROWS
 from picograd.graph.row import Op
@@ -19,4 +24,5 @@ from picograd.graph.structure import STRUCTURE
 __all__ = ["OPS", "Op"]
 
 OPS: dict[str, Op] = ELEMENTWISE | STRUCTURE | COMPOSITES | NORMS
-OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS
+OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS | HOST_ROWS
+FUNCTIONS.update(MATRICES | TRANSFORMS | INCOMPLETE)

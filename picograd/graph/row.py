@@ -46,7 +46,7 @@ FLOAT_TEST = DTypeRule(("float", "float8"), True, "a float dtype")
 @dataclass(frozen=True, slots=True)
 class Op:
     """One row: see the module docstring. Kinds: leaf unary binary ternary view reduce contract
-    conv index scan sort recur effect composite. `arity` -1: the op takes any number of inputs."""
+    conv index scan sort recur host effect composite. `arity` -1: it takes any number of inputs."""
 
     name: str
     kind: str

@@ -5,6 +5,7 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import check
+from picograd.graph.host_call import result_shape
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence import problem_of_recurrence
@@ -148,6 +149,7 @@ SHAPES: dict[str, Callable[[Node, Shape], Shape]] = {
     "radix_move": lambda node, x: x,
     "scatter_runs": lambda node, x: x,
     "scalar": lambda node, x: (),
+    "host_call": lambda node, x: result_shape(node.arg, node.inputs),
 }
 
 

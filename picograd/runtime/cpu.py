@@ -21,9 +21,12 @@ from picograd.runtime.device import (
     Bytes,
     Device,
     Executable,
+    HostFunction,
     Rule,
+    Shaped,
     Tape,
     TapeLaunch,
+    as_array,
     check_size,
     empty_tape,
 )
@@ -242,6 +245,13 @@ class CpuDevice(Device):
             state.pack_addresses(state.addresses, 0, *addresses)
             moves = (ctypes.addressof(table), len(rules), length)
             runner.loop(runner.state.address, *state.call, *moves)
+
+    def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
+        """Call a function on the memory itself."""
+        given = [as_array(self.view(buffer), buffer, shape) for buffer, shape in inputs]
+        found = function(*given)
+        buffer, shape = output
+        np.copyto(as_array(self.view(buffer), buffer, shape), found, casting="unsafe")
 
     def synchronize(self) -> None:
         """Return at once: launches are finished when they return."""

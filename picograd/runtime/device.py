@@ -2,14 +2,15 @@
 
     memory   allocate, copy_in, copy_out, copy, memory_stats, empty_cache
     kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
-    runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop
+    runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop,
+             call_host (a function of NumPy arrays, between tapes)
 
 A device runs its work in the order it was given. `run_tape` may return before the work is done;
 `synchronize` and `copy_out` wait for it. Every method may be called from any thread.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ from picograd.errors import CompileError, check
 from picograd.runtime.memory import Allocation
 
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
+HostFunction = Callable[..., Any]  # arrays -> array
+Shaped = tuple[Buffer, tuple[int, ...]]  # row-major memory
 
 
 @dataclass(slots=True)
@@ -137,6 +140,16 @@ class Device(ABC):
     ) -> list[float]:
         """Run a tape and wait for it; seconds each launch took by the clock of the device."""
 
+    def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
+        """Call a function of arrays on the host, after all work given before; copies both ways.
+
+        Nothing is written where the function raises.
+        """
+        given = [as_array(self.copy_out(buffer), buffer, shape) for buffer, shape in inputs]
+        buffer, shape = output
+        found = np.ascontiguousarray(function(*given), buffer.dtype.storage)
+        self.copy_in(buffer, found.reshape(shape))
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work given so far is done."""
@@ -190,6 +203,11 @@ def empty_tape(
     check(max(dtypes, default=-1) + 1 == len(dtypes), f"scalars {sorted(dtypes)}: one is missing")
     in_order = tuple(dtypes[number] for number in range(len(dtypes)))
     return Tape(tuple(launches), slot_count, in_order)
+
+
+def as_array(raw: Bytes, buffer: Buffer, shape: tuple[int, ...]) -> Bytes:
+    """Read the bytes of a buffer as an array of its dtype."""
+    return raw[: buffer.nbytes].view(buffer.dtype.storage).reshape(shape)
 
 
 def check_size(buffer: Buffer, nbytes: int) -> None:

@@ -15,6 +15,8 @@ from picograd.runtime.device import (
     Bytes,
     Device,
     Executable,
+    HostFunction,
+    Shaped,
     Tape,
     TapeLaunch,
     check_size,
@@ -38,7 +40,7 @@ class NullDevice(Device):
         self.compiler = nvrtc_version() if self.is_compiling else "none"
         self.next_address = FIRST_ADDRESS
         self.pool = Pool(self.name, self.reserve, lambda address: None)
-        self.launches = self.copied_bytes = self.compiled = 0
+        self.launches = self.copied_bytes = self.compiled = self.host_calls = 0
 
     def reserve(self, size: int) -> int:
         """Hand out addresses nobody may touch."""
@@ -102,6 +104,11 @@ class NullDevice(Device):
         """Count the launches; each took no time."""
         self.run_tape(tape, addresses, scalars)
         return [0.0] * len(tape.launches)
+
+    def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
+        """Count a call and its copies; nothing is called."""
+        self.host_calls += 1
+        self.copied_bytes += sum(buffer.nbytes for buffer, _ in (*inputs, output))
 
     def synchronize(self) -> None:
         """Return at once."""

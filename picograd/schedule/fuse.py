@@ -23,7 +23,7 @@ from picograd.schedule.group import (
     place,
     reshape_dimensions,
 )
-from picograd.schedule.recurrence import below, count_hops, is_embedded
+from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.views import (
     MOVERS,
     VIEWS,
@@ -53,7 +53,7 @@ COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
 INLINING = {"scatter", *ALONG}  # compute cheap operands themselves
-LONELY = {"scatter", "copy", "recur", *ALONG}  # nothing joins their kernels
+LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}  # nothing joins their kernels
 
 
 class Fuser:
@@ -85,6 +85,8 @@ class Fuser:
             self.visit_hero(facts)
         elif node.op == "assign":
             self.visit_assign(facts)
+        elif node.op == "host_call":
+            self.visit_host_call(facts)
         elif node.op == "recur":
             self.visit_loop(facts)
         elif node.op == "outcome":
@@ -395,6 +397,19 @@ class Fuser:
             facts.order = (0, *range(3, rank), 1, 2)
         group = self.new_group(node.op, depth, node.shape, (), node.device)
         facts.cost = 4
+        self.join(facts, group, "hero", identity_labels(node.shape))
+
+    def visit_host_call(self, facts: Facts) -> None:
+        """The host reads and writes whole arrays, row-major."""
+        given, node = facts.inputs, facts.node
+        facts.inputs = tuple([same_bytes(source) for source in given])
+        for source, base in zip(given, facts.inputs):
+            self.store(base, f"the host reads it: {node.arg.name}")
+            base.is_row_major = True
+            self.settle(source, base)
+        depth = max(base.depth for base in facts.inputs) + 1
+        group = self.new_group("host_call", depth, node.shape, (), node.device)
+        facts.cost, facts.is_row_major = 4, True
         self.join(facts, group, "hero", identity_labels(node.shape))
 
     def visit_loop(self, facts: Facts) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from picograd.graph.host_call import run
 from picograd.schedule.interpret import interpret
-from picograd.schedule.plan import CopyStep, LoopStep, Plan, RowCopy, Step
+from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, RowCopy, Step
 
 Array = Any
 
@@ -32,6 +33,9 @@ def run_step(step: Step, memory: list[Array], scalars: Sequence[Any]) -> None:
     """Run one step on the arrays of the plan's slots."""
     if isinstance(step, CopyStep):
         memory[step.target][:] = memory[step.source]
+    elif isinstance(step, HostStep):
+        given = [memory[slot].reshape(shape) for slot, shape in zip(step.reads, step.shapes)]
+        memory[step.target][:] = run(step.call, *given).reshape(-1)
     elif isinstance(step, LoopStep):
         run_loop(step, memory)
     else:

@@ -2,7 +2,7 @@
 
     Plan       = slots, steps, inputs, scalars, outputs, arenas, reasons
     PlanSlot   = one array: an input (a leaf's buffer), an output (fresh memory) or a temporary
-    Step       = KernelLaunch | CopyStep | LoopStep
+    Step       = KernelLaunch | CopyStep | HostStep | LoopStep
 
 Slots 0..len(inputs)-1 are the inputs: distinct leaf buffers in order of first appearance in a walk
 over the graph, inputs first. Runtime scalars are numbered the same way. Inputs and outputs are
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from picograd.dtype import DType
+from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node
 from picograd.schedule.loop import Kernel
 
@@ -53,6 +54,23 @@ class CopyStep:
 
     source: int
     target: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """Call a host function on whole slots, read in these shapes, when all before is done."""
+
+    call: HostCall
+    reads: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    target: int
+    shape: tuple[int, ...]
+    device: str
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The slots touched."""
+        return (*self.reads, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +138,7 @@ class LoopStep:
         return tuple(dict.fromkeys((*self.reads, *self.writes, *space)))
 
 
-Step = Union[KernelLaunch, CopyStep, LoopStep]
+Step = Union[KernelLaunch, CopyStep, HostStep, LoopStep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +182,9 @@ def format_step(step: Step) -> list[str]:
     if isinstance(step, KernelLaunch):
         slots = " ".join(f"p{s}" for s in step.slots)
         return [f"  {step.kernel.name} ({step.kernel.hero}) {slots}"]
+    if isinstance(step, HostStep):
+        slots = " ".join(f"p{s}" for s in step.reads)
+        return [f"  host {step.call} {slots} -> p{step.target}"]
     lines = [f"  loop of {step.length} steps"]
     lines += [f"    first {format_copy(copy)}" for copy in step.before]
     for number, binding in step.bindings:

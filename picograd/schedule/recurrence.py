@@ -66,6 +66,11 @@ def below(facts: Facts, hops: int) -> Facts:
     return facts
 
 
+def same_bytes(facts: Facts) -> Facts:
+    """Walk down views that change no bytes."""
+    return below(facts, len(chain(facts, SAME_BYTES)))
+
+
 def views_above(node: Node, hops: int) -> list[Node]:
     """List the views above what lies in memory, the outermost first."""
     found = []

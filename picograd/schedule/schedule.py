@@ -6,6 +6,7 @@ from typing import Any
 
 from picograd.dtype import DType
 from picograd.graph.expand import expand_composites
+from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.helpers import paused_collection, row_major
 from picograd.schedule.arrange import Launch, arrange
@@ -14,7 +15,7 @@ from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
-from picograd.schedule.plan import CopyStep, KernelLaunch, Plan, PlanSlot, Step
+from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.verify import verify as verify_kernel
@@ -168,10 +169,16 @@ def assign_slots(draft: Draft) -> None:
 
 
 def place_assigns(draft: Draft) -> None:
-    """Let assignments write in place where nobody reads the old content later."""
+    """Let assignments write in place where nobody reads the old content later.
+
+    Nor may a host call follow: one that raises must leave everything as it was.
+    """
     last_read: dict[int, int] = {}
     position: dict[int, int] = {}
+    last_call = -1
     for number, launch in enumerate(draft.launches):
+        if can_fail(launch):
+            last_call = number
         for leaf in launch.leaves:
             last_read[draft.locations[leaf].slot] = number
         for part in launch.parts:
@@ -182,10 +189,18 @@ def place_assigns(draft: Draft) -> None:
         if f.node.op == "assign" and not f.is_source
     }
     for slot, facts in final.items():
-        if last_read.get(slot, -1) <= position[id(facts.group)]:
+        if max(last_read.get(slot, -1), last_call) <= position[id(facts.group)]:
             draft.locations[facts.number] = Location(slot, row_major(facts.node.shape))
         else:
             copy_later(draft, facts, slot)
+
+
+def can_fail(launch: Launch) -> bool:
+    """Tell whether a launch calls a host function that may raise: itself, or in a loop's body."""
+    if launch.kind not in ("host_call", "recur"):
+        return False
+    member = launch.parts[0][0].members[0]
+    return may_fail([member.node if launch.kind == "host_call" else member.node.inputs[0]])
 
 
 def assign_target(draft: Draft, facts: Facts) -> int:
@@ -228,6 +243,9 @@ def lower(draft: Draft) -> None:
             source = draft.locations[member.inputs[0].number].slot
             draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
             continue
+        if launch.kind == "host_call":
+            draft.steps.append(host_step(draft, launch))
+            continue
         if launch.kind == "recur":
             binder = Binder(launch, draft.locations, draft.slots)
             draft.steps.append(binder.lower(body_scheduler(draft)))
@@ -243,6 +261,16 @@ def lower(draft: Draft) -> None:
             scalars = tuple(builder.scalars)
             step = KernelLaunch(kernel, tuple(builder.slots), scalars, launch.device)
             draft.steps.append(step)
+
+
+def host_step(draft: Draft, launch: Launch) -> HostStep:
+    """Say which slots a host call reads, and in which shapes; it writes one of its own."""
+    member = launch.parts[0][0].members[0]
+    node, inputs = member.node, member.node.inputs
+    reads = tuple([draft.locations[source.number].slot for source in member.inputs])
+    shapes = tuple([source.shape for source in inputs])
+    target = draft.locations[member.number].slot
+    return HostStep(node.arg, reads, shapes, target, node.shape, launch.device)
 
 
 def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:

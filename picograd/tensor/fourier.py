@@ -1,4 +1,4 @@
-"""picograd.fft: Fourier transforms, as torch.fft, with gradients; computed by NumPy on the host.
+"""picograd.fft: Fourier transforms, as torch.fft, with gradients; NumPy computes them on the host.
 
 picograd has no complex dtype: a complex tensor has a last axis of size 2, (real, imaginary), as
 torch.view_as_real gives. `dim` counts the other axes only; negative ones from their end.
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
 from picograd.tensor import host, movement
 from picograd.tensor.guard import guard_functions
@@ -89,9 +90,7 @@ def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     """Transform one axis of a real tensor to its n // 2 + 1 first frequencies."""
     axis = as_axis(dim, len(node.shape), "rfft")
     x = resized(floating("rfft", node).accumulated(), axis, n)
-    pairs = movement.stack([x, x.const_like(0.0)], -1)
-    whole = host.fourier(pairs, axis, False, read_norm("rfft", norm))
-    return movement.cut(whole, axis, 0, x.shape[axis] // 2 + 1)
+    return host.fourier_of_real(x, axis, read_norm("rfft", norm))
 
 
 def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
@@ -99,14 +98,9 @@ def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     need_pairs("irfft", node)
     axis = as_axis(dim, len(node.shape) - 1, "irfft")
     size = 2 * (node.shape[axis] - 1) if n is None else n
+    host.need_points("irfft", size)
     x = resized(floating("irfft", node).accumulated(), axis, size // 2 + 1)
-    mirrored = movement.flip(movement.cut(x, axis, 1, (size + 1) // 2), (axis,))
-    last = len(x.shape) - 1
-    sign = mirrored.iota(last).binary("equal", 0)
-    conjugate = sign.where(mirrored, -mirrored)
-    whole = movement.cat([x, conjugate], axis)
-    found = host.fourier(whole, axis, True, read_norm("irfft", norm))
-    return movement.cut(found, last, 0, 1).reshape(found.shape[:-1])
+    return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
 
 
 def fft(
@@ -313,7 +307,7 @@ def hfft(
     [1.0, 1.0]
     """
     need_tensor("hfft", x)
-    return irfft(conjugate(x), n, dim, host.FLIPPED[read_norm("hfft", norm)])
+    return irfft(conjugate(x), n, dim, FLIPPED[read_norm("hfft", norm)])
 
 
 def ihfft(
@@ -326,7 +320,7 @@ def ihfft(
     [[1.0, -0.0], [0.0, -0.0]]
     """
     need_tensor("ihfft", x)
-    return conjugate(rfft(x, n, dim, host.FLIPPED[read_norm("ihfft", norm)])) + 0.0
+    return conjugate(rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)])) + 0.0
 
 
 # frequencies and shifts

@@ -1,7 +1,8 @@
 """picograd.linalg: decompositions, solutions and norms, as torch.linalg.
 
-Computed by NumPy on the host at once, with gradients; errors are ShapeError for shapes that do not
-fit and ValueRangeError (a ValueError) for a singular or indefinite matrix.
+NumPy computes them on the host when the plan runs. Errors are ShapeError for shapes that do not fit
+and LinAlgError (a ValueError) for a singular or indefinite matrix: outside of jit, vmap and scan
+inv, solve, cholesky, svd, eigh and pinv compute at once, to raise it where they are called.
 """
 
 # ruff: noqa: I001 (several names a line)
@@ -9,17 +10,16 @@ fit and ValueRangeError (a ValueError) for a singular or indefinite matrix.
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
+from picograd.graph import build
 from picograd.tensor import arranging, assembling, host, linalg, movement, reduce
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.linear_systems import (
-    eye_like, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot, need_square,
-    solve_triangular, tensorinv, tensorsolve,
+    eye_like, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
+    need_square, solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
-from picograd.tensor.recording import Recorded, apply, read, several
+from picograd.tensor.recording import Recorded, apply, decided, read, several, wrap
 from picograd.tensor.spelling import spell_functions
 
 __all__ = [
@@ -67,7 +67,7 @@ def inv(A: Tensor) -> Tensor:
     >>> picograd.linalg.inv(picograd.Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    return apply(host.inverse, A)
+    return decided(apply(host.inverse, A))
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -80,12 +80,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """
     need_tensor("linalg.solve", A, B)
     if not left and B.ndim > 1:
-        return apply(host.solve, A.mT, B.mT).mT
-    return apply(host.solve, A.mT if not left else A, B)
+        return decided(apply(host.solve, A.mT, B.mT)).mT
+    return decided(apply(host.solve, A.mT if not left else A, B))
 
 
 def det(A: Tensor) -> Tensor:
-    """Compute determinants; the gradient needs an invertible matrix.
+    """Compute determinants; the second derivative needs an invertible matrix.
 
     >>> import picograd
     >>> from picograd import Tensor
@@ -115,15 +115,15 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     >>> picograd.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    lower = apply(host.cholesky, A)
+    lower = decided(apply(host.cholesky, A))
     return lower.mT if upper else lower
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Write matrices (..., M, N) as Q R: orthonormal columns times an upper triangle.
 
-    "reduced" gives K = min(M, N) columns, "complete" M of them, "r" no Q. Gradients need the
-    reduced form and, as PyTorch's, M >= N.
+    "reduced" gives K = min(M, N) columns, "complete" M of them, "r" no Q. Gradients need as many
+    columns as R has rows, which the complete form of a tall matrix has not.
 
     >>> import picograd
     >>> Q, R = picograd.linalg.qr(picograd.Tensor([[3.0], [4.0]]))
@@ -136,15 +136,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
             "linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"'
         )
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
-    if mode == "reduced" and rows >= columns:
-        return QR(*several(A, host.qr(read(A))))
-    x = host.wide("qr", read(A), False)
-    kind: Any = "complete" if mode == "complete" else "reduced"
-    q, r = several(
-        A.detach(), host.on_host("qr", lambda a: tuple(np.linalg.qr(a, kind)), x)
-    )
-    if mode == "r" and A.requires_grad and rows >= columns:
-        r = several(A, host.qr(read(A)))[1]
+    is_complete = mode == "complete" and rows > columns
+    q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
     return QR(Recorded.kind([], dtype=r.dtype) if mode == "r" else q, r)
 
 
@@ -159,7 +152,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     [4.0, 3.0]
     """
     need_tensor("linalg.svd", A)
-    u, s, vh = several(A, host.svd(read(A)))
+    u, s, vh = decided(*several(A, host.svd(read(A))))
     rows, columns = A.shape[-2:]
     if full_matrices and rows > columns:
         u = Recorded.kind.cat([u, complement(u)], -1)
@@ -171,10 +164,8 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
 def complement(basis: Tensor) -> Tensor:
     """Find orthonormal columns at right angles to those of a basis: the rest of its QR."""
     count = basis.shape[-1]
-    x = read(basis.detach())
-    (q,) = host.on_host("svd", lambda a: np.linalg.qr(a, "complete")[0][..., count:], x)
-    found: Tensor = several(basis.detach(), [q])[0]
-    return found
+    q, _ = host.qr(build.detach(read(basis)), "complete")
+    return wrap(q, False)[..., count:]
 
 
 def svdvals(A: Tensor) -> Tensor:
@@ -202,7 +193,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
         raise ValueRangeError("linalg.eigh", f"UPLO={UPLO!r}", 'use "L" or "U"')
     need_tensor("linalg.eigh", A)
     x = A.mT if UPLO == "U" else A
-    return Eigh(*several(x, host.eigh(read(x))))
+    return Eigh(*decided(*several(x, host.eigh(read(x)))))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -232,11 +223,7 @@ def pinv(
     [[0.5, 0.0], [0.0, 0.0]]
     """
     need_tensor("linalg.pinv", A)
-    share = rcond if rtol is None else rtol
-    if atol is not None:
-        largest = svdvals(A.detach()).amax().item()
-        share = max(share or 0.0, atol / largest if largest else 0.0)
-    return apply(host.pinv, A, share)
+    return decided(apply(host.pinv, A, rcond if rtol is None else rtol, atol))
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:

@@ -1,20 +1,18 @@
 """Systems of linear equations beyond `solve`: triangular ones, LU, least squares, tensors.
 
-Functions of tensors. Factors are computed by NumPy on the host, at once; the rest is made of
-differentiable operations. Definitions: Golub and Van Loan, "Matrix Computations" (2013).
+Functions of tensors. Factors are host calls; the rest is made of differentiable operations.
+Definitions: Golub and Van Loan, "Matrix Computations" (2013).
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.errors import GradientError, ShapeError, ValueRangeError
-from picograd.graph.node import Node
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
-from picograd.tensor import host, movement
-from picograd.tensor.inputs import Tensor, as_float, from_host, need_tensor
-from picograd.tensor.recording import Recorded, apply, read, several
+from picograd.tensor import host
+from picograd.tensor.inputs import Tensor, as_float, need_tensor
+from picograd.tensor.recording import Recorded, apply, decided, read, several
 
 Array = Any
 
@@ -93,7 +91,7 @@ def as_matrices(A: Tensor, B: Tensor) -> Tensor:
     """Solve A X = B where B is matrices, never a stack of vectors."""
     if tuple(B.shape) == tuple(A.shape[:-1]):
         B = B.reshape(*(1,) * (A.ndim - B.ndim), *B.shape)
-    return apply(host.solve, A, B)
+    return decided(apply(host.solve, A, B))
 
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
@@ -123,56 +121,15 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
 # LU
 
 
-def eliminate(a: Array) -> tuple[Array, Array]:
-    """Eliminate below the diagonal of one matrix, with row swaps (Gauss, partial pivoting)."""
-    a = a.copy()
-    rows, columns = a.shape
-    pivots = np.arange(min(rows, columns))
-    for step in range(len(pivots)):
-        best = step + int(np.argmax(np.abs(a[step:, step])))
-        pivots[step] = best
-        a[[step, best]] = a[[best, step]]
-        if a[step, step] != 0:
-            a[step + 1 :, step] /= a[step, step]
-            a[step + 1 :, step + 1 :] -= np.outer(
-                a[step + 1 :, step], a[step, step + 1 :]
-            )
-    return a, pivots
+def permutation(swaps: Tensor, rows: int, like: Tensor) -> Tensor:
+    """Make the matrices P of A = P L U from the rows swapped, counted from 0."""
+    return apply(host.permutation, swaps.double(), rows).cast(like.dtype)
 
 
-def order_of(pivots: Array, rows: int) -> Array:
-    """Turn the swaps of elimination into the order of the rows."""
-    order = np.arange(rows)
-    for step, best in enumerate(pivots):
-        order[[step, best]] = order[[best, step]]
-    return order
-
-
-def factored(op: str, A: Tensor) -> tuple[Array, Array]:
-    """Eliminate a stack of matrices on the host: both triangles in one, and the swaps."""
-    need_tensor(op, A)
-    x = host.wide(op, read(A), False)
-    values = host.values_of(op, x)
-    flat = values.reshape(-1, *values.shape[-2:])
-    least = min(values.shape[-2:])
-    both, swaps = np.zeros_like(flat), np.zeros((len(flat), least), np.int64)
-    for number, each in enumerate(flat):
-        both[number], swaps[number] = eliminate(each)
-    return both.reshape(values.shape), swaps.reshape(*values.shape[:-2], least)
-
-
-def orders_of(swaps: Array, rows: int) -> Array:
-    """Turn the swaps of a stack into orders of rows."""
-    flat = [order_of(each, rows) for each in swaps.reshape(-1, swaps.shape[-1])]
-    return np.asarray(flat, np.int64).reshape(*swaps.shape[:-1], rows)
-
-
-def permutation(swaps: Array, rows: int, like: Tensor) -> Tensor:
-    """Make the matrices P of A = P L U."""
-    order = orders_of(swaps, rows)
-    matrix = np.zeros((*order.shape, rows))
-    np.put_along_axis(np.swapaxes(matrix, -1, -2), order[..., None], 1.0, -1)
-    return from_host(matrix, like).cast(like.dtype)
+def factored(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Write a stack of matrices as P L U: both triangles in one, and the rows swapped, from 0."""
+    both, swaps = several(A, host.lu(read(A)))
+    return both, swaps.detach()
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
@@ -186,20 +143,18 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     [[0.0, 2.0], [4.0, 0.0]]
     """
     need_pivot(pivot)
-    A = as_float(A)
-    both, swaps = factored("lu", A)
+    need_tensor("lu", A)
+    both, swaps = factored(as_float(A))
+    return unfactored(both, swaps)
+
+
+def unfactored(both: Tensor, swaps: Tensor) -> LU:
+    """Make P, L and U of both triangles in one and the rows swapped, counted from 0."""
     rows, columns = both.shape[-2:]
     least = min(rows, columns)
-    P = permutation(swaps, rows, A)
-    x = read(A)
-    lower = np.tril(both[..., :least], -1) + np.eye(rows, least)
-    upper = np.triu(both[..., :least, :])
-    values = [host.node_from_numpy(np.asarray(each, x.dtype.numpy), x.dtype, x.device)
-              for each in (lower, upper)]  # fmt: skip
-    L, U = several(
-        A, host.outputs_of(values, (x,), lu_gradient(values, read(P)))
-    )
-    return LU(P, L, U)
+    unit = Recorded.kind.eye(rows, least, dtype=both.dtype, device=both.device)
+    L = both[..., :least].tril(-1) + unit
+    return LU(permutation(swaps, rows, both), L, both[..., :least, :].triu())
 
 
 def need_pivot(pivot: bool) -> None:
@@ -210,28 +165,6 @@ def need_pivot(pivot: bool) -> None:
         )
 
 
-def lu_gradient(values: list[Node], P: Node) -> Any:
-    """Make the gradient of L and U: P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T."""
-    lower, upper = values
-
-    def vjp(given: list[Node], x: Node) -> list[Node | None]:
-        if x.shape[-1] != x.shape[-2]:
-            text = f"there is no gradient for matrices {x.shape[-2]} x {x.shape[-1]}"
-            raise GradientError("linalg.lu", text, "pass square matrices")
-        for_l, for_u = given
-        low = movement.triangle(
-            host.product(host.turned(lower), for_l), -1, True
-        )
-        high = movement.triangle(
-            host.product(for_u, host.turned(upper)), 0, False
-        )
-        left = host.inverse(host.turned(lower))
-        right = host.inverse(host.turned(upper))
-        return [host.product(P, left, low + high, right)]
-
-    return vjp
-
-
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """Compute L and U in one matrix, and the rows swapped at each step, counted from 1 (int32).
 
@@ -239,12 +172,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     >>> [x.tolist() for x in picograd.linalg.lu_factor(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))]
     [[[4.0, 0.0], [0.0, 2.0]], [2, 2]]
     """
-    _, L, U = lu(A, pivot=pivot)
-    _, swaps = factored("lu_factor", as_float(A).detach())
-    rows, columns = A.shape[-2:]
-    least = min(rows, columns)
-    both = L.tril(-1).pad((0, columns - least)) + U.pad((0, 0, 0, rows - least))
-    return LUFactor(both, from_host((swaps + 1).astype(np.int32), A))
+    need_pivot(pivot)
+    need_tensor("lu_factor", A)
+    both, swaps = factored(as_float(A))
+    return LUFactor(both, (swaps + 1).int())
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
@@ -257,14 +188,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
     [[0.0, 2.0], [4.0, 0.0]]
     """
     need_tensor("lu_unpack", LU_data, LU_pivots)
-    rows, columns = LU_data.shape[-2:]
-    least = min(rows, columns)
-    unit = Recorded.kind.eye(
-        rows, least, dtype=LU_data.dtype, device=LU_data.device
-    )
-    L = LU_data[..., :least].tril(-1) + unit
-    P = permutation(LU_pivots.numpy().astype(np.int64) - 1, rows, LU_data)
-    return LU(P, L, LU_data[..., :least, :].triu())
+    return unfactored(LU_data, LU_pivots - 1)
 
 
 def lu_solve(
@@ -329,18 +253,17 @@ def lstsq(
     if driver not in DRIVERS:
         raise ValueRangeError(op, f"driver={driver!r}", f"use one of {DRIVERS}")
     columns = B.unsqueeze(-1) if is_vector else B
-    solution = apply(host.pinv, A, rcond) @ columns
+    solution = decided(apply(host.pinv, A, rcond)) @ columns
     rank = matrix_rank(A, rtol=rcond)
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
     if driver in ("gelsd", "gelss"):
-        _, values, _ = several(A, host.svd(read(A.detach())))
-    if (
-        driver not in (None, "gelsy")
-        and rows > width
-        and bool((rank == width).all().item())
-    ):
+        _, values, _ = decided(*several(A, host.svd(read(A.detach()))))
+    is_full = driver == "gels" or (
+        driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
+    )
+    if is_full and rows > width:
         rest = (A @ solution - columns).square().sum(-2)
     rank = rank[:0] if driver == "gels" and rank.ndim else rank
     return LeastSquares(
@@ -367,7 +290,7 @@ def matrix_rank(
     need_tensor("linalg.matrix_rank", A)
     atol = tol if atol is None else atol
     x = as_float(A)
-    _, values, _ = several(x, host.svd(read(x.detach())))
+    _, values, _ = decided(*several(x, host.svd(read(x.detach()))))
     if rtol is None:
         eps = float(np.finfo(values.dtype.numpy).eps) * max(x.shape[-2:])
         rtol = eps if atol is None else 0.0
@@ -390,7 +313,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         text = f"{front} and {back} differ in elements"
         raise ShapeError(op, text, "choose another ind")
     square = A.reshape(product(front), product(back))
-    return apply(host.inverse, square).reshape(*back, *front)
+    return decided(apply(host.inverse, square)).reshape(*back, *front)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
@@ -414,37 +337,21 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
             op, text, "A needs B's axes first, then as many elements"
         )
     square = A.reshape(B.numel(), B.numel())
-    return apply(host.solve, square, B.reshape(B.numel())).reshape(*shape)
+    return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
 
 
 # functions of matrices
 
-TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
-
 
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
-
-    How often A is halved is computed at once, from its norm.
 
     >>> import picograd
     >>> picograd.linalg.matrix_exp(picograd.Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
     need_square("linalg.matrix_exp", A)
-    if not A.numel():
-        return A
-    x = as_float(A)
-    size = float(x.detach().abs().sum(-2).amax().item())
-    halvings = max(0, math.ceil(math.log2(size))) if 0 < size < math.inf else 0
-    x = x * 2.0**-halvings
-    unit = eye_like(x)
-    result = unit + x / TERMS
-    for step in range(TERMS - 1, 0, -1):
-        result = unit + x @ result / step
-    for _ in range(halvings):
-        result = result @ result
-    return result
+    return apply(host.matrix_exp, A)
 
 
 def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from picograd.dtype import int64
 from picograd.engine import pending
 from picograd.engine.tracing import tracing
 from picograd.errors import DeviceError, DTypeError, ShapeError, TraceError, ValueRangeError
+from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import (
     close,
@@ -26,7 +27,7 @@ from picograd.graph.recurrence import (
 from picograd.tensor import random
 from picograd.tensor.autograd import MODE
 from picograd.tensor.pytree import leaves_of, mapped, rebuilt
-from picograd.tensor.recording import Recorded, read, wrap
+from picograd.tensor.recording import Recorded, decided, read, wrap
 from picograd.tensor.tensor import Tensor
 
 
@@ -88,10 +89,12 @@ def scan(
         return rebuilt(init, starts), rebuilt(step.result_tree, finish(step, empty))
     held = [leaf for leaf in leaves[1] if leaf is not None]
     inputs = ([read(start) for start in starts], [read(row) for row in given])
-    found = record(step, (carries, held), inputs, count, reverse)
+    loop, found = record(step, (carries, held), inputs, count, reverse)
     last, stacks = found[: len(starts)], found[len(starts) :]
-    ys = rebuilt(step.result_tree, finish(step, stacks))
-    return rebuilt(init, wrapped(step, last)), ys
+    carries, results = wrapped(step, last), finish(step, stacks)
+    if may_fail([loop]):
+        decided(*carries, *(result for result in results if result is not None))
+    return rebuilt(init, carries), rebuilt(step.result_tree, results)
 
 
 def no_rows(node: Node) -> Node:
@@ -262,8 +265,8 @@ def depends(node: Node, leaves: Sequence[Node], known: dict[int, Any]) -> bool:
 def record(
     step: Step, leaves: tuple[Sequence[Node], Sequence[Node]],
     inputs: tuple[Sequence[Node], Sequence[Node]], count: int, is_reverse: bool,
-) -> list[Node]:  # fmt: skip
-    """Make the body and the loop; the last carries, then the stacked results."""
+) -> tuple[Node, list[Node]]:  # fmt: skip
+    """Make the body and the loop; the loop, and the last carries, then the stacked results."""
     roots = fresh_numbers([*step.carries, *step.results], step)
     closed, constants = close(roots, [*leaves[0], *leaves[1], step.index])
     reached = {id(node): node for node in toposort(closed)}
@@ -282,7 +285,7 @@ def record(
         body, count, is_reverse, [*inputs[0], *(node for _, node in rows), *fixed]
     )
     last = [outcome(loop, "carry", number) for number in range(len(nexts))]
-    return last + [stacked(loop, numbers[id(node)]) for node in results]
+    return loop, last + [stacked(loop, numbers[id(node)]) for node in results]
 
 
 def check_devices(nodes: Sequence[Node]) -> None:

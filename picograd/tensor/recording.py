@@ -15,8 +15,21 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending
-from picograd.engine.tracing import RUNNING, note_change, note_changed, note_gradient, note_made
-from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.engine.tracing import (
+    RUNNING,
+    is_tracing,
+    note_change,
+    note_changed,
+    note_gradient,
+    note_made,
+)
+from picograd.errors import (
+    DTypeError,
+    GradientError,
+    PicogradError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.graph import build
 from picograd.graph.batch import Batch
 from picograd.graph.build_composite import custom
@@ -275,6 +288,21 @@ def wrap(node: Node, tracks: bool) -> Any:
     if pending.is_over_budget():
         pending.realize_all()
     return tensor
+
+
+def decided(*results: Any) -> Any:
+    """Compute results of a function that refuses some values: it does so at the user's line.
+
+    Not in a trace: there the error comes when its plan runs. What failed is computed no more.
+    """
+    if not is_tracing():
+        try:
+            pending.compute([tensor._node for tensor in results])
+        except PicogradError:
+            for tensor in results:
+                pending.forget(tensor._node, tensor)
+            raise
+    return results[0] if len(results) == 1 else results
 
 
 def made(node: Node) -> Any:

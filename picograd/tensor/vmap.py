@@ -12,12 +12,13 @@ from typing import Any
 from picograd.errors import AxisError, DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch, from_front, to_front
+from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node
 from picograd.tensor import autograd, samples
 from picograd.tensor.autograd import MODE
 from picograd.tensor.demands import any_of, report
 from picograd.tensor.pytree import leaves_of, prefix_leaves, rebuilt
-from picograd.tensor.recording import Recorded, same_value, wrap
+from picograd.tensor.recording import Recorded, decided, same_value, wrap
 from picograd.tensor.tensor import Tensor
 
 RANDOMNESS = ("error", "different", "same")
@@ -153,6 +154,8 @@ def run(
     found = [tracked(node) for node in outputs]
     for leaf, node in written:  # the function changed its argument in place
         leaf.copy_(tracked(node))
+    if found and may_fail([node for node, _ in batch.done.values()]):
+        decided(*found)
     return rebuilt(result, found)
 
 

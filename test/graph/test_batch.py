@@ -14,6 +14,7 @@ from picograd.graph import build, build_composite
 from picograd.graph.batch import ARGUMENT, REFUSED, RULES, Batch
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
+from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
@@ -105,6 +106,10 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     ),
     "copy": (lambda x: Node("copy", (x,), x.device, x.shape, x.dtype, x.device), (floats(2),)),
     "contiguous": (build.contiguous, (floats(2),)),
+    "host_call": (
+        lambda a, b: host_call("solve", a.iota(0).binary("equal", a.iota(1)).cast(a.dtype) + a, b),
+        (floats(3, 3), floats(3, 2)),
+    ),
     "detach": (build.detach, (floats(2),)),
     "scan": (lambda x: scan(x, "prod", 1), (floats(2, 3),)),
     "scan_chunks": (chunks, (floats(5, 2),)),

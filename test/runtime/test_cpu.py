@@ -184,3 +184,17 @@ def test_target_describes_the_host(device):
     target = device.target
     assert target.language == "llvm" and target.vector_bytes in (16, 32, 64)
     assert target.arch and "-" not in target.features
+
+
+def test_host_calls_see_the_memory_itself(device):
+    x, y = device.new_buffer(float32, 6), device.new_buffer(float32, 2)
+    device.copy_in(x, np.arange(6, dtype=np.float32))
+    seen = []
+
+    def total(array):
+        seen.append(array)
+        return array.sum(0, dtype=np.float64)
+
+    device.call_host(total, [(x, (3, 2))], (y, (2,)))
+    assert device.copy_out(y).view(np.float32).tolist() == [6, 9]
+    assert seen[0].ctypes.data == x.address

@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 
 from picograd.code import Code
 from picograd.dtype import float32, int64
 from picograd.errors import InternalError
-from picograd.runtime.device import Executable, TapeLaunch, compile_error, empty_tape
+from picograd.runtime.cpu import CpuDevice
+from picograd.runtime.device import Device, Executable, TapeLaunch, compile_error, empty_tape
 
 
 def executable(*scalars):
@@ -37,3 +39,26 @@ def test_compile_error_shows_the_lines_around():
     assert "line 14" not in text and "line 6" not in text
     assert ">" not in str(compile_error(code, "log", None)).split("log")[1]
     assert str(compile_error(Code("k", "cuda", "k", "", 1), "log", 5))
+
+
+class Apart(CpuDevice):
+    """A CPU whose memory the host sees through copies only, as that of a GPU."""
+
+    call_host = Device.call_host
+
+    def view(self, buffer):
+        raise AssertionError("the host looks into the memory of a device")
+
+    def copy_out(self, buffer):
+        return CpuDevice.view(self, buffer).copy()
+
+
+def test_host_calls_copy_both_ways():
+    device = Apart(1)
+    x, y = device.new_buffer(float32, 6), device.new_buffer(float32, 2)
+    device.copy_in(x, np.arange(6, dtype=np.float32))
+    device.call_host(lambda a: a.T.sum(1, dtype=np.float64), [(x, (3, 2))], (y, (2,)))
+    assert device.copy_out(y).view(np.float32).tolist() == [6, 9]
+    with pytest.raises(ZeroDivisionError):
+        device.call_host(lambda a: 1 // 0, [(x, (3, 2))], (y, (2,)))
+    assert device.copy_out(y).view(np.float32).tolist() == [6, 9]

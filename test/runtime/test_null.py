@@ -38,3 +38,10 @@ def test_counts_and_runs_nothing():
 def test_compiles_when_asked():
     assert NullDevice(is_compiling=True).compile(CODE)[:4] == b"\x7fELF"
     assert NullDevice(Target("llvm", "cpu", 64), is_compiling=True).compile(CODE) == b"null"
+
+
+def test_host_calls_are_counted_and_not_made():
+    device = NullDevice()
+    a, b = device.new_buffer(float32, 4), device.new_buffer(float32, 2)
+    device.call_host(lambda x: 1 // 0, [(a, (2, 2))], (b, (2,)))
+    assert (device.host_calls, device.copied_bytes) == (1, 24)

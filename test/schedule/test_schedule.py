@@ -20,9 +20,12 @@ from picograd.buffer import RuntimeScalar
 from picograd.dtype import bfloat16, float16, float32, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
+from picograd.graph.host_call import host_call
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
+from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.shape import ConvSpec
+from picograd.schedule.plan import KernelLaunch
 from picograd.schedule.schedule import schedule
 
 
@@ -255,3 +258,48 @@ def test_time_is_linear() -> None:
     large = min(seconds(20000) for _ in range(2))
     assert large < 20 * small
     assert large / 20000 < 200e-6
+
+
+def test_host_calls() -> None:
+    a, b = leaf(2, 3, 3), leaf(3, 2)
+    spread = build.expand(b.reshape((1, 3, 2)), (2, 3, 2))
+    solved = host_call("solve", a.unary("exp"), spread)
+    turned = solved.permute((0, 2, 1))
+    plan = check_plan([host_call("qr", turned, options=("reduced",)) * 2.0, turned])
+    kinds = [type(step).__name__ for step in plan.steps]
+    assert kinds.count("HostStep") == 2
+    assert "host solve() " in repr(plan) and "the host reads it: solve" in repr(plan)
+    check_plan([host_call("det", a), host_call("det", a), host_call("inv", leaf(0, 3, 3))])
+    alone = check_plan([host_call("fft", leaf(4, 2), options=(-1, False, "ortho"))])
+    assert not alone.kernels and len(alone.steps) == 1  # leaf to output, without a copy
+
+
+def test_writes_wait_for_host_calls_that_may_raise() -> None:
+    """What a plan writes in place is written when nothing can fail any more."""
+    for reads in (True, False):
+        a, b = leaf(3, 3), leaf(3, 3)
+        write = build.assign(a, a + 1.0)
+        plan = check_plan([write, host_call("inv", write if reads else b) * write])
+        steps = [type(step).__name__ for step in plan.steps]
+        written = [
+            number for number, step in enumerate(plan.steps)
+            if plan.outputs[0] in (getattr(step, "target", -1), *out_slots(step))
+        ]  # fmt: skip
+        assert written and min(written) > steps.index("HostStep")
+
+
+def out_slots(step: object) -> list[int]:
+    if not isinstance(step, KernelLaunch):
+        return []
+    pairs = zip(step.kernel.slots, step.slots)
+    return [number for slot, number in pairs if slot.role != "in"]
+
+
+def test_a_loop_around_a_host_call() -> None:
+    start, xs = leaf(3, 3), leaf(4, 3, 3)
+    carry, x = (placeholder(kind, (3, 3), float32, "cpu") for kind in ("carry", "x"))
+    after = host_call("inv", carry + x * 0.1) + x
+    body, _ = make_body(([carry], [x], []), [after], [])
+    loop = recur(body, 4, False, [start, xs])
+    plan = check_plan([outcome(loop, "carry", 0), outcome(loop, "history", 0)], tolerance=1e-3)
+    assert "b" in repr(plan) and "host inv() b" in repr(plan)

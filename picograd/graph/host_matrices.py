@@ -1,0 +1,528 @@
+"""Host calls of linear algebra. Matrices are the last two axes, the rest are batches.
+
+Gradients: Giles, "Collected matrix derivative results" (2008); for QR, Walter and Lehmann,
+"Algorithmic differentiation of linear algebra functions" (2010); LU, de Hoog et al. (2011).
+Equal eigenvalues or singular values have gradients as long as no vectors are asked for.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import GradientError
+from picograd.graph.host_call import (
+    HostFunction,
+    functions,
+    host_call,
+    packed,
+    unpacked,
+)
+from picograd.graph.node import Node
+from picograd.graph.shape import Shape
+from picograd.helpers import product as count
+
+Array = Any
+Gradients = list[Node | None]
+TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
+
+
+def turned(node: Node) -> Node:
+    """Transpose the last two axes."""
+    lead = tuple(range(node.rank - 2))
+    return node.permute((*lead, node.rank - 1, node.rank - 2))
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """Multiply two stacks of matrices of the same leading axes."""
+    n = a.rank - 2
+    lead = tuple(range(n))
+    return a.contract(
+        b,
+        (
+            (*lead, n, n + 1),
+            (*lead, n + 1, n + 2),
+            (*lead, n, n + 2),
+        ),
+    )
+
+
+def product(*factors: Node) -> Node:
+    """Multiply matrices from left to right."""
+    result = factors[0]
+    for each in factors[1:]:
+        result = matmul(result, each)
+    return result
+
+
+def mask(node: Node, op: str, offset: int = 0) -> Node:
+    """Compare column + offset with row, everywhere in a stack of matrices."""
+    columns, rows = (
+        node.iota(node.rank - 1),
+        node.iota(node.rank - 2),
+    )
+    return (columns + offset).binary(op, rows)
+
+
+def lower(node: Node, offset: int = 0) -> Node:
+    """Zero the elements above a diagonal; offset 1 zeroes the main one, too."""
+    return mask(node, "less_equal", offset).where(node, 0.0)
+
+
+def upper(node: Node) -> Node:
+    """Zero the elements below the main diagonal."""
+    return mask(node, "less", 0).where(0.0, node)
+
+
+def identity(node: Node) -> Node:
+    """Make identity matrices of a stack's shape."""
+    return mask(node, "equal").cast(node.dtype)
+
+
+def columns_of(vector: Node, like: Node) -> Node:
+    """Repeat (..., N) along the columns of matrices (..., M, N)."""
+    return vector.reshape(
+        (*vector.shape[:-1], 1, vector.shape[-1])
+    ).expand(like.shape)
+
+
+def diagonal(vector: Node) -> Node:
+    """Put vectors (..., N) on the diagonals of matrices (..., N, N)."""
+    size = vector.shape[-1]
+    wide = vector.reshape((*vector.shape[:-1], 1, size)).expand(
+        (*vector.shape, size)
+    )
+    return mask(wide, "equal").where(wide, 0.0)
+
+
+def numbers(scalar: Node, like: Node) -> Node:
+    """Repeat one number (...) over each matrix."""
+    return scalar.reshape((*scalar.shape, 1, 1)).expand(
+        like.shape
+    )
+
+
+def quotient(top: Node, bottom: Node) -> Node:
+    """Divide, with 0 / 0 = 0."""
+    is_nothing = top.binary("equal", 0.0).binary(
+        "logical_and", bottom.binary("equal", 0.0)
+    )
+    return is_nothing.where(
+        0.0, top / is_nothing.where(1.0, bottom)
+    )
+
+
+# inverses
+
+
+def inverse_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """-Y^T g Y^T."""
+    return [-product(turned(y), g, turned(y))]
+
+
+def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
+    """A^-T g for b, and minus its outer product with the solution for A."""
+    back = host_call("solve", turned(a), g)
+    return [-matmul(back, turned(y)), back]
+
+
+def cofactors(x: Array) -> Array:
+    """Compute det(x) x^-T from the singular values, also where x has no inverse."""
+    u, s, vh = np.linalg.svd(x)
+    size = s.shape[-1]
+    others = np.where(
+        np.eye(size, dtype=bool), 1, s[..., None, :]
+    ).prod(-1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return (u * (sign[..., None] * others)[..., None, :]) @ vh
+
+
+def det_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """g times the cofactors."""
+    return [numbers(g, x) * host_call("cofactors", x)]
+
+
+def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Differentiate det(x) x^-T, which needs an inverse."""
+    back = turned(host_call("inv", x))
+    along = (g * back).reduce("sum", (x.rank - 2, x.rank - 1))
+    value = numbers(host_call("det", x), x)
+    return [
+        value
+        * (
+            numbers(along, x) * back
+            - product(back, turned(g), back)
+        )
+    ]
+
+
+def sign_and_logarithm(x: Array) -> Array:
+    """Stack the sign of determinants and the logarithm of their size."""
+    return np.stack(tuple(np.linalg.slogdet(x)), -1)
+
+
+def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """x^-T times the gradient of the logarithm; the sign has none."""
+    _, scale = unpacked(g, (), ())
+    return [numbers(scale, x) * turned(host_call("inv", x))]
+
+
+def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Giles: L^-T P(L^T g) L^-1, symmetric; P halves the diagonal of the lower triangle."""
+    inner = lower(matmul(turned(y), g))
+    inner = inner - identity(inner) * inner * 0.5
+    back = host_call("inv", y)
+    whole = product(turned(back), inner, back)
+    return [(whole + turned(whole)) * 0.5]
+
+
+def pseudo_inverse(x: Array, rtol: float, atol: float) -> Array:
+    """Invert by the singular values above max(atol, rtol * the largest); the others count as 0."""
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    limit = np.maximum(atol, rtol * s.max(-1, keepdims=True))
+    is_large = s > limit
+    scale = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
+    return np.swapaxes(vh, -1, -2) @ (
+        scale[..., None] * np.swapaxes(u, -1, -2)
+    )
+
+
+def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Golub and Pereyra (1973): three terms, two of them beside the range and the null space."""
+    across = turned(g)
+    left = across - product(x, y, across)
+    right = across - product(across, y, x)
+    total = product(left, y, turned(y)) + product(
+        turned(y), y, right
+    )
+    return [total - product(turned(y), g, turned(y))]
+
+
+# decompositions
+
+
+def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
+    """Shapes of Q and R of one matrix."""
+    rows, width = x[-2:]
+    inner = rows if mode == "complete" else min(rows, width)
+    return (rows, inner), (inner, width)
+
+
+def qr(x: Array, mode: str) -> Array:
+    """Write matrices as Q R; `mode` "reduced" or "complete"."""
+    return packed(x.ndim - 2, *np.linalg.qr(x, mode))  # type: ignore[call-overload]
+
+
+def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Gradient for as many orthonormal columns as R has rows.
+
+    A wide matrix is [A, B] = Q [U, V]: what reaches V = Q^T B goes on to Q and to B.
+    """
+    (mode,), (rows, width) = y.arg.options, x.shape[-2:]
+    shapes = qr_shapes(x.shape, mode)
+    if mode == "complete" and rows > width:
+        text = "the vectors beyond the columns of the matrix have no gradient"
+        raise GradientError(
+            "linalg.qr", text, 'use mode="reduced"'
+        )
+    q, r = unpacked(y, *shapes)
+    for_q, for_r = unpacked(g, *shapes)
+    if rows >= width:
+        return [square_qr_gradient(for_q, for_r, q, r)]
+    left, right = (
+        columns_between(x, 0, rows),
+        columns_between(x, rows, width),
+    )
+    for_v = columns_between(for_r, rows, width)
+    for_q = for_q + matmul(right, turned(for_v))
+    first = square_qr_gradient(
+        for_q,
+        columns_between(for_r, 0, rows),
+        q,
+        columns_between(r, 0, rows),
+    )
+    none = ((0, 0),) * (left.rank - 1)
+    second = matmul(q, for_v)
+    return [
+        first.pad((*none, (0, width - rows)))
+        + second.pad((*none, (rows, 0)))
+    ]
+
+
+def square_qr_gradient(
+    for_q: Node, for_r: Node, q: Node, r: Node
+) -> Node:
+    """Gradient of a matrix with at least as many rows as columns."""
+    m = matmul(r, turned(for_r)) - matmul(turned(for_q), q)
+    low = lower(m, 1)
+    mirrored = low + turned(low) + identity(m) * m
+    return turned(
+        host_call("solve", r, turned(for_q + matmul(q, mirrored)))
+    )
+
+
+def columns_between(node: Node, start: int, stop: int) -> Node:
+    """Cut columns out of matrices."""
+    whole = tuple((0, size, 1) for size in node.shape[:-1])
+    return node.slice((*whole, (start, stop, 1)))
+
+
+def svd_shapes(x: Shape) -> tuple[Shape, Shape, Shape]:
+    """Shapes of U, S and Vh of one matrix."""
+    rows, width = x[-2:]
+    least = min(rows, width)
+    return (rows, least), (least,), (least, width)
+
+
+def svd(x: Array) -> Array:
+    """Write matrices as U diag(S) Vh with min(M, N) singular values."""
+    return packed(
+        x.ndim - 2, *np.linalg.svd(x, full_matrices=False)
+    )
+
+
+def gaps(values: Node) -> Node:
+    """Compute v_j - v_i at row i and column j."""
+    size = values.shape[-1]
+    shape = (*values.shape, size)
+    rows = values.reshape((*values.shape, 1)).expand(shape)
+    return (
+        values.reshape((*values.shape[:-1], 1, size)).expand(
+            shape
+        )
+        - rows
+    )
+
+
+def svd_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Rotate the vectors within their spaces by 1 / (s_j^2 - s_i^2), and out of them by 1 / s."""
+    shapes = svd_shapes(x.shape)
+    u, s, vh = unpacked(y, *shapes)
+    for_u, for_s, for_vh = unpacked(g, *shapes)
+    for_v, v, apart = turned(for_vh), turned(vh), gaps(s * s)
+    j = quotient(skew(matmul(turned(u), for_u)), apart)
+    k = quotient(skew(matmul(turned(v), for_v)), apart)
+    core = (
+        j * columns_of(s, j)
+        + turned(columns_of(s, k)) * k
+        + diagonal(for_s)
+    )
+    total = product(u, core, vh)
+    rows, width = x.shape[-2:]
+    if rows > width:
+        rest = for_u - product(u, turned(u), for_u)
+        total = total + matmul(
+            quotient(rest, columns_of(s, rest)), vh
+        )
+    if width > rows:
+        rest = for_v - product(v, turned(v), for_v)
+        total = total + matmul(
+            u, turned(quotient(rest, columns_of(s, rest)))
+        )
+    return [total]
+
+
+def skew(node: Node) -> Node:
+    """Subtract the transpose: 0 on the diagonal."""
+    return node - turned(node)
+
+
+def eigh(x: Array) -> Array:
+    """Find eigenvalues, ascending, and eigenvectors of symmetric matrices (lower triangle)."""
+    return packed(x.ndim - 2, *np.linalg.eigh(x))
+
+
+def eigh_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Rotate the vectors by 1 / (w_j - w_i)."""
+    shapes = (x.shape[-1:], x.shape[-2:])
+    w, v = unpacked(y, *shapes)
+    for_w, for_v = unpacked(g, *shapes)
+    turn = matmul(turned(v), for_v)
+    turn = turn - identity(turn) * turn
+    inner = quotient(turn, gaps(w)) + diagonal(for_w)
+    total = product(v, inner, turned(v))
+    return [(total + turned(total)) * 0.5]
+
+
+# LU
+
+
+def eliminate(a: Array) -> tuple[Array, Array]:
+    """Eliminate below the diagonal of one matrix, with row swaps (Gauss, partial pivoting)."""
+    a = a.copy()
+    rows, columns = a.shape
+    pivots = np.arange(min(rows, columns))
+    for step in range(len(pivots)):
+        best = step + int(np.argmax(np.abs(a[step:, step])))
+        pivots[step] = best
+        a[[step, best]] = a[[best, step]]
+        if a[step, step] != 0:
+            a[step + 1 :, step] /= a[step, step]
+            a[step + 1 :, step + 1 :] -= np.outer(
+                a[step + 1 :, step], a[step, step + 1 :]
+            )
+    return a, pivots
+
+
+def lu(x: Array) -> Array:
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    flat = x.reshape(count(x.shape[:-2]), *x.shape[-2:])
+    both, swaps = (
+        np.zeros_like(flat),
+        np.zeros((len(flat), min(x.shape[-2:])), x.dtype),
+    )
+    for number, each in enumerate(flat):
+        both[number], swaps[number] = eliminate(each)
+    lead = x.shape[:-2]
+    return packed(
+        len(lead),
+        both.reshape(x.shape),
+        swaps.reshape(*lead, swaps.shape[-1]),
+    )
+
+
+def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
+    """Shapes of the triangles in one, and of the swaps, of one matrix."""
+    return x[-2:], (min(x[-2:]),)
+
+
+def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T."""
+    if x.shape[-1] != x.shape[-2]:
+        text = f"there is no gradient for matrices {x.shape[-2]} x {x.shape[-1]}"
+        raise GradientError(
+            "linalg.lu", text, "pass square matrices"
+        )
+    both, swaps = unpacked(y, *lu_shapes(x.shape))
+    flowing, _ = unpacked(g, *lu_shapes(x.shape))
+    left, right = lower(both, 1) + identity(both), upper(both)
+    inner = lower(matmul(turned(left), lower(flowing, 1)), 1)
+    inner = inner + upper(matmul(upper(flowing), turned(right)))
+    back = host_call("solve", turned(left), inner)
+    whole = turned(host_call("solve", right, turned(back)))
+    order = host_call(
+        "permutation", swaps, options=(x.shape[-2],)
+    )
+    return [matmul(order, whole)]
+
+
+def permutation(swaps: Array, rows: int) -> Array:
+    """Make the matrices P of A = P L U from the swaps."""
+    flat = swaps.reshape(
+        count(swaps.shape[:-1]), swaps.shape[-1]
+    ).astype(np.int64)
+    found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
+    for number, each in enumerate(flat):
+        order = np.arange(rows)
+        for step, best in enumerate(each):
+            order[[step, best]] = order[[best, step]]
+        found[number, order, np.arange(rows)] = 1
+    return found.reshape(*swaps.shape[:-1], rows, rows)
+
+
+# functions of matrices
+
+
+def exponential(x: Array) -> Array:
+    """Sum x^n / n! in float64, by scaling and squaring, as often as the norm of each asks for."""
+    x = x.astype(np.float64)
+    size = np.abs(x).sum(-2).max(-1, initial=0)
+    is_plain = (size > 1) & np.isfinite(size)
+    halvings = np.where(
+        is_plain, np.ceil(np.log2(np.where(is_plain, size, 1))), 0
+    )
+    x = x * (2.0**-halvings)[..., None, None]
+    unit = np.eye(x.shape[-1])
+    result = unit + x / TERMS
+    for step in range(TERMS - 1, 0, -1):
+        result = unit + x @ result / step
+    for step in range(int(halvings.max(initial=0))):
+        is_here = (halvings > step)[..., None, None]
+        result = np.where(is_here, result @ result, result)
+    return result
+
+
+def matrix_exp_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Al-Mohy and Higham (2009): the upper right block of exp([[X^T, g], [0, X^T]])."""
+    size, none = x.shape[-1], ((0, 0),) * (x.rank - 2)
+    start, end = (0, size), (size, 0)
+    whole = turned(x).pad((*none, start, start)) + turned(x).pad(
+        (*none, end, end)
+    )
+    whole = whole + g.pad((*none, start, end))
+    found = host_call("matrix_exp", whole)
+    lead = tuple((0, n, 1) for n in x.shape[:-2])
+    return [
+        found.slice((*lead, (0, size, 1), (size, 2 * size, 1)))
+    ]
+
+
+def total(shapes: tuple[Shape, ...], x: Shape) -> Shape:
+    """Shape of several results in one."""
+    return (*x[:-2], sum(map(count, shapes)))
+
+
+def same(x: Shape, *options: Any) -> Shape:
+    """Keep the shape."""
+    return x
+
+
+def row(
+    name: str,
+    numpy: Any,
+    shape: Any,
+    vjp: Any,
+    can_fail: bool = False,
+) -> HostFunction:
+    """Make the row of a function whose value is kept."""
+    return HostFunction(name, numpy, shape, vjp, True, can_fail)
+
+
+MATRICES = functions(
+    row("inv", np.linalg.inv, same, inverse_vjp, True),
+    row(
+        "solve", np.linalg.solve, lambda a, b: b, solve_vjp, True
+    ),
+    row("cholesky", np.linalg.cholesky, same, cholesky_vjp, True),
+    row(
+        "pinv",
+        pseudo_inverse,
+        lambda x, *_: (*x[:-2], x[-1], x[-2]),
+        pinv_vjp,
+        True,
+    ),
+    row(
+        "svd",
+        svd,
+        lambda x: total(svd_shapes(x), x),
+        svd_vjp,
+        True,
+    ),
+    row(
+        "eigh",
+        eigh,
+        lambda x: total((x[-1:], x[-2:]), x),
+        eigh_vjp,
+        True,
+    ),
+    row(
+        "qr",
+        qr,
+        lambda x, mode: total(qr_shapes(x, mode), x),
+        qr_vjp,
+    ),
+    row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
+    row("det", np.linalg.det, lambda x: x[:-2], det_vjp),
+    row(
+        "slogdet",
+        sign_and_logarithm,
+        lambda x: (*x[:-2], 2),
+        slogdet_vjp,
+    ),
+    HostFunction("cofactors", cofactors, same, cofactors_vjp),
+    HostFunction(
+        "permutation",
+        permutation,
+        lambda x, rows: (*x[:-1], rows, rows),
+    ),
+    HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
+)

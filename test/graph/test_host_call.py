@@ -1,0 +1,174 @@
+"""The table of host functions: shapes, batches, gradients of first and second order, errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_support import check_gradients, gradients_of, leaf, value
+
+from picograd.errors import LinAlgError
+from picograd.graph.host_call import FUNCTIONS, HostCall, host_call, may_fail, packed, unpacked
+from picograd.graph.host_fourier import TRANSFORMS
+from picograd.graph.host_gamma import INCOMPLETE
+from picograd.graph.host_matrices import MATRICES
+from picograd.graph.node import Node
+from picograd.graph.recurrence import make_body, placeholder, recur
+from picograd.graph.verify import problem_of
+
+RANDOM = np.random.default_rng(3)
+SQUARE = RANDOM.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+SPD = SQUARE @ np.swapaxes(SQUARE, 1, 2)
+TALL = RANDOM.normal(size=(2, 4, 3))
+WIDE = RANDOM.normal(size=(2, 2, 3))
+LINE = RANDOM.normal(size=(2, 3, 6))
+PAIRS = RANDOM.normal(size=(2, 3, 6, 2))
+POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
+
+# name -> the options of a call, and its inputs: batches of 2
+SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
+    "inv": [((), [SQUARE])],
+    "solve": [((), [SQUARE, TALL[:, :3]])],
+    "cholesky": [((), [SPD])],
+    "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
+    "svd": [((), [TALL]), ((), [WIDE])],
+    "eigh": [((), [SPD])],
+    "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
+    "lu": [((), [SQUARE])],
+    "det": [((), [SQUARE])],
+    "slogdet": [((), [SQUARE])],
+    "cofactors": [((), [SQUARE])],
+    "permutation": [((3,), [np.array([[1.0, 2.0, 2.0], [0.0, 1.0, 2.0]])])],
+    "matrix_exp": [((), [SQUARE / 2])],
+    "fft": [((-1, False, "ortho"), [PAIRS]), ((-2, True, "forward"), [PAIRS])],
+    "rfft": [((-1, "backward"), [LINE]), ((-2, "forward"), [LINE])],
+    "irfft": [((-1, 10, "backward"), [PAIRS]), ((-1, 11, "ortho"), [PAIRS])],
+    "igamma": [((), [POSITIVE, POSITIVE[::-1]])],
+    "igammac": [((), [POSITIVE, POSITIVE[::-1]])],
+}
+CASES = [(name, *each) for name, samples in SAMPLES.items() for each in samples]
+
+
+def test_every_row_has_a_sample() -> None:
+    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | TRANSFORMS | INCOMPLETE)
+
+
+@pytest.mark.parametrize(("name", "options", "arrays"), CASES)
+def test_shape_dtype_and_batches(name: str, options: Any, arrays: list[Any]) -> None:
+    """A function of a stack is the stack of the function: all that `vmap` needs."""
+    node = host_call(name, *map(leaf, arrays), options=options)
+    found = value(node)
+    assert found.shape == node.shape and found.dtype == node.dtype.numpy
+    rows = [host_call(name, *(leaf(x[n]) for x in arrays), options=options) for n in range(2)]
+    np.testing.assert_allclose(found, np.stack([value(row) for row in rows]), 1e-12, 1e-12)
+    deep = [x[None, :, None] for x in arrays]
+    again = value(host_call(name, *map(leaf, deep), options=options))
+    np.testing.assert_allclose(again[0, :, 0], found, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(("name", "options", "arrays"), CASES)
+def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
+    node = host_call(name, *(leaf(x[:0]) for x in arrays), options=options)
+    assert value(node).shape == node.shape
+
+
+DIFFERENTIABLE = [case for case in CASES if FUNCTIONS[case[0]].vjp is not None]
+UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
+
+
+def smooth(name: str, options: Any) -> Any:
+    """The call; of its results those that a small change of the inputs changes little."""
+
+    def call(*nodes: Node) -> Node:
+        node = host_call(name, *nodes, options=options)
+        return unpacked(node, (3, 3), (3,))[0] if name in UNFIT else node
+
+    return call
+
+
+def free(name: str, options: Any, arrays: list[Any]) -> Any:
+    """The call as a function of matrices that need not be symmetric."""
+
+    def call(*nodes: Node) -> Node:
+        if name in ("cholesky", "eigh"):
+            swapped = nodes[0].permute((0, 2, 1))
+            nodes = ((nodes[0] + swapped) * 0.5,)
+        return smooth(name, options)(*nodes)
+
+    return call
+
+
+@pytest.mark.parametrize(("name", "options", "arrays"), DIFFERENTIABLE)
+def test_gradients(name: str, options: Any, arrays: list[Any]) -> None:
+    call = free(name, options, arrays)
+    check_gradients(call, *arrays)
+
+    def first(*nodes: Node) -> Node:
+        output = call(*nodes)
+        vjp = FUNCTIONS[name].vjp
+        assert vjp is not None
+        node = host_call(name, *nodes, options=options)
+        ramp = node.iota(node.rank - 1).cast(node.dtype) * 0.3 + node
+        found: Node = vjp(ramp, node, *nodes)[0]
+        assert output.dtype is found.dtype
+        return found
+
+    if name not in ("cholesky", "eigh", *UNFIT):
+        check_gradients(first, *arrays)
+
+
+def test_equal_values_have_gradients_as_long_as_vectors_are_not_asked_for() -> None:
+    def values(x: Node) -> Node:
+        return unpacked(host_call("svd", x), (3, 3), (3,), (3, 3))[1]
+
+    (found,) = gradients_of(values, [np.eye(3)], np.ones(3))
+    np.testing.assert_allclose(found, np.eye(3), atol=1e-12)
+
+    def eigenvalues(x: Node) -> Node:
+        return unpacked(host_call("eigh", x), (3,), (3, 3))[0]
+
+    (found,) = gradients_of(eigenvalues, [np.eye(3)], np.ones(3))
+    np.testing.assert_allclose(found, np.eye(3), atol=1e-12)
+    rank_1 = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0])
+
+    def largest(x: Node) -> Node:
+        return unpacked(host_call("svd", x), (4, 2), (2,), (2, 2))[1].slice(((0, 1, 1),))
+
+    (found,) = gradients_of(largest, [rank_1], np.ones(1))
+    np.testing.assert_allclose(found, rank_1 / np.linalg.norm(rank_1), atol=1e-7)
+
+
+def test_determinant_of_a_singular_matrix_has_a_gradient() -> None:
+    x = np.array([[1.0, 2.0], [2.0, 4.0]])
+    (found,) = gradients_of(lambda node: host_call("det", node), [x], np.asarray(1.0))
+    np.testing.assert_allclose(found, [[4.0, -2.0], [-2.0, 1.0]], atol=1e-12)
+
+
+def test_results_lie_one_behind_the_other() -> None:
+    a, b = np.arange(12.0).reshape(2, 3, 2), np.arange(8.0).reshape(2, 2, 2)
+    both = packed(1, a, b)
+    first, second = unpacked(leaf(both), (3, 2), (2, 2))
+    np.testing.assert_array_equal(value(first), a)
+    np.testing.assert_array_equal(value(second), b)
+
+
+def test_errors_name_the_function() -> None:
+    with pytest.raises(LinAlgError, match=r"^linalg.inv: Singular matrix. Fix: check the matrix"):
+        value(host_call("inv", leaf(np.zeros((2, 2)))))
+
+
+def test_verify_knows_the_shape() -> None:
+    x = leaf(SQUARE)
+    wrong = Node("host_call", (x,), HostCall("det"), (3,), x.dtype, x.device)
+    assert problem_of(wrong) == "the shape should be (2,)"
+    assert problem_of(host_call("det", x)) == ""
+    assert repr(host_call("qr", x, options=("reduced",)).arg) == "qr('reduced')"
+
+
+def test_calls_are_found_in_loops() -> None:
+    start = leaf(SQUARE[0])
+    carry = placeholder("carry", (3, 3), start.dtype, "cpu")
+    bodies = [make_body(([carry], [], []), [after], [])[0]
+              for after in (carry * 2, host_call("inv", carry))]  # fmt: skip
+    plain, calling = (recur(body, 2, False, [start]) for body in bodies)
+    assert not may_fail([start, plain])
+    assert may_fail([calling]) and not may_fail([host_call("det", start)])
