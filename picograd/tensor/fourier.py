@@ -317,7 +317,7 @@ def ihfft(
 
     >>> import picograd
     >>> picograd.fft.ihfft(picograd.Tensor([1.0, 1.0])).tolist()
-    [[1.0, -0.0], [0.0, -0.0]]
+    [[1.0, 0.0], [0.0, 0.0]]
     """
     need_tensor("ihfft", x)
     return conjugate(rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)])) + 0.0
