@@ -30,6 +30,7 @@ class Given(float):
 class GivenInt(int):
     """A whole number that a user gave."""
 
+    __slots__ = ()
     renew: Callable[[], int] | None = None
 
     @property
@@ -65,6 +66,16 @@ def given(value: Any) -> Any:
     if type(value) is float:
         return Given(value) if -LARGEST < value < LARGEST else value
     return GivenInt(value) if type(value) is int and value not in NAMED else value
+
+
+def position_of(value: Any) -> Any:
+    """Mark a position as given; what is no int stays."""
+    return GivenInt(value) if type(value) is int else value
+
+
+def start_of(value: int, source: Any) -> GivenInt:
+    """Mark a position as given: the very number that the user gave, if that is it."""
+    return source if type(source) is GivenInt and source == value else GivenInt(value)
 
 
 def is_given(value: Any) -> bool:

@@ -11,11 +11,13 @@ only where a plan is missing, `with_scalars` puts the scalar in its place.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.graph.node import Node, toposort
+from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN, Given, GivenInt
 
 
@@ -74,11 +76,22 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
             rows.append(("scalar", number, node.shape, node.dtype.name, node.device))
         else:
             inputs = tuple([numbers[id(child)] for child in node.inputs])
-            rows.append((node.op, inputs, hashable(node), node.shape, node.dtype.name, node.device))
+            arg = hashable(node)
+            if node.op in MOVING and starts_of(node):
+                arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
+            rows.append((node.op, inputs, arg, node.shape, node.dtype.name, node.device))
             if node.op == "host_call":
                 found.calls.append(node)
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
+
+
+def name_start(scalars: list[Any], numbers: dict[int, int], start: GivenInt) -> tuple[str, int]:
+    """Name the position of a slice by its number among the scalars."""
+    number = numbers.setdefault(id(start), len(scalars))
+    if number == len(scalars):
+        scalars.append(start)
+    return "at", number
 
 
 def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:

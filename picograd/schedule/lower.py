@@ -10,11 +10,12 @@ of its own, before its reader, over the axes its indices mention.
 from dataclasses import dataclass, field
 
 from picograd.conversion import convert
-from picograd.dtype import DType, accumulate_dtype
+from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.helpers import product, row_major
+from picograd.number import GivenInt
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,
@@ -71,8 +72,12 @@ class KernelBuilder:
 
     def scalar(self, facts: Facts) -> int:
         """Kernel scalar number of a runtime scalar."""
-        number = self.scalar_numbers[scalar_key(facts.node)]
-        dtype = accumulate_dtype(facts.node.dtype)
+        return self.argument(*scalar_key(facts.node))
+
+    def argument(self, identity: int, plain: DType) -> int:
+        """Kernel scalar number of a number by its identity."""
+        number = self.scalar_numbers[identity, plain]
+        dtype = accumulate_dtype(plain)
         found = self.scalars.setdefault(number, (len(self.scalars), dtype))
         return found[0]
 
@@ -126,7 +131,14 @@ class PartBuilder:
             return self.reduce(facts, indices)
         if op in NEVER_READ_HERE:
             internal(f"{node} is read where it is not available", indices)
-        return self.value(facts.inputs[0], view_source(node, indices))
+        return self.value(facts.inputs[0], view_source(node, indices, self.position))
+
+    def position(self, start: int, room: int) -> Index:
+        """Where a slice begins: a number, or one passed to the kernel that is at most `room`."""
+        if type(start) is not GivenInt:
+            return constant(start)
+        number = self.kernel.argument(id(start), int64)
+        return atom_index(Dynamic(Expr("scalar", (), number, int64), 0, room))
 
     def load(self, facts: Facts, indices: Indices) -> Expr:
         """Load an element from memory."""
@@ -164,7 +176,7 @@ class PartBuilder:
     def pad(self, facts: Facts, indices: Indices) -> Expr:
         """The source inside, the fill value outside."""
         node = facts.node
-        inside, tests = pad_source(node, indices)
+        inside, tests = pad_source(node, indices, self.position)
         return self.guarded(
             facts.inputs[0], inside, tests, const(node.arg[1], node.dtype)
         )
@@ -314,7 +326,7 @@ def mentioned_axes(indices: Indices, tests: tuple[Condition, ...]) -> set[Axis] 
     """Axes that a window depends on; None (all) where run-time indices hide them."""
     found: set[Axis] = set()
     for index in (*indices, *(test[0] for test in tests)):
-        if any(True for _ in dynamics_of(index)):
+        if any(each.expr.op != "scalar" for each in dynamics_of(index)):
             return None
         found |= axes_of(index)
     return found

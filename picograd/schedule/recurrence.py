@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from picograd.dtype import DType, uint8
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.recurrence import Body, Recurrence, placeholder
+from picograd.graph.starts import starts_of
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
 from picograd.schedule.group import Facts
@@ -83,7 +84,7 @@ def views_above(node: Node, hops: int) -> list[Node]:
 def is_row_cut(node: Node, size: int) -> bool:
     """Tell whether a slice takes rows in order, and starts at a multiple of `size` elements."""
     source = node.inputs[0].shape
-    if not source or node.arg[0][2] != 1:
+    if not source or node.arg[0][2] != 1 or starts_of(node):
         return False
     is_whole = all(
         each == (0, n, 1) for each, n in zip(node.arg[1:], source[1:])

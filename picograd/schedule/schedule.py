@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from picograd.dtype import DType
+from picograd.dtype import DType, int64
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
+from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.helpers import paused_collection, row_major
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
@@ -75,7 +76,16 @@ def number_input(draft: Draft, node: Node) -> None:
                 "input", node.dtype, node.size, node.device, node.shape, strides
             )
             draft.slots.append(slot)
-    elif node.op == "scalar" and scalar_key(node) not in draft.scalar_numbers:
+    elif node.op == "scalar":
+        number_scalar(draft, node)
+    elif node.op in MOVING:
+        for start in starts_of(node):
+            number_scalar(draft, Node("scalar", (), start, (), int64, node.device))
+
+
+def number_scalar(draft: Draft, node: Node) -> None:
+    """Give a runtime scalar its number."""
+    if scalar_key(node) not in draft.scalar_numbers:
         draft.scalar_numbers[scalar_key(node)] = len(draft.scalars)
         draft.scalars.append(node)
 
@@ -146,6 +156,8 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
         arg = id(arg)
     elif node.op == "assign":
         arg = id(node)
+    elif node.op in MOVING and starts_of(node):
+        arg = placed(node, id)
     return node.op, inputs, arg, node.shape, node.dtype, node.device
 
 

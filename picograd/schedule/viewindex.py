@@ -1,6 +1,6 @@
 """Index maps of views: from the indices of a view's element to those of its input's element."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from picograd.errors import internal
 from picograd.graph.node import Node
@@ -16,23 +16,34 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Condition
 
+Position = Callable[[int, int], Index]
 
-def view_source(node: Node, indices: Indices) -> Indices:
-    """Indices into the input of a view (any view but pad)."""
+def plain_position(start: int, room: int) -> Index:
+    """Where a slice begins, or how far a pad moves: a number that is code."""
+    return constant(start)
+
+
+def view_source(
+    node: Node, indices: Indices, position: Position = plain_position
+) -> Indices:
+    """Indices into the input of a view (any view but pad); `position` reads where slices begin."""
     source = node.inputs[0].shape
     if node.op == "reshape":
         return reshape_source(source, node.shape, indices)
     if node.op == "permute":
-        found: list[Index] = [constant(0)] * len(source)
-        for position, axis in enumerate(node.arg):
-            found[axis] = indices[position]
-        return tuple(found)
+        before: list[Index] = [constant(0)] * len(source)
+        for number, axis in enumerate(node.arg):
+            before[axis] = indices[number]
+        return tuple(before)
     if node.op == "expand":
         pairs = zip(indices, source, strict=True)
         return tuple(constant(0) if size == 1 else index for index, size in pairs)
     if node.op == "slice":
-        rows = zip(indices, node.arg, strict=True)
-        return tuple(index * step + start for index, (start, _, step) in rows)
+        found = []
+        for index, size, (start, stop, step) in zip(indices, source, node.arg, strict=True):
+            last = max(len(range(start, stop, step)) - 1, 0) * step
+            found.append(index * step + position(start, size - last - 1))
+        return tuple(found)
     if node.op == "flip":
         sizes = enumerate(zip(indices, source, strict=True))
         return tuple(i * -1 + (n - 1) if d in node.arg else i for d, (i, n) in sizes)
@@ -90,12 +101,14 @@ def window_source(node: Node, indices: Indices) -> Indices:
     return tuple(found)
 
 
-def pad_source(node: Node, indices: Indices) -> tuple[Indices, tuple[Condition, ...]]:
+def pad_source(
+    node: Node, indices: Indices, position: Position = plain_position
+) -> tuple[Indices, tuple[Condition, ...]]:
     """Indices before a pad, and the tests that hold inside."""
     found, tests = [], []
     source = node.inputs[0].shape
     for index, (low, high), size in zip(indices, node.arg[0], source, strict=True):
-        moved = index - low
+        moved = index - position(low, low + high)
         found.append(moved)
         if low or high:
             tests.append((moved, 0, size - 1))

@@ -14,6 +14,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes, normalise_permutation
 from picograd.helpers import product
+from picograd.number import start_of
 from picograd.tensor import elementwise, linalg, movement, reduce, selecting, special
 from picograd.tensor.operands import (
     Operand,
@@ -555,7 +556,8 @@ def select(node: Node, axis: Any, index: int) -> Node:
     need_rank("select", node, 1)
     at = as_axis(axis, len(node.shape), "select")
     place = check_index("select", index, node.shape[at], at)
-    return movement.cut(node, at, place, place + 1).reshape(
+    first = start_of(place, index) if node.shape[at] > 1 else place
+    return movement.cut(node, at, first, place + 1).reshape(
         (*node.shape[:at], *node.shape[at + 1 :])
     )
 

@@ -21,7 +21,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes
-from picograd.number import given
+from picograd.number import given, start_of
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import (
     Operand,
@@ -134,7 +134,8 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
             text = f"cannot index with {type(item).__name__}"
             fix = "use ints, slices, None, ..., or integer and bool tensors"
             raise IndexDTypeError("getitem", text, fix) from None
-        selection.ranges.append((position, position + 1, 1))
+        start = start_of(position, item) if size > 1 else position
+        selection.ranges.append((start, position + 1, 1))
 
 
 def add_slice(selection: Selection, item: slice, size: int) -> None:
@@ -150,6 +151,8 @@ def add_slice(selection: Selection, item: slice, size: int) -> None:
         selection.flips.append(len(selection.ranges))
         start, stop, step = start + (count - 1) * step, start + 1, -step
     stop = start + (count - 1) * step + 1 if count else start
+    if item.start is not None and item.stop is not None and count < size:
+        start = start_of(start, item.start)  # another start is another number, no other shape
     selection.ranges.append((start, stop, step) if count else (0, 0, 1))
     selection.shape.append(count)
 

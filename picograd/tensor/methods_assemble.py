@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from picograd.errors import DTypeError
+from picograd.number import position_of
 from picograd.tensor import aliasing, assembling, elementwise, movement, reduce
 from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, as_axis, either
@@ -95,7 +96,7 @@ class AssemblyMethods(Recorded):
         """
         if isinstance(index, Recorded):
             return select_at(self, dim, index)
-        return apply(assembling.select, self, dim, index)
+        return apply(assembling.select, self, dim, position_of(index))
 
     def ravel(self: Same) -> Same:
         """Flatten to one axis: a view of what is contiguous in memory, a copy of anything else.

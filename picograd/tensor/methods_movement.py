@@ -6,6 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 import operator
 from typing import Any
 
+from picograd.number import position_of
 from picograd.tensor import assembling, bits, movement, spans
 from picograd.tensor.operands import UNSET, Scalar, as_axis, either
 from picograd.tensor.recording import Recorded, Same, apply, pieces, read, showing
@@ -301,7 +302,7 @@ class MovementMethods(Recorded):
         """
         if isinstance(start, Recorded):
             return narrow_from(self, dim, start, length)
-        return apply(movement.narrow, self, dim, start, length)
+        return apply(movement.narrow, self, dim, position_of(start), length)
 
     def tril(
         self: Same,

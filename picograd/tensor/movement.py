@@ -10,7 +10,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
-from picograd.number import given, is_given
+from picograd.number import given, is_given, start_of
 from picograd.tensor import elementwise
 from picograd.tensor.operands import (
     Scalar,
@@ -444,6 +444,8 @@ def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
     position = as_axis(axis, len(node.shape), "narrow")
     need_rank("narrow", node, 1)
     first = narrow_start(start, length, node.shape[position])
+    if length < node.shape[position]:
+        first = start_of(first, start)
     return cut(node, position, first, first + length)
 
 

@@ -36,7 +36,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
-from picograd.number import given
+from picograd.number import GivenInt, given, position_of
 from picograd.tensor import (
     aliasing,
     autograd,
@@ -460,11 +460,15 @@ def selector(items: Any) -> list[Any]:
 
 
 def item_of(item: Any) -> Any:
-    """Read a slice with tensors in it: a span if its length is known, else numbers."""
-    if not isinstance(item, slice) or not any(
-        isinstance(end, Recorded) for end in (item.start, item.stop, item.step)
-    ):
-        return item
+    """Read a slice with tensors in it: a span if its length is known, else numbers.
+
+    A view is recorded again when its base was written: from the same given numbers.
+    """
+    if not isinstance(item, slice):
+        return position_of(item)
+    if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
+        is_fixed = type(item.start) is not int or item.stop is None
+        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
     ends = [read(end) for end in (item.start, item.stop, item.step)]
     return spans.span_of(*ends) or item
 

@@ -19,6 +19,7 @@ RANDOM = np.random.default_rng(1)
 X = RANDOM.standard_normal((4, 6)).astype(np.float32)
 Y = RANDOM.standard_normal((4, 6)).astype(np.float32)
 WHOLE = RANDOM.integers(-50, 50, (4, 6))
+ROWS = RANDOM.standard_normal((100, 6)).astype(np.float32)
 LABELS = np.array([1, 2, 3, 0])
 Function = Callable[..., Any]
 
@@ -29,6 +30,7 @@ class Library:
     def __init__(self, module: Any) -> None:
         self.module, self.nn = module, module.nn.functional
         self.x, self.y, self.i = (module.tensor(values) for values in (X, Y, WHOLE))
+        self.rows = module.tensor(ROWS)
         self.m, self.labels = module.tensor(X > 0.2), module.tensor(LABELS)
 
     def __getattr__(self, name: str) -> Any:
@@ -139,6 +141,35 @@ WHOLES: dict[str, Function] = {
     "int8": lambda lib, v: lib.i.to(lib.int8) * v,
 }
 
+POSITIONS: dict[str, Function] = {
+    "row": lambda lib, i: lib.rows[i],
+    "row used": lambda lib, i: lib.rows[i] * 2 + lib.x[0],
+    "row from the end": lambda lib, i: lib.rows[-i - 1] + 1,
+    "element": lambda lib, i: lib.rows[i, i % 6] + 1,
+    "column": lambda lib, i: lib.rows.T[1:3, i] + 1,
+    "range": lambda lib, i: lib.rows[i : i + 3],
+    "range with steps": lambda lib, i: lib.rows[i : i + 6 : 2] + 1,
+    "range of the last axis": lambda lib, i: lib.rows.T[:, i : i + 4] * 3,
+    "narrow": lambda lib, i: lib.rows.narrow(0, i, 4) * 3,
+    "select": lambda lib, i: lib.rows.select(0, i) * 3,
+    "flipped": lambda lib, i: lib.rows[i : i + 4].flip(0) + 1,
+    "in a product": lambda lib, i: lib.rows[i] @ lib.x.T,
+    "both sides of a product": lambda lib, i: lib.rows[i : i + 4].T @ lib.rows[i + 2 : i + 6],
+    "softmax": lambda lib, i: lib.rows[i : i + 4].softmax(-1),
+    "sums": lambda lib, i: lib.rows[i : i + 4].sum(0) + lib.rows[i],
+    "sorted": lambda lib, i: lib.rows[i : i + 4].neg().sort(0)[0],
+    "convolved": lambda lib, i: lib.nn.conv1d(
+        lib.rows[None, i : i + 10].transpose(1, 2), lib.y[:, :, None]
+    ),
+    "of positions": lambda lib, i: lib.arange(100)[i : i + 3] * 2,
+    "ranges of ranges": lambda lib, i: lib.rows[i : i + 3].reshape(-1)[i % 4 : i % 4 + 5],
+    "joined": lambda lib, i: lib.cat([lib.rows[i : i + 2], lib.rows[i + 5 : i + 6]]),
+    "gradient of a row": lambda lib, i: gradient(lib.rows, lambda x: x[i] ** 2),
+    "gradient of a product": lambda lib, i: gradient(
+        lib.rows, lambda x: (x[i : i + 4] @ lib.x.T) ** 2
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def libraries() -> Iterator[tuple[Library, Library]]:
@@ -166,6 +197,24 @@ def test_another_float_compiles_nothing(name: str, libraries: tuple[Library, Lib
 @pytest.mark.parametrize("name", WHOLES)
 def test_another_int_compiles_nothing(name: str, libraries: tuple[Library, Library]) -> None:
     check(WHOLES[name], INTS, libraries)
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_another_position_compiles_nothing(
+    name: str, libraries: tuple[Library, Library]
+) -> None:
+    check(POSITIONS[name], list(range(COUNT)), libraries)
+
+
+def test_positions_that_happen_to_be_equal_are_two_positions() -> None:
+    x = picograd.tensor(ROWS)
+    for i, j in ((3, 3), (3, 4), (5, 3)):
+        np.testing.assert_array_equal((x[i] - x[j]).numpy(), ROWS[i] - ROWS[j])
+        y = picograd.tensor(ROWS)
+        y[i] = x[j] + y[i]
+        wanted = ROWS.copy()
+        wanted[i] = ROWS[j] + ROWS[i]
+        np.testing.assert_array_equal(y.numpy(), wanted)
 
 
 def test_numbers_that_happen_to_be_equal_make_no_other_plan() -> None:

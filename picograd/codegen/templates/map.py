@@ -121,7 +121,7 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
     if axis in axes_of(rest) or any(
-        isinstance(a, Dynamic) and direct for a, _ in rest.terms
+        isinstance(a, Dynamic) and a.expr.op != "scalar" and direct for a, _ in rest.terms
     ):
         return False
     return not direct or (
