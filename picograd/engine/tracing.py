@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
+from picograd.engine.debug import user_line
 from picograd.errors import PicogradError, TraceError
 
 
@@ -82,10 +83,12 @@ def is_tracing_jit() -> bool:
 
 
 def check_not_tracing(what: str) -> None:
-    """Raise TraceError when a value is needed while tracing, at the user's line."""
+    """Raise TraceError, naming the user's line, when a value is needed while tracing."""
     if RUNNING.active:
         problem = f"the value of a traced tensor is not known while {RUNNING.active[-1]} traces"
-        raise TraceError(what, problem, OUTSIDE[RUNNING.active[-1]])
+        line = user_line()
+        place = f", at {line}" if line else ""
+        raise TraceError(what, problem + place, OUTSIDE[RUNNING.active[-1]])
 
 
 @contextmanager

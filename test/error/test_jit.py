@@ -24,43 +24,43 @@ def branch(x: Tensor) -> Tensor:
 CASES = [
     Case(
         "item", lambda: traced(lambda x: x.sum().item()), TraceError,
-        "item(): the value of a traced tensor is not known while picograd.jit traces. "
+        "item(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "numpy", lambda: traced(lambda x: x.numpy()), TraceError,
-        "numpy(): the value of a traced tensor is not known while picograd.jit traces. "
+        "numpy(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "tolist", lambda: traced(lambda x: x.tolist()), TraceError,
-        "tolist(): the value of a traced tensor is not known while picograd.jit traces. "
+        "tolist(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "float", lambda: traced(lambda x: float(x.sum())), TraceError,
-        "item(): the value of a traced tensor is not known while picograd.jit traces. "
+        "item(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "branch", lambda: traced(branch), TraceError,
-        "bool(): the value of a traced tensor is not known while picograd.jit traces. "
+        "bool(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "asarray", lambda: traced(lambda x: np.asarray(x)), TraceError,
-        "numpy(): the value of a traced tensor is not known while picograd.jit traces. "
+        "numpy(): the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(
         "mask", lambda: traced(lambda x: x[x > 1.0]), TraceError,
         "indexing with a bool mask: the value of a traced tensor is not known while "
-        "picograd.jit traces. Fix: return the tensor and read it outside the jitted "
+        "picograd.jit traces, at LINE. Fix: return the tensor and read it outside the jitted "
         "function.",
     ),
     Case(
         "poisson", lambda: traced(picograd.poisson), TraceError,
-        "poisson: the value of a traced tensor is not known while picograd.jit traces. "
+        "poisson: the value of a traced tensor is not known while picograd.jit traces, at LINE. "
         "Fix: return the tensor and read it outside the jitted function.",
     ),
     Case(

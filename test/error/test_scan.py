@@ -43,7 +43,7 @@ CASES = [
     ),
     Case(
         "value read", lambda: scanned(lambda c, x: (c, x.sum().item())), TraceError,
-        "item(): the value of a traced tensor is not known while picograd.scan traces. "
+        "item(): the value of a traced tensor is not known while picograd.scan traces, at LINE. "
         "Fix: return it in y and read it after the loop; choose with where, not if.",
     ),
     Case(
