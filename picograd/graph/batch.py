@@ -18,6 +18,7 @@ from picograd.graph.composites import CustomGradient
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.parts import Step, Steps
 from picograd.graph.recurrence import (
     make_body,
     outcome,
@@ -163,12 +164,26 @@ def shifted_windows(windows: Window) -> Window:
     return tuple((axis + 1, *rest) for axis, *rest in windows)  # type: ignore[misc]
 
 
+def next_steps(node: Node, size: int) -> Steps:
+    """Count the axes of the steps of a part one further."""
+    found: list[Step] = []
+    for op, arg in node.arg:
+        whole = ((0, size, 1), *arg)
+        batched = {"slice": whole, "reshape": (size, *arg)}
+        if op in batched:
+            found.append((op, batched[op]))
+        else:
+            found.append((op, shifted(arg) if op == "flip" else (0, *shifted(arg))))
+    return tuple(found)
+
+
 ARGUMENT: dict[str, Callable[[Node, int], Any]] = {
     "reshape": lambda node, size: (size, *node.shape),
     "expand": lambda node, size: (size, *node.shape),
     "permute": lambda node, size: (0, *shifted(node.arg)),
     "slice": lambda node, size: ((0, size, 1), *node.arg),
     "flip": next_axes,
+    "put": next_steps,
     "pad": lambda node, size: (((0, 0), *node.arg[0]), node.arg[1]),
     "window": lambda node, size: shifted_windows(node.arg),
     "fold": lambda node, size: (

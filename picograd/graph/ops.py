@@ -2,9 +2,9 @@
 
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
-graph/scattering.py, scans and sorts in graph/scanning.py and graph/sorting.py, loops over time in
-graph/recurrence.py, host calls in graph/host_call.py, and composites in graph/composites.py and
-graph/norms.py.
+graph/scattering.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
+graph/sorting.py, loops over time in graph/recurrence.py, host calls in graph/host_call.py, and
+composites in graph/composites.py and graph/norms.py.
 """
 
 from picograd.graph.composites import COMPOSITES
@@ -14,6 +14,7 @@ from picograd.graph.host_fourier import TRANSFORMS
 from picograd.graph.host_gamma import INCOMPLETE
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.norms import NORMS
+from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS
 from picograd.graph.row import Op
 from picograd.graph.scanning import SCAN_ROWS
@@ -24,5 +25,5 @@ from picograd.graph.structure import STRUCTURE
 __all__ = ["OPS", "Op"]
 
 OPS: dict[str, Op] = ELEMENTWISE | STRUCTURE | COMPOSITES | NORMS
-OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS | HOST_ROWS
+OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS | PART_ROWS | HOST_ROWS
 FUNCTIONS.update(MATRICES | TRANSFORMS | INCOMPLETE)

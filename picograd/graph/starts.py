@@ -11,7 +11,7 @@ from typing import Any
 from picograd.graph.node import Node
 from picograd.number import GivenInt
 
-MOVING = ("slice", "pad")  # ops whose argument holds a start an axis
+MOVING = ("slice", "pad", "put")  # ops whose argument holds a start an axis
 
 
 def starts_of(node: Node) -> list[GivenInt]:
@@ -20,6 +20,9 @@ def starts_of(node: Node) -> list[GivenInt]:
         return [row[0] for row in node.arg if type(row[0]) is GivenInt]
     if node.op == "pad":
         return [low for low, _ in node.arg[0] if type(low) is GivenInt]
+    if node.op == "put":
+        rows = [row for op, arg in node.arg if op == "slice" for row in arg]
+        return [row[0] for row in rows if type(row[0]) is GivenInt]
     return []
 
 
@@ -30,12 +33,12 @@ def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:
     """
     found: list[Any] = []
     if node.op == "slice":
-        for start, stop, step in node.arg:
-            is_given = type(start) is GivenInt
-            row = start, stop, step
-            if is_given:
-                row = name(start), stop - start, step
-            found.append(row)
+        return placed_ranges(node.arg, name)
+    if node.op == "put":
+        for op, arg in node.arg:
+            if op == "slice":
+                arg = placed_ranges(arg, name)
+            found.append((op, arg))
         return tuple(found)
     pads, fill = node.arg
     for low, high in pads:
@@ -43,3 +46,14 @@ def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:
         pair = (name(low), low + high) if is_given else (low, high)
         found.append(pair)
     return tuple(found), repr(fill)
+
+
+def placed_ranges(ranges: Any, name: Callable[[GivenInt], Any]) -> Any:
+    """Give the ranges of a slice with names for the positions that a user gave."""
+    found: list[Any] = []
+    for start, stop, step in ranges:
+        row = start, stop, step
+        if type(start) is GivenInt:
+            row = name(start), stop - start, step
+        found.append(row)
+    return tuple(found)

@@ -5,6 +5,7 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import check
+from picograd.graph import parts
 from picograd.graph.host_call import result_shape
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
@@ -142,6 +143,7 @@ SHAPES: dict[str, Callable[[Node, Shape], Shape]] = {
     "conv": lambda node, x: conv_shape(node),
     "gather": lambda node, x: gather_shape(x, node.inputs[1].shape, node.arg),
     "scatter": lambda node, x: x,
+    "put": lambda node, x: x,
     "scan": lambda node, x: x,
     "scan_chunks": lambda node, x: x,
     "sort": lambda node, x: x,
@@ -222,6 +224,15 @@ def check_recurrence(node: Node) -> str:
     return next((f"in the body, {inner}: {text}" for inner, text in found if text), "")
 
 
+def check_put_arg(node: Node) -> str:
+    """The value has the shape of the view, whose steps show no element twice."""
+    base, value = node.inputs
+    if any(op not in parts.SHOW for op, _ in node.arg):
+        return "a step is no view of distinct elements"
+    view = parts.shown(base, node.arg)
+    return "" if view.shape == value.shape else f"the view has shape {view.shape}"
+
+
 ARG_CHECKS: dict[str, Callable[[Node], str]] = {
     "expand": check_expand_arg,
     "reshape": check_reshape_arg,
@@ -229,6 +240,7 @@ ARG_CHECKS: dict[str, Callable[[Node], str]] = {
     "reduce": check_reduce_arg,
     "contract": check_labels,
     "slice": check_slice_arg,
+    "put": check_put_arg,
     "recur": check_recurrence,
     "outcome": problem_of_recurrence,
 }

@@ -4,10 +4,10 @@ Groups are ordered by depth, so every group runs after those it reads. Groups of
 plan reads sink to the last depth, where they share one kernel: the whole optimizer step.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from picograd.schedule.group import GROUP_LIMIT, SCATTERS, Facts, Group
+from picograd.schedule.group import GROUP_LIMIT, Group
+from picograd.schedule.write_order import order_updates, reads_of
 
 PART_LIMIT = 64  # parts of one kernel
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
@@ -25,39 +25,17 @@ class Launch:
     parts: list[list[Group]] = field(default_factory=list)
     families: dict[tuple[int, tuple[int, ...]], list[Group]] = field(default_factory=dict)
     leaves: set[int] = field(default_factory=set)
+    contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
     slots: int = 0  # at most: what parts share counts twice
-
-
-def reads_of(group: Group) -> Iterator[Facts]:
-    """Yield the leaves and members of earlier groups that a group loads."""
-    seen: set[int] = set()
-    stack: list[Facts] = []
-    for member in group.members:
-        stack += inputs_for(member, group)
-    while stack:
-        facts = stack.pop()
-        if facts.number in seen:
-            continue
-        seen.add(facts.number)
-        if facts.is_source or (facts.group and facts.group.depth < group.depth):
-            yield facts
-        elif facts.group is not group:
-            stack += facts.inputs
-
-
-def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:
-    """Inputs of a member that its group reads: a scatter's base is read where it is copied."""
-    if member.node.op not in SCATTERS:
-        return member.inputs
-    return member.inputs[1:] if member.group is group else member.inputs[:1]
 
 
 def arrange(groups: list[Group]) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     sink(groups)
     delay(groups)
+    order_updates(groups)
     for group in groups:
-        group.leaves, group.slots = mark_reads(group)
+        mark_reads(group)
     launches: dict[tuple[object, ...], list[Launch]] = {}
     families = find_families(groups)
     put_writes_after_reads(groups, families)
@@ -72,7 +50,8 @@ def arrange(groups: list[Group]) -> list[Launch]:
             key = (*key, group.number)
         family = families[group.number]
         add_group(launches.setdefault(key, []), group, family, slots.pop(family, 0))
-    found = sorted((n for bucket in launches.values() for n in bucket), key=lambda n: n.depth)
+    every = [launch for bucket in launches.values() for launch in bucket]
+    found = sorted(every, key=lambda launch: launch.depth)
     for launch in found:
         launch.parts = [readers_first(part) for part in launch.parts]
     return found
@@ -86,7 +65,8 @@ def find_families(groups: list[Group]) -> dict[int, int]:
     """
     readers: dict[int, list[int]] = {}
     for group in groups:
-        if group.kind == "map":
+        is_update = any(member.is_update for member in group.members)
+        if group.kind == "map" and not is_update:
             for leaf in group.leaves:
                 readers.setdefault(leaf, []).append(group.number)
     families = {group.number: group.number for group in groups}
@@ -189,16 +169,16 @@ def large_loads(group: Group) -> set[int]:
     return found
 
 
-def mark_reads(group: Group) -> tuple[set[int], int]:
-    """Mark what a group loads as stored; the leaves it reads, and how many slots it takes."""
-    leaves: set[int] = set()
-    slots = len(group.members)
+def mark_reads(group: Group) -> None:
+    """Mark what a group loads as stored; note what it reads, and how many slots it takes."""
+    group.slots = len(group.members)
     for facts in reads_of(group):
         facts.is_stored = True
-        slots += 1
+        group.slots += 1
         if facts.is_source:
-            leaves.add(facts.number)
-    return leaves, slots
+            group.leaves.add(facts.number)
+        elif facts.target is not None:
+            group.contents.add(facts.number)
 
 
 def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int) -> None:
@@ -240,4 +220,5 @@ def find_part(launch: Launch, group: Group) -> list[Group] | None:
 def grow(launch: Launch, group: Group) -> None:
     """Account for a group that was added."""
     launch.leaves |= group.leaves
+    launch.contents |= group.contents
     launch.slots += group.slots

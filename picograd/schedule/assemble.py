@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
-from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels
+from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels, identity_labels
 from picograd.schedule.heroes import (
     contract_operands,
     conv_operands,
-    scatter_target,
+    scatter_places,
 )
 from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
 from picograd.schedule.loop import (
@@ -30,7 +30,9 @@ from picograd.schedule.lower import (
 )
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
+from picograd.schedule.partwise import lower_update
 from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
+from picograd.schedule.updates import place_of
 
 Domain = dict[int, Index]
 UNNAMED = (
@@ -59,15 +61,18 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
 
 def name_of(hero: str, launch: Launch) -> str:
     """A readable kernel name: the hero, what the last member computes, and its shape."""
-    member = launch.parts[0][0].members[-1].node
-    node = member
+    group = launch.parts[0][0]
+    node = member = group.members[-1].node
     while node.op in UNNAMED and node.inputs:
         node = node.inputs[0]
+    shape, op = member.shape, node.op
+    if group.members[-1].is_update:
+        shape, op = group.shape, "put"
     words = hero.split(".")
-    if node.op not in words:
-        words.append(node.op)
+    if op not in words:
+        words.append(op)
     many = [f"{len(launch.parts)}parts"] if len(launch.parts) > 1 else []
-    return "_".join([*words, "x".join(map(str, member.shape)) or "1", *many])
+    return "_".join([*words, "x".join(map(str, shape)) or "1", *many])
 
 
 def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
@@ -94,7 +99,10 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     )
     members = others + [m for m in members if m.node.op == "assign"]
     for member in members:
-        lower_member(member, part, domain, rows, inner)
+        if member.is_update:
+            lower_update(member, part, rows, indices_for(identity_labels(group.shape), domain))
+        else:
+            lower_member(member, part, domain, rows, inner)
     return Part(rows, tuple(part.computes))
 
 
@@ -226,9 +234,10 @@ def finish_member(
 ) -> None:
     """Append a compute and what stores it; later members refer to the value."""
     dtype = member.node.dtype
-    target = (
-        part.kernel.locations.get(member.number) if is_stored(member) else None
-    )
+    kernel = part.kernel
+    target = kernel.aside.get(member.number, kernel.locations.get(member.number))
+    if not is_stored(member):
+        target = None
     store = None
     if target is not None:
         slot = part.kernel.slot(target.slot, dtype)
@@ -261,11 +270,13 @@ def is_stored(member: Facts) -> bool:
 
 def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     """Lower a scatter: the base is in the slot already."""
-    node = member.node
-    monoid = node.arg[1]
+    node, shape = member.node, member.node.shape
+    updates, *rest = member.inputs if member.is_update else member.inputs[1:]
+    axes, monoid = node.arg.arg if member.is_update else node.arg
+    indices, inside = rest[: len(axes)], rest[len(axes) :]
+    if member.is_update:
+        shape = node.arg.shape
     place = part.kernel.locations[member.number]
-    updates, rest = member.inputs[1], member.inputs[2:]
-    indices, inside = rest[: len(node.arg[0])], rest[len(node.arg[0]) :]
     if updates.node.size == 0 or node.size == 0:
         return None
     rank = len(indices[0].node.shape)
@@ -273,11 +284,12 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     at = tuple(axis_index(axis) for axis in own)
     part.bound = tuple(own)
     positions = [part.value(index, at[:rank]) for index in indices]
-    target = scatter_target(node, positions, at[rank:], place.strides)
     is_wanted = [part.value(each, at[:rank]) for each in inside]
     tests = tuple(
         (as_index(apply("cast", (each,), int32), 2), 1, 1) for each in is_wanted
     )
+    places = scatter_places(shape, axes, positions, at[rank:])
+    target = flat_index(place_of(member, places, part.position), place.strides)
     body = part.value(updates, at)
     check(not part.computes, "a window below a scatter must be stored", node)
     slot = part.kernel.slot(place.slot, node.dtype)

@@ -80,11 +80,12 @@ class Numbering:
         """A compute as plain data."""
         axes = tuple([self.axis(axis) for axis in compute.axes])
         over = tuple([self.axis(axis) for axis in compute.reduce])
-        store = (
-            (compute.store[0], self.index(compute.store[1]))
-            if compute.store
-            else None
-        )
+        store: tuple[Any, ...] | None = None
+        if compute.store:
+            slot, place = compute.store
+            for atom in dynamics_of(place):
+                self.expression(atom.expr)
+            store = slot, self.index(place)
         body = self.expression(compute.body)
         return axes, over, compute.monoid, body, compute.dtype.name, store
 

@@ -24,6 +24,7 @@ from picograd.schedule.group import (
     reshape_dimensions,
 )
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
+from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     MOVERS,
     VIEWS,
@@ -66,15 +67,17 @@ class Fuser:
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
 
-    def visit(self, node: Node, inputs: tuple[Facts, ...], users: int, is_leaf: bool) -> Facts:
-        """Collect the facts of one node; its inputs have theirs."""
+    def visit(
+        self, node: Node, inputs: tuple[Facts, ...], users: int, is_leaf: bool, memory: int = -1
+    ) -> Facts:
+        """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
         facts = Facts(node, len(self.order), users, inputs)
         self.order.append(facts)
         if node.op == "assign" and inputs:
-            facts.inputs = inputs[1:]
+            facts.inputs, facts.target, facts.memory = inputs[1:], inputs[0], inputs[0].memory
             facts.overwrites = inputs[0].number if inputs[0].is_source else -1
         if is_leaf:
-            facts.is_source, facts.cost = True, 1
+            facts.is_source, facts.cost, facts.memory = True, 1, memory
             facts.loads = frozenset((facts.number,))
         elif node.op in VIEWS:
             self.visit_view(facts)
@@ -83,8 +86,10 @@ class Fuser:
             self.visit_reduce(facts) if count > 1 else self.visit_view(facts)
         elif node.op in HEROES:
             self.visit_hero(facts)
-        elif node.op == "assign":
+        elif node.op == "assign" and node.arg is None:
             self.visit_assign(facts)
+        elif node.op == "assign":
+            self.visit_update(facts, inputs[0])
         elif node.op == "host_call":
             self.visit_host_call(facts)
         elif node.op == "recur":
@@ -433,6 +438,23 @@ class Fuser:
         node = facts.node
         group = self.new_group("map", facts.depth + 1, node.shape, (), node.device)
         self.join(facts, group, "row", identity_labels(node.shape))
+
+    def visit_update(self, facts: Facts, base: Facts) -> None:
+        """An assignment of a part: a group of its own over the part, after what wrote the rest."""
+        node, op = facts.node, facts.node.arg.op
+        for source in facts.inputs:
+            if op and source.has_window:
+                below = strip_views(source)
+                self.store(below, f"operand of {op}")
+                self.settle(source, below)
+            for value in values_before(source, base, bool(op)):
+                self.store(value, "it reads what is overwritten")
+        self.summarize(facts)
+        written = base.group.depth if base.group is not None else 0
+        depth, shape = max(facts.depth, written) + 1, facts.inputs[0].node.shape
+        group = self.new_group(op or "map", depth, shape, (), node.device)
+        self.join(facts, group, "hero" if op else "row", identity_labels(shape))
+        facts.labels, facts.is_row_major, base.is_row_major = None, True, True
 
     def settle(self, source: Facts, base: Facts) -> None:
         """After `base` was stored, the views between it and its reader read it from memory."""

@@ -38,6 +38,7 @@ class Group:
     operations: int = 0
     has_readers: bool = False
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
+    contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
     slots: int = 0  # arrays it reads or computes
 
     @property
@@ -85,6 +86,8 @@ class Facts:
     level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "init"
     is_source: bool = False  # a leaf: always loaded
     overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
+    target: "Facts | None" = None  # of an assignment: the contents it follows
+    memory: int = -1  # of a leaf, and what is assigned to it: which memory they are contents of
     is_output: bool = False  # the user reads it: stored row-major in a slot of its own
     is_row_major: bool = False  # a copy reads it: stored row-major
     is_stored: bool = False  # some other kernel, or the user, reads it
@@ -93,6 +96,11 @@ class Facts:
     def is_loaded(self) -> bool:
         """Tell whether readers find it in memory."""
         return self.is_source or self.group is not None
+
+    @property
+    def is_update(self) -> bool:
+        """Tell whether it is an assignment of a part (schedule/updates.py)."""
+        return self.target is not None and self.node.arg is not None
 
 
 def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:

@@ -1,7 +1,7 @@
 """Index maps of the operations with a template of their own: contract, conv, scatter."""
 
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
+from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.lower import as_index
 
@@ -60,19 +60,18 @@ def conv_operands(
     return (a, tuple(tests)), b, over
 
 
-def scatter_target(
-    node: Node,
+def scatter_places(
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
     positions: list[Expr],
     rest: Indices,
-    strides: tuple[int, ...],
-) -> Index:
-    """Flat position an update goes to."""
-    axes = node.arg[0]
-    spare, flat = list(rest), constant(0)
-    for d, size in enumerate(node.shape):
+) -> Indices:
+    """Indices an update goes to: a position each for some axes, its own place on the others."""
+    spare, found = list(rest), []
+    for d, size in enumerate(shape):
         if d in axes:
             at = as_index(positions[axes.index(d)], size)
         else:
             at = spare.pop(0)
-        flat = flat + at * strides[d]
-    return flat
+        found.append(at)
+    return tuple(found)

@@ -57,6 +57,7 @@ class KernelBuilder:
     locations: dict[int, Location]
     plan_slots: list[PlanSlot]
     scalar_numbers: dict[tuple[int, DType], int]
+    aside: dict[int, Location] = field(default_factory=dict)  # where assignments go first
     slots: dict[int, int] = field(default_factory=dict)
     kinds: list[tuple[DType, int]] = field(default_factory=list)
     scalars: dict[int, tuple[int, DType]] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from picograd.schedule.loop import (
     Sort,
 )
 from picograd.schedule.lower import Indices, PartBuilder, apply, flat_index
+from picograd.schedule.updates import place_of
 
 
 def output_slot(member: Facts, part: PartBuilder) -> int:
@@ -58,11 +59,11 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
     inner = tuple(a for a in axes[position + 1 :] if a.size != 1)
     part.bound = (*outer, axis, *inner)
     at[position], part.conditions = along, tests
-    body = wide_value(member, part, 0, tuple(at), wide)
+    body = wide_value(member, part, member.inputs[0], tuple(at), wide)
     start, part.conditions = None, ()
     if len(member.inputs) > 1:
         chunk_at = (*at[:position], axis_index(chunks), *at[position + 1 :])
-        start = wide_value(member, part, 1, chunk_at, wide)
+        start = wide_value(member, part, member.inputs[1], chunk_at, wide)
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
     target = flat_index(tuple(at), strides)
@@ -73,13 +74,13 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
 def wide_value(
     member: Facts,
     part: PartBuilder,
-    number: int,
+    source: Facts,
     at: Indices,
     wide: DType | None = None,
 ) -> Expr:
     """Give an input's value in a wide dtype: the one sums accumulate in if none is given."""
     dtype = wide or accumulate_dtype(member.node.dtype)
-    return apply("cast", (part.value(member.inputs[number], at),), dtype)
+    return apply("cast", (part.value(source, at),), dtype)
 
 
 def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
@@ -135,8 +136,9 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
 
 def lower_runs(member: Facts, part: PartBuilder) -> Part | None:
     """Lower a reduction of runs of equal keys into the slices that the keys name."""
-    node, (_, values, keys, first, *levels) = member.node, member.inputs
-    _, monoid, fan = node.arg
+    node, arg = member.node, member.node.arg.arg if member.is_update else member.node.arg
+    values, keys, first, *levels = member.inputs if member.is_update else member.inputs[1:]
+    axes, monoid, fan = arg
     if node.size == 0 or values.node.size == 0:
         return None
     axis, *inner = (Axis(f"u{d}", n) for d, n in enumerate(values.node.shape))
@@ -148,29 +150,29 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part | None:
     rest = tuple(axis_index(a) for a in inner)
     along = axis_index(axis)
     key, begin = part.value(keys, (along,)), part.value(first, (along,))
-    body = wide_value(member, part, 1, (along, *rest))
+    body = wide_value(member, part, values, (along, *rest))
     bodies = tuple(
-        (each, wide_value(member, part, 3 + number, (axis_index(each), *rest)))
-        for number, each in enumerate(sums, 1)
+        (each, wide_value(member, part, level, (axis_index(each), *rest)))
+        for level, each in zip(levels, sums, strict=True)
     )
     slot = output_slot(member, part)
     part.kernel.loaded.add(slot)
-    target = slice_target(member, part, key, rest)
+    target = slice_target(member, part, axes, key, rest)
     rows = tuple(a for a in inner if a.size != 1)
     step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target)
     return Part((), (), None, step)
 
 
 def slice_target(
-    member: Facts, part: PartBuilder, key: Expr, rest: Indices
+    member: Facts, part: PartBuilder, indexed: tuple[int, ...], key: Expr, rest: Indices
 ) -> Index:
     """Place of an element of the slice that a key names: the key numbers the indexed axes."""
-    node, axes = member.node, member.node.arg[0]
-    sizes = tuple(node.shape[axis] for axis in axes)
+    node = member.node
+    shape = node.arg.shape if member.is_update else node.shape
+    sizes = tuple(shape[axis] for axis in indexed)
     number = atom_index(Dynamic(key, 0, max(product(sizes) - 1, 0)))
-    named = dict(zip(axes, unflatten(number, sizes), strict=True))
+    named = dict(zip(indexed, unflatten(number, sizes), strict=True))
     spare = list(rest)
-    at = tuple(
-        named[d] if d in named else spare.pop(0) for d in range(node.rank)
-    )
-    return flat_index(at, part.kernel.locations[member.number].strides)
+    at = tuple(named[d] if d in named else spare.pop(0) for d in range(len(shape)))
+    strides = part.kernel.locations[member.number].strides
+    return flat_index(place_of(member, at, part.position), strides)

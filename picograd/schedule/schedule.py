@@ -5,20 +5,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from picograd.dtype import DType, int64
+from picograd.errors import internal
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, placed, starts_of
-from picograd.helpers import paused_collection, row_major
+from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
+from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
+from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
 from picograd.schedule.recurrence import Binder
+from picograd.schedule.updates import take_updates
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.target import Target
 
@@ -41,6 +45,7 @@ class Draft:
     locations: dict[int, Location] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     copies: list[CopyStep] = field(default_factory=list)
+    bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
     outputs: list[int] = field(default_factory=list)
     arenas: dict[str, int] = field(default_factory=dict)
 
@@ -106,7 +111,7 @@ def leaf_key(node: Node) -> int:
 
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
-    roots = list(expand_composites(draft.roots))
+    roots = list(expand_composites(take_updates(draft.roots, is_leaf)))
     equal = equal_nodes(roots)
     draft.roots = [equal[id(root)] for root in roots]
     wanted = {id(root) for root in draft.roots}
@@ -116,7 +121,8 @@ def fuse(draft: Draft) -> None:
         inputs = () if is_leaf(node) else node.inputs
         known = tuple([draft.facts[id(equal[id(i)])] for i in inputs])
         count = users.get(id(node), 0) + (id(node) in wanted)
-        facts = draft.fuser.visit(node, known, count, is_leaf(node))
+        memory = leaf_key(node) if is_leaf(node) else -1
+        facts = draft.fuser.visit(node, known, count, is_leaf(node), memory)
         draft.facts[id(node)] = facts
         if id(node) in wanted:
             draft.fuser.store_root(facts)
@@ -183,27 +189,33 @@ def assign_slots(draft: Draft) -> None:
 def place_assigns(draft: Draft) -> None:
     """Let assignments write in place where nobody reads the old content later.
 
-    Nor may a host call follow: one that raises must leave everything as it was.
+    The last one of a memory does, and those of a part with the one before it, so that what they
+    leave is there already. Nor may a host call follow: one that raises must leave everything as it
+    was.
     """
-    last_read: dict[int, int] = {}
-    position: dict[int, int] = {}
-    last_call = -1
-    for number, launch in enumerate(draft.launches):
-        if can_fail(launch):
-            last_call = number
-        for leaf in launch.leaves:
-            last_read[draft.locations[leaf].slot] = number
-        for part in launch.parts:
-            position.update((id(group), number) for group in part)
-    final = {
-        assign_target(draft, f): f
-        for f in draft.fuser.order
-        if f.node.op == "assign" and not f.is_source
-    }
-    for slot, facts in final.items():
-        if max(last_read.get(slot, -1), last_call) <= position[id(facts.group)]:
-            draft.locations[facts.number] = Location(slot, row_major(facts.node.shape))
-        else:
+    assigns = [
+        facts
+        for facts in draft.fuser.order
+        if facts.node.op == "assign" and not facts.is_source
+    ]
+    final = {assign_target(draft, facts): facts for facts in assigns}
+    updated = [facts.target for facts in assigns if facts.is_update]
+    bases = {target.number for target in updated if target is not None}
+    reads = Reads(draft)
+    for facts in assigns:
+        slot, number = assign_target(draft, facts), facts.number
+        is_final = final[slot] is facts
+        if facts.is_update:
+            place_update(draft, facts, reads)
+            place = draft.locations[number].slot
+            if is_final and place != slot:
+                draft.copies.append(CopyStep(place, slot))
+        elif not is_final and number not in bases:
+            continue
+        elif reads.last(slot) <= reads.position(facts):
+            draft.locations[number] = Location(slot, row_major(facts.node.shape))
+            reads.follow(slot, facts)
+        elif is_final:
             copy_later(draft, facts, slot)
 
 
@@ -212,7 +224,65 @@ def can_fail(launch: Launch) -> bool:
     if launch.kind not in ("host_call", "recur"):
         return False
     member = launch.parts[0][0].members[0]
-    return may_fail([member.node if launch.kind == "host_call" else member.node.inputs[0]])
+    node = member.node
+    return may_fail([node if launch.kind == "host_call" else node.inputs[0]])
+
+
+class Reads:
+    """This class knows when the memory of a slot is read last, among the launches."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.leaves: dict[int, int] = {}  # by slot: of what was there first
+        self.contents: dict[int, int] = {}  # by assignment
+        self.positions: dict[int, int] = {}
+        self.inputs, self.last_call = len(draft.inputs), -1
+        for number, launch in enumerate(draft.launches):
+            if can_fail(launch):
+                self.last_call = number
+            for leaf in launch.leaves:
+                self.leaves[draft.locations[leaf].slot] = number
+            for assigned in launch.contents:
+                self.contents[assigned] = number
+            for part in launch.parts:
+                self.positions.update((id(group), number) for group in part)
+        for root in draft.roots:  # copied when all is done
+            facts = draft.facts[id(root)]
+            while not facts.is_loaded:
+                facts = facts.inputs[0]
+            if root.op != "assign":
+                self.contents[facts.number] = len(draft.launches)
+
+    def position(self, facts: Facts) -> int:
+        """Number the launch of a member."""
+        return self.positions[id(facts.group)]
+
+    def last(self, slot: int) -> int:
+        """Number the last launch that reads what a slot holds, or may need it left as it was."""
+        read = self.leaves.get(slot, -1)
+        return max(read, self.last_call) if slot < self.inputs else read
+
+    def follow(self, slot: int, facts: Facts) -> None:
+        """Let an assignment be what a slot holds from now on: it is written, then read."""
+        read = self.contents.get(facts.number, -1)
+        self.leaves[slot] = max(self.last(slot), read, self.position(facts) + 1)
+
+
+def place_update(draft: Draft, facts: Facts, reads: Reads) -> None:
+    """Write a part where its base lies, or into a copy of it if the base is read later."""
+    base = facts.target or internal("an update of nothing", facts.node)
+    if base.number not in draft.locations:
+        add_slot(draft, base)
+        reads.follow(draft.locations[base.number].slot, base)
+    held = draft.locations[base.number]
+    if reads.last(held.slot) <= reads.position(facts):
+        draft.locations[facts.number] = held
+    else:
+        node = facts.node
+        reason = f"assign {node.arg.shape} of {node.shape} is copied"
+        draft.fuser.reasons.append(f"{reason}: the old value is read later")
+        add_slot(draft, facts)
+        draft.bases[facts.number] = held.slot
+    reads.follow(draft.locations[facts.number].slot, facts)
 
 
 def assign_target(draft: Draft, facts: Facts) -> int:
@@ -262,17 +332,31 @@ def lower(draft: Draft) -> None:
             binder = Binder(launch, draft.locations, draft.slots)
             draft.steps.append(binder.lower(body_scheduler(draft)))
             continue
-        builder = new_builder(draft)
+        members = [m for part in launch.parts for group in part for m in group.members]
+        for member in members:
+            if member.number in draft.bases:
+                place = draft.locations[member.number].slot
+                copied = draft.bases[member.number]
+                draft.steps.append(CopyStep(copied, place))
+        aside: dict[int, Location] = {}
+        builder = new_builder(draft, aside)
         kernel = assemble(launch, builder)
         if kernel is not None and has_race(kernel):
-            postpone(draft, launch)
-            builder = new_builder(draft)
+            aside = put_aside(draft, members)
+            builder = new_builder(draft, aside)
             kernel = assemble(launch, builder)
         if kernel is not None:
-            kernel = verify_kernel(kernel) if draft.is_verified else kernel
-            scalars = tuple(builder.scalars)
-            step = KernelLaunch(kernel, tuple(builder.slots), scalars, launch.device)
-            draft.steps.append(step)
+            launch_kernel(draft, kernel, builder, launch.device)
+        for member in members:
+            if member.number in aside:
+                store_aside(draft, member, aside[member.number])
+
+
+def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> None:
+    """Add the step that runs a kernel."""
+    kernel = verify_kernel(kernel) if draft.is_verified else kernel
+    scalars = tuple(builder.scalars)
+    draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), scalars, device))
 
 
 def host_step(draft: Draft, launch: Launch) -> HostStep:
@@ -296,18 +380,34 @@ def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:
     return schedule_body
 
 
-def new_builder(draft: Draft) -> KernelBuilder:
-    """Start a kernel."""
-    return KernelBuilder(draft.locations, draft.slots, draft.scalar_numbers)
+def new_builder(draft: Draft, aside: dict[int, Location]) -> KernelBuilder:
+    """Start a kernel; some of its assignments may be put aside."""
+    return KernelBuilder(draft.locations, draft.slots, draft.scalar_numbers, aside)
 
 
-def postpone(draft: Draft, launch: Launch) -> None:
+def put_aside(draft: Draft, members: Sequence[Facts]) -> dict[int, Location]:
     """Give the assignments of a launch temporaries: another point reads what they overwrite."""
-    members = [m for part in launch.parts for group in part for m in group.members]
-    for member in members:
-        slot = draft.locations.get(member.number)
-        if member.node.op == "assign" and slot and draft.slots[slot.slot].kind == "input":
-            copy_later(draft, member, slot.slot)
+    found: dict[int, Location] = {}
+    for member in (member for member in members if member.node.op == "assign"):
+        node = member.node
+        shape = node.arg.shape if member.is_update else node.shape
+        reason = "is copied: the old value is read at another point"
+        draft.fuser.reasons.append(f"assign {shape} of {node.shape} {reason}")
+        strides, size = row_major(shape), product(shape)
+        found[member.number] = Location(len(draft.slots), strides)
+        slot = PlanSlot("temporary", node.dtype, size, node.device, shape, strides)
+        draft.slots.append(slot)
+    return found
+
+
+def store_aside(draft: Draft, member: Facts, place: Location) -> None:
+    """Copy what was put aside to where it belongs, now that all have read what was there."""
+    if not member.is_update:
+        draft.steps.append(CopyStep(place.slot, draft.locations[member.number].slot))
+        return
+    builder = new_builder(draft, {})
+    kernel = aside_kernel(member, place, builder)
+    launch_kernel(draft, kernel, builder, member.node.device)
 
 
 def place_outputs(draft: Draft) -> None:

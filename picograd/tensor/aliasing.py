@@ -21,6 +21,7 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.dtype import int64
 from picograd.errors import ShapeError
+from picograd.graph import parts
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
@@ -73,7 +74,7 @@ class View:
         strides: Strides | None = strides_of(self.base)
         for step in [] if steps is None else steps:
             if strides is not None:
-                strides = MOVES[step.op].strides(step, strides)
+                strides = MOVES[step.op](step, strides)
         if steps is not None and strides is not None:
             return strides
         return row_major(self.on(self.base.node).shape) if self.always else None
@@ -150,52 +151,30 @@ def written(view: View, base: Node, value: Node) -> Node:
     steps = view.steps()
     if not value.size:
         return base
-    if steps is None or any(MOVES[step.op].back is None or grows(step) for step in steps):
-        return scattered(view, base, value)
-    before = [base]
-    for step in steps[:-1]:
-        before.append(step.with_inputs((before[-1],)))
-    for step, source in zip(reversed(steps), reversed(before)):
-        back: Any = MOVES[step.op].back
-        value = back(step, source, value)
-    return value
+    if value.dtype is not base.dtype:  # the view reads the bits as another dtype
+        value = Node("bitcast", (value,), base.dtype, value.shape, base.dtype, base.device)
+    if steps is None:
+        return scattered(view.on, base, value)
+    moves = [step for step in steps if step.op not in SAME_PLACES]
+    if any(step.op not in parts.SHOW for step in moves):
+        return scattered(lambda places: moved(places, moves), base, value)
+    return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
 
 
-def grows(step: Node) -> bool:
-    """Tell whether a step repeats elements: what is written shows several times then."""
-    return step.op == "expand" and step.size > step.inputs[0].size
+def moved(node: Node, steps: Sequence[Node]) -> Node:
+    """Apply the moves of a view to a node of another dtype."""
+    for step in steps:
+        node = Node(step.op, (node,), step.arg, step.shape, node.dtype, node.device)
+    return node
 
 
-def scattered(view: View, base: Node, value: Node) -> Node:
+def scattered(show: Callable[[Node], Node], base: Node, value: Node) -> Node:
     """Write a value through a view of any kind: what it shows of the positions is an index."""
     count = product(base.shape)
     places = Node("iota", (), 0, (count,), int64, base.device).reshape(base.shape)
-    index = view.on(places).reshape((value.size,))
+    index = show(places).reshape((value.size,))
     flat = base.reshape((count,)).scatter(value.reshape((value.size,)), [index], (0,), None)
     return flat.reshape(base.shape)
-
-
-def put_slice(step: Node, source: Node, value: Node) -> Node:
-    """Write a value over a slice."""
-    selection = indexing.Selection(list(step.arg), shape=list(step.shape))
-    return indexing.put_view(source, selection, value)
-
-
-def same_bits(step: Node, source: Node, value: Node) -> Node:
-    """Read the bits as what they were."""
-    return Node("bitcast", (value,), source.dtype, source.shape, source.dtype, source.device)
-
-
-def put_back(step: Node, source: Node, value: Node) -> Node:
-    """Give the elements the shape they had; nothing is repeated (`check_target`)."""
-    return value.reshape(source.shape)
-
-
-def order_back(step: Node, source: Node, value: Node) -> Node:
-    """Take a permutation back."""
-    axes: Shape = step.arg
-    order = sorted(range(len(axes)), key=lambda axis: axes[axis])
-    return value.permute(tuple(order))
 
 
 def expanded_strides(step: Node, strides: Strides) -> Strides:
@@ -210,14 +189,6 @@ def window_strides(step: Node, strides: Strides) -> Strides:
     for axis, _, stride, _ in step.arg:
         moved[axis] *= stride
     return (*moved, *(strides[axis] * gap for axis, _, _, gap in step.arg))
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What one step of a view does: to the strides, and how a value goes back through it."""
-
-    strides: Callable[[Node, Strides], Strides | None]
-    back: Callable[[Node, Node, Node], Node] | None = None  # (step, its input, value) -> value
 
 
 def kept(step: Node, strides: Strides) -> Strides:
@@ -246,17 +217,19 @@ def sliced(step: Node, strides: Strides) -> Strides:
     return tuple(each * part[2] for each, part in pairs)
 
 
-MOVES: dict[str, Move] = {
-    "detach": Move(kept, put_back),
-    "bitcast": Move(kept, same_bits),
-    "permute": Move(permuted, order_back),
-    "reshape": Move(reshaped, put_back),
-    "expand": Move(expanded_strides, put_back),
-    "slice": Move(sliced, put_slice),
-    "window": Move(window_strides),
-    "flip": Move(lost),
-    "pad": Move(lost),
+Rule = Callable[[Node, Strides], Strides | None]
+MOVES: dict[str, Rule] = {  # what one step of a view does to the strides
+    "detach": kept,
+    "bitcast": kept,
+    "permute": permuted,
+    "reshape": reshaped,
+    "expand": expanded_strides,
+    "slice": sliced,
+    "window": window_strides,
+    "flip": lost,
+    "pad": lost,
 }
+SAME_PLACES = ("detach", "bitcast")
 
 
 def is_basic(items: Any) -> bool:

@@ -17,6 +17,7 @@ from picograd.errors import (
     ShapeError,
     ValueRangeError,
 )
+from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
@@ -306,67 +307,15 @@ def is_whole(node: Node, selection: Selection) -> bool:
 
 
 def put_view(node: Node, selection: Selection, value: Node) -> Node:
-    """Write through a view: spread the value to its places, and choose it there.
-
-    x[1:6:2] = [a b c] -> where([0 1 0 1 0 1 0], [0 a 0 b 0 c 0], x)
-    """
-    values = fit_value(value, tuple(selection.shape))
-    lengths = tuple(len(range(*each)) for each in selection.ranges)
-    values = values.reshape(lengths)
+    """Write through a view: over the elements that ranges choose."""
+    value = fit_value(value, tuple(selection.shape))
+    steps: list[parts.Step] = []
+    if not is_whole(node, selection):
+        steps.append(("slice", tuple(selection.ranges)))
     if selection.flips:
-        values = values.flip(tuple(selection.flips))
-    if is_whole(node, selection):
-        return values
-    inside: Node | None = None
-    for axis, (start, stop, step) in enumerate(selection.ranges):
-        values = spread(values, axis, start, step, node.shape[axis])
-        mask = inside_range(node, axis, start, stop, step)
-        if mask is not None:
-            inside = mask if inside is None else inside.binary("logical_and", mask)
-    return values if inside is None else inside.where(values, node)
-
-
-def spread(values: Node, axis: int, start: int, step: int, size: int) -> Node:
-    """Put the elements of an axis `step` apart from `start` on an axis of `size`, zeros between."""
-    count = values.shape[axis]
-    none = ((0, 0),) * len(values.shape)
-    if step > 1 and count > 1:
-        before, after = values.shape[:axis], values.shape[axis + 1 :]
-        pads = (*none[: axis + 1], (0, step - 1), *none[axis + 1 :])
-        wide = values.reshape((*before, count, 1, *after)).pad(pads, 0)
-        values = wide.reshape((*before, count * step, *after))
-        values = movement.cut(values, axis, 0, (count - 1) * step + 1)
-    high = size - start - values.shape[axis]
-    return values.pad(
-        (*none[:axis], (start, high), *none[axis + 1 :]), movement.zero_of(values)
-    )
-
-
-def inside_range(
-    node: Node, axis: int, start: int, stop: int, step: int
-) -> Node | None:
-    """Mark the positions of a range along an axis; None when it is the whole axis."""
-    size = node.shape[axis]
-    if (start, stop, step) == (0, size, 1):
-        return None
-    position = node.iota(axis)
-    tests = []
-    if start > 0:
-        tests.append(position.const_like(start - 1).binary("less", position))
-    if stop < size:
-        tests.append(position.binary("less", stop))
-    if step > 1:
-        tests.append(
-            (position + (step - start % step))
-            .binary("mod", step)
-            .binary("equal", 0)
-        )
-    if not tests:
-        return None
-    mask = tests[0]
-    for test in tests[1:]:
-        mask = mask.binary("logical_and", test)
-    return mask
+        steps.append(("flip", tuple(selection.flips)))
+    steps.append(("reshape", tuple(selection.shape)))
+    return parts.put(node, value, tuple(steps))
 
 
 def put_mask(node: Node, mask: Node, value: Node) -> Node:

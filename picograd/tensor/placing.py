@@ -11,7 +11,7 @@ from picograd.tensor import indexing, selecting
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.operands import as_axis
-from picograd.tensor.recording import Recorded, read, rewrite, selector, wrap
+from picograd.tensor.recording import Recorded, apply, read, rewrite, selector, wrap
 
 REDUCES = ("prod", "mean", "amax", "amin")
 
@@ -182,16 +182,7 @@ def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
         text = f"{tuple(input.shape)} is neither a matrix nor a cube"
         raise ShapeError("fill_diagonal_", text, "pass a matrix, or equal sizes")
-    rows = Recorded.kind.arange(input.shape[0], device=input.device)
-    rows = rows.reshape(-1, *(1,) * (input.ndim - 1))
-    hits = None
-    for axis in range(1, input.ndim):
-        columns = Recorded.kind.arange(input.shape[axis], device=input.device)
-        columns = columns.reshape(-1, *(1,) * (input.ndim - 1 - axis))
-        turned = rows % (input.shape[1] + 1) if wrap and input.ndim == 2 else rows
-        equal = turned == columns
-        hits = equal if hits is None else hits.logical_and(equal)
-    return input.masked_fill(hits, fill_value)
+    return apply(selecting.fill_diagonal, input, fill_value, wrap)
 
 
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:

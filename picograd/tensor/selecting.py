@@ -22,12 +22,13 @@ from picograd.errors import (
     ShapeError,
     ValueRangeError,
 )
+from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
-from picograd.helpers import product
+from picograd.helpers import product, row_major
 from picograd.tensor import creation, indexing, movement, spans
 from picograd.tensor.demands import (
     check_values,
@@ -267,6 +268,20 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
         wanted = indexing.fit_value(indexing.value_node(node, value), current.shape)
         value = broadcast_to(failures[0], current.shape).where(current, wanted)
     return indexing.put(node, selection, value)
+
+
+def fill_diagonal(node: Node, value: Operand, wraps: bool) -> Node:
+    """Write a number over the main diagonal: elements in equal steps of the flattened tensor."""
+    number = indexing.value_node(node, value)
+    if number.shape:
+        text = f"the value has shape {number.shape}"
+        raise ShapeError("fill_diagonal_", text, "pass a number")
+    step = sum(row_major(node.shape))
+    end = node.size if wraps else min(step * min(node.shape), node.size)
+    places = (0, len(range(0, end, step)) * step - step + 1 if end else 0, step)
+    steps = (("reshape", (node.size,)), ("slice", (places,)))
+    count = len(range(*places))
+    return parts.put(node, broadcast_to(number, (count,)), steps)
 
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:

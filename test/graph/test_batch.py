@@ -17,6 +17,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.parts import put
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.scanning import scan
 from picograd.graph.shape import ConvSpec
@@ -103,6 +104,10 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "scatter": (
         lambda x, v, i: x.scatter(v, [i], (1,), "sum"),
         (floats(2, 3), floats(4, 2), whole(4)),
+    ),
+    "put": (
+        lambda x, v: put(x, v, (("slice", ((0, 2, 1), (1, 2, 1))),)),
+        (floats(2, 3), floats(2, 1)),
     ),
     "copy": (lambda x: Node("copy", (x,), x.device, x.shape, x.dtype, x.device), (floats(2),)),
     "contiguous": (build.contiguous, (floats(2),)),

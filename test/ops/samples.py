@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from picograd.dtype import DType, int64
-from picograd.graph import build, scanning, sorting
+from picograd.graph import build, parts, scanning, sorting
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Op
@@ -211,6 +211,15 @@ def scatters() -> list[Sample]:
     return found
 
 
+PUT_STEPS = (("slice", ((0, 3, 2), (1, 5, 3))), ("permute", (1, 0)))
+
+
+def put_part(base: Any, value: Any) -> Any:
+    out = base.clone()
+    out[0:3:2, 1:5:3] = value.mT
+    return out
+
+
 # -- composites -----------------------------------------------------------------------------------
 
 
@@ -260,6 +269,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "conv": CONVOLUTIONS,
     "gather": GATHERS,
     "scatter": scatters(),
+    "put": [Sample("plain", lambda x, v: parts.put(x, v, PUT_STEPS), data((3, 5), (2, 2)),
+                   put_part)],
     "relu": forms(build.relu, torch.relu, (3, 5), (0, 5), ()),
     "sigmoid": forms(build.sigmoid, torch.sigmoid, (3, 5), (0, 5), ()),
     "silu": forms(build.silu, functional.silu, (3, 5), (0, 5), ()),

@@ -7,7 +7,7 @@ from plan_support import leaf
 from picograd.dtype import int64
 from picograd.graph import build
 from picograd.graph.shape import ConvSpec
-from picograd.schedule.heroes import contract_operands, conv_operands, scatter_target
+from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, axis_index, constant, evaluate
 from picograd.schedule.loop import Expr
 
@@ -63,10 +63,10 @@ def test_scatter_goes_to_the_row_that_is_read() -> None:
     node = build.scatter(leaf(3, 5), leaf(4, 5), (index,), (0,), "sum")
     column, update = Axis("c", 5), Axis("u", 4)
     row = Expr("load", (), (1, axis_index(update)), int64)
-    flat = scatter_target(node, [row], (axis_index(column),), (5, 1))
+    places = scatter_places(node.shape, (0,), [row], (axis_index(column),))
     values = {column: np.arange(5)}
-    found = evaluate(flat, values, lambda e: np.asarray(2))
-    np.testing.assert_array_equal(found, 10 + np.arange(5))
-    assert (flat.lo, flat.hi) == (0, 14)
-    known = scatter_target(node, [Expr("const", (), 1, int64)], (constant(3),), (5, 1))
-    assert known == constant(8)
+    found = [evaluate(place, values, lambda e: np.asarray(2)) for place in places]
+    assert found[0] == 2 and (places[0].lo, places[0].hi) == (0, 2)
+    np.testing.assert_array_equal(found[1], np.arange(5))
+    fixed = [Expr("const", (), 1, int64)]
+    assert scatter_places(node.shape, (0,), fixed, (constant(3),)) == (constant(1), constant(3))

@@ -1,0 +1,265 @@
+"""updates: find the assignments that need not write a whole array.
+
+    assign(x, put(x, v, steps))             ->  assign(x, v)      Update(steps)
+    assign(x, put(x, scatter(view, v, i)))  ->  assign(x, v, i)   Update(steps, "scatter", ...)
+
+The first stores `v` over the elements that the view shows, the second scatters into the view; all
+other elements of x stay where they are. `view` is what `steps` show of x. What follows decides how:
+fuse orders such a write after what reads x as it was, and `place_assigns` gives it x's own memory,
+or a copy of it where somebody reads the old values later.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.dtype import bool_
+from picograd.graph.node import Node, toposort
+from picograd.graph.parts import Steps, shown
+from picograd.graph.scattering import expand_scatter
+from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.schedule.group import Facts
+from picograd.schedule.index import Indices
+from picograd.schedule.viewindex import (
+    Position,
+    plain_position,
+    view_source,
+)
+
+MOVES = ("reshape", "permute")  # of all elements
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The argument of an assignment that writes a view of its target, or scatters into it."""
+
+    steps: Steps
+    shape: tuple[int, ...]  # of the view
+    op: str = ""
+    arg: Any = None
+
+
+def take_updates(
+    roots: Sequence[Node], is_leaf: Callable[[Node], bool]
+) -> list[Node]:
+    """Rewrite the assignments of updated values; the same nodes if there are none."""
+    order = toposort(roots, is_leaf)
+    writers: dict[int, int] = {}
+    users = {id(root): 2 for root in roots}
+    for node in order:
+        for child in () if is_leaf(node) else node.inputs:
+            users[id(child)] = users.get(id(child), 0) + 1
+        if node.op == "assign" and not is_leaf(node):
+            target = id(node.inputs[0])
+            writers[target] = writers.get(target, 0) + 1
+    if not writers:
+        return list(roots)
+    done: dict[int, Node] = {}
+    for node in order:
+        if is_leaf(node) or not node.inputs:
+            done[id(node)] = node
+            continue
+        is_alone = node.op == "assign" and writers[id(node.inputs[0])] == 1
+        found = find_update(node, users) if is_alone else None
+        taken = (
+            node.inputs if found is None else (node.inputs[0], *found[0])
+        )
+        inputs = tuple([done[id(child)] for child in taken])
+        done[id(node)] = (
+            node.with_inputs(inputs)
+            if found is None
+            else updated(inputs, found[1])
+        )
+    return [done[id(root)] for root in roots]
+
+
+def find_update(
+    node: Node, users: dict[int, int]
+) -> tuple[tuple[Node, ...], Update] | None:
+    """Find what an assignment updates of its target: the inputs, and how; None if all of it."""
+    target, value = node.inputs
+    steps: Steps = ()
+    best: tuple[Node, Steps] | None = None
+    while value.realized is None:
+        if value.op == "put" and is_view_of(value.inputs[0], target, steps):
+            steps = (*steps, *value.arg)
+            value = value.inputs[1]
+            best = value, steps
+        elif value.op == "scatter" and is_view_of(
+            value.inputs[0], target, steps
+        ):
+            if users[id(value)] > 1 or not value.inputs[1].size:
+                break
+            return value.inputs[1:], Update(
+                steps, value.shape, "scatter", value.arg
+            )
+        elif value.op in MOVES and users[id(value)] == 1:
+            steps = (*steps, move_back(value))
+            value = value.inputs[0]
+        else:
+            break
+    return (
+        None
+        if best is None
+        else ((best[0],), Update(best[1], best[0].shape))
+    )
+
+
+def move_back(node: Node) -> tuple[str, Any]:
+    """Give the step from what a reshape or a permutation makes to what it is made of."""
+    if node.op == "reshape":
+        return "reshape", node.inputs[0].shape
+    return "permute", tuple(
+        sorted(range(len(node.arg)), key=lambda axis: node.arg[axis])
+    )
+
+
+def updated(inputs: tuple[Node, ...], update: Update) -> Node:
+    """Make the assignment; a scatter becomes what it is on the device."""
+    target, *given = inputs
+    if update.op:
+        base = shown(target, update.steps)
+        parts = (update.arg, base.shape, base.dtype, base.device)
+        made = expand_scatter(Node("scatter", (base, *given), *parts))
+        update = Update(update.steps, update.shape, made.op, made.arg)
+        given = [apart(each, target) for each in made.inputs[1:]]
+    return Node(
+        "assign",
+        (target, *given),
+        update,
+        target.shape,
+        target.dtype,
+        target.device,
+    )
+
+
+def apart(node: Node, target: Node) -> Node:
+    """Ask for a copy of an operand that is a view of the memory that is written."""
+    below = node
+    while (
+        below.op in (*MOVES, "slice", "flip", "expand", "detach")
+        and below.realized is None
+    ):
+        below = below.inputs[0]
+    if memory_of(below) is not memory_of(target):
+        return node
+    return Node(
+        "contiguous", (node,), None, node.shape, node.dtype, node.device
+    )
+
+
+def memory_of(node: Node) -> Node:
+    """Find what a chain of assignments began with."""
+    while node.op == "assign" and node.realized is None:
+        node = node.inputs[0]
+    return node
+
+
+def is_view_of(node: Node, target: Node, steps: Steps) -> bool:
+    """Tell whether a node is what steps show of a target."""
+    wanted = shown(target, steps)
+    while True:
+        node, wanted = below_same(node), below_same(wanted)
+        if wanted is target or node is target:
+            return node is wanted
+        is_same = (
+            node.op == wanted.op
+            and argument_of(node) == argument_of(wanted)
+            and node.shape == wanted.shape
+        )
+        if (
+            node.realized is not None
+            or not is_same
+            or len(node.inputs) != 1
+        ):
+            return False
+        node, wanted = node.inputs[0], wanted.inputs[0]
+
+
+def argument_of(node: Node) -> Any:
+    """Give the argument of a view; positions that a user gave are told apart by identity."""
+    is_moving = node.op in MOVING and starts_of(node)
+    return placed(node, id) if is_moving else node.arg
+
+
+def below_same(node: Node) -> Node:
+    """Strip what keeps every element: detach, and a cast to the same dtype."""
+    while node.realized is None and (
+        node.op == "detach"
+        or (node.op == "cast" and node.dtype is node.inputs[0].dtype)
+    ):
+        node = node.inputs[0]
+    return node
+
+
+def shown_source(
+    shape: tuple[int, ...],
+    steps: Steps,
+    indices: Indices,
+    position: Position = plain_position,
+) -> Indices:
+    """Find the indices of an array's element from those of a view that steps make of it."""
+    views: list[Node] = []
+    for step in steps:
+        before = Node("placeholder", (), None, shape, bool_, "cpu")
+        view = shown(before, (step,))
+        if view is not before:
+            views.append(view)
+            shape = view.shape
+    for view in reversed(views):
+        indices = view_source(view, indices, position)
+    return indices
+
+
+def values_before(
+    facts: Facts, base: Facts, is_scatter: bool
+) -> list[Facts]:
+    """List what a floating value reads that must be computed before the base is written to.
+
+    All of it where a scatter writes its own memory, which it does in any order. Else the largest
+    parts that read contents older than the base, and can run before the base was written.
+    """
+    found: list[Facts] = []
+    stack = [facts]
+    while stack:
+        each = stack.pop()
+        loads = [
+            load for load in loads_of(each) if load.memory == base.memory
+        ]
+        if each.is_loaded or not loads:
+            continue
+        if is_scatter:
+            found.append(each)
+        elif base.group is None or all(load is base for load in loads):
+            continue
+        elif each.depth < base.group.depth:
+            found.append(each)
+        else:
+            stack += each.inputs
+    return found
+
+
+def loads_of(facts: Facts) -> list[Facts]:
+    """List what a floating value loads; its chains are bounded."""
+    seen: set[int] = set()
+    stack, found = [facts], []
+    while stack:
+        each = stack.pop()
+        if each.number in seen:
+            continue
+        seen.add(each.number)
+        if each.is_loaded:
+            found.append(each)
+        else:
+            stack += each.inputs
+    return found
+
+
+def place_of(
+    member: Facts, indices: Indices, position: Position
+) -> Indices:
+    """Find the indices in an array of an element of what a member writes, which may be a part."""
+    node = member.node
+    if not member.is_update:
+        return indices
+    return shown_source(node.shape, node.arg.steps, indices, position)

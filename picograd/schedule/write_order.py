@@ -1,0 +1,112 @@
+"""write_order: what groups read, and writes of parts after what reads the memory as it was."""
+
+from collections.abc import Iterator
+
+from picograd.schedule.group import SCATTERS, Facts, Group
+
+
+def reads_of(group: Group) -> Iterator[Facts]:
+    """Yield the leaves and members of earlier groups that a group loads."""
+    seen: set[int] = set()
+    stack: list[Facts] = []
+    for member in group.members:
+        stack += inputs_for(member, group)
+    while stack:
+        facts = stack.pop()
+        if facts.number in seen:
+            continue
+        seen.add(facts.number)
+        if facts.is_source or (facts.group and facts.group.depth < group.depth):
+            yield facts
+        elif facts.group is not group:
+            stack += facts.inputs
+
+
+def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:
+    """Inputs of a member that its group reads: a scatter's base is read where it is copied.
+
+    An assignment of a part needs the rest to be there.
+    """
+    if member.is_update and member.target is not None:
+        return (*member.inputs, member.target)
+    if member.node.op not in SCATTERS:
+        return member.inputs
+    return member.inputs[1:] if member.group is group else member.inputs[:1]
+
+
+def order_updates(groups: list[Group]) -> None:
+    """Move assignments below what reads the contents that they change, where a part of them stays.
+
+    Each contents of such a memory is read before the next is written. What reads two of them keeps
+    its place: one is copied then (`place_assigns`).
+    """
+    members = [
+        member
+        for group in groups
+        for member in group.members
+        if member.target is not None
+    ]
+    updated = {member.memory for member in members if member.is_update}
+    if not updated:
+        return
+    needs: dict[int, set[int]] = {group.number: set() for group in groups}
+    readers: dict[int, set[int]] = {}
+    for group in groups:
+        for facts in reads_of(group):
+            readers.setdefault(facts.number, set()).add(group.number)
+            if facts.group:
+                needs[group.number].add(facts.group.number)
+        for member in group.members:
+            if (
+                member.group and member.group is not group
+            ):  # it copies the base of a scatter
+                needs[member.group.number].add(group.number)
+    earlier: dict[int, set[int]] = {}
+    for member in members:
+        if member.memory in updated and member.group and member.target:
+            number, target = member.group.number, member.target
+            if target.group and target.group is not member.group:
+                needs[number].add(target.group.number)
+            earlier[number] = readers.get(target.number, set()) - {number}
+    deepen(groups, needs, earlier)
+
+
+def deepen(
+    groups: list[Group],
+    needs: dict[int, set[int]],
+    earlier: dict[int, set[int]],
+) -> None:
+    """Give each group a greater depth than those it needs, and than `earlier` ones if possible."""
+    both = {
+        number: found | earlier.get(number, set())
+        for number, found in needs.items()
+    }
+    order = ordered(both)
+    if len(order) < len(both):
+        placed = set(order)
+        both = {
+            n: both[n] if n in placed else found for n, found in needs.items()
+        }
+        order = ordered(both)
+    by_number = {group.number: group for group in groups}
+    for number in order:
+        below = max(
+            (by_number[each].depth for each in both[number]), default=-1
+        )
+        by_number[number].depth = max(by_number[number].depth, below + 1)
+
+
+def ordered(needs: dict[int, set[int]]) -> list[int]:
+    """List numbers after what they need; those of a cycle, and what needs them, are left out."""
+    users: dict[int, list[int]] = {}
+    missing = {number: len(found) for number, found in needs.items()}
+    for number, found in needs.items():
+        for each in found:
+            users.setdefault(each, []).append(number)
+    order = [number for number, count in missing.items() if not count]
+    for number in order:
+        for user in users.get(number, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                order.append(user)
+    return order
