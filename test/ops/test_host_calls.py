@@ -17,6 +17,7 @@ from picograd.draw import picture_of
 from picograd.engine import executable
 from picograd.engine.backends import get_device
 from picograd.graph.host_call import HostCall
+from picograd.runtime.device import Device
 
 torch = pytest.importorskip("torch")
 
@@ -352,6 +353,14 @@ def test_memory_of_a_loop_is_flat(device: str) -> None:
             before = get_device(device).memory_stats()["in_use"]
     x.numpy()
     assert get_device(device).memory_stats()["in_use"] <= before + 1024
+
+
+@pytest.mark.parametrize("name", ["solve", "svd", "stft", "gammainc"])
+def test_through_copies(name: str, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """As on a GPU: what a call reads and gives is copied, between tapes and in loops."""
+    monkeypatch.setattr(type(get_device(device)), "call_host", Device.call_host)
+    test_jit_with_gradients(name, device)
+    test_scan_with_gradients(name, device)
 
 
 # where they are seen
