@@ -2,7 +2,8 @@
 
 A tensor over such memory shows what is there now. What is computed from it must not change any
 more, so an operation that reads it is computed when it is recorded, and so is a write into it.
-Views stay views: they show what is there now, too.
+Views stay views: they show what is there now, too. What only looks like one, because an operation
+changes nothing (x + 0, the sum of an axis of one element), is a copy (`apart`).
 """
 
 import weakref
@@ -15,19 +16,31 @@ from picograd.graph.node import Node
 Shared = dict[int, "weakref.ref[Buffer]"]
 SHARED: Shared = {}  # buffers over such memory, by id, while they live
 APART: "weakref.WeakSet[Node]" = weakref.WeakSet()  # nodes known not to read any
-VIEWS = ("reshape", "permute", "expand", "slice", "detach")
+VIEWS = ("reshape", "permute", "expand", "slice", "detach", "window")
 
 
 def share(node: Node) -> Node:
     """Note that others write the memory of a leaf; returns the leaf."""
-    buffer = node.arg.buffer
+    note_shared(node.arg.buffer)
+    return node
+
+
+def note_shared(buffer: Buffer) -> None:
+    """Note that others write the memory of a buffer, as long as it lives."""
     key = id(buffer)
 
     def forget(_gone: "weakref.ref[Buffer]", shared: Shared = SHARED) -> None:
         shared.pop(key, None)
 
     SHARED[key] = weakref.ref(buffer, forget)
-    return node
+
+
+def apart(node: Node) -> Node:
+    """Give a copy of what is nothing but a view of such memory, else the node itself."""
+    below = behind_views(node)
+    if is_tracing() or not is_shared(below):
+        return node
+    return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
 
 
 def settle(node: Node) -> None:
@@ -38,10 +51,7 @@ def settle(node: Node) -> None:
 
 def reads(node: Node) -> bool:
     """Tell whether a node that is no view reads such memory; every node is looked at once."""
-    below = node
-    while below.inputs and (below.op in VIEWS or is_same_value(below)):
-        below = below.inputs[0]
-    if is_shared(below):
+    if is_shared(behind_views(node)):
         return False
     stack, seen = [node], {id(node): node}
     while stack:
@@ -59,13 +69,22 @@ def reads(node: Node) -> bool:
     return False
 
 
+def behind_views(node: Node) -> Node:
+    """Find what a view was taken from."""
+    while node.realized is None and node.inputs and (node.op in VIEWS or is_same_value(node)):
+        node = node.inputs[0]
+    return node
+
+
 def is_same_value(node: Node) -> bool:
     """Tell whether a node is a cast to the dtype its input has."""
     return node.op == "cast" and node.dtype is node.inputs[0].dtype
 
 
 def is_shared(node: Node) -> bool:
-    """Tell whether a node is a leaf over such memory."""
+    """Tell whether a node is a leaf over such memory, or was computed into it."""
+    if node.realized is not None:
+        return id(node.realized) in SHARED
     if node.op != "buffer" or type(node.arg) is not Storage:
         return False
     return id(node.arg.buffer) in SHARED

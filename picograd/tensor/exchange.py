@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.foreign import share
+from picograd.engine.foreign import note_shared, share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import leaf
 from picograd.engine.tracing import check_not_tracing
@@ -51,6 +51,9 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: Any)
     buffer = leaf_buffer(node)
     if buffer is None:
         raise ExportError("dlpack", "the tensor was not computed", "call .realize() on it")
+    if not copy and wanted == own:  # from now on others see, and may change, what is there
+        pending.before_writes([node])
+        note_shared(buffer)
     hand_over(node.device, stream)
     is_versioned = max_version is not None and tuple(max_version) >= (1, 0)
     is_copied = bool(copy) or wanted != own

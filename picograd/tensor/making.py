@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from picograd.engine.foreign import share
+from picograd.engine.realize import node_over_numpy
 from picograd.errors import ValueRangeError
 from picograd.helpers import row_major
 from picograd.tensor import aliasing, creation
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.recording import Recorded, fresh
+from picograd.tensor.recording import made as made_leaf
 
 
 def scalar_tensor(
@@ -29,7 +32,7 @@ def scalar_tensor(
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
-    """Make a tensor of the bytes of an object; a copy.
+    """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
 
     >>> import picograd
     >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
@@ -42,6 +45,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
         raise ValueRangeError(
             "frombuffer", str(error), "check count and offset"
         ) from None
+    if array.flags.writeable:
+        return made_leaf(share(node_over_numpy(array, wanted)))
     made = Recorded.kind(array.copy())
     return made if made.dtype is wanted else made.bitcast(wanted)
 

@@ -92,9 +92,9 @@ class ProtocolMethods(Recorded):
         if not self.is_leaf:
             text = "only tensors that the user made can be copied deeply, not computed ones"
             raise GradientError("deepcopy", text, "copy .detach() instead")
-        result = memo[id(self)] = copied(self)
+        result = memo[id(self)] = copied(self, True)
         if self.grad is not None:
-            result.grad = copied(self.grad)
+            result.grad = copied(self.grad, True)
         return result  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:

@@ -364,8 +364,11 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None
         raise
+    is_view = function in SHOWING
+    if foreign.SHARED and not is_view and function not in KEEPING:
+        result = foreign.apart(result)
     made = wrap(result, tracks and result.dtype.kind == "float")
-    if function in SHOWING:
+    if is_view:
         note_view(made, operands[0], function, *nodes[1:])
     return made
 
@@ -396,6 +399,8 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
     nodes = [read(tensor) for tensor in tensors]
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
+    if foreign.SHARED and function not in KEEPING:
+        result = foreign.apart(result)
     return wrap(result, tracks and result.dtype.is_float)
 
 
@@ -600,6 +605,8 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
 
 # views
 
+# what gives its operand, or a view of it, where that has all that was asked for
+KEEPING: set[Callable[..., Node]] = {build.cast, selecting.read}
 SHOWING: set[Callable[..., Node]] = {build.detach}  # functions on nodes whose results alias
 ALWAYS: set[Callable[..., Node]] = set()  # whose results alias whatever the strides are
 
@@ -813,10 +820,13 @@ def answered(
     return None
 
 
-def copied(tensor: "Recorded") -> Any:
-    """Make a leaf of the same class, values and attributes."""
+def copied(tensor: "Recorded", is_deep: bool = False) -> Any:
+    """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own."""
     result = type(tensor).__new__(type(tensor))
-    start(result, build.detach(tensor._node), False)
+    node = foreign.apart(tensor._node) if is_deep else tensor._node
+    start(result, build.detach(node), False)
+    if is_deep:
+        foreign.settle(result._node)
     LEAVES[result._node] = weakref.ref(result)
     result._tracks, result.name = tensor._tracks, tensor.name
     result._is_frozen = tensor._is_frozen

@@ -22,7 +22,7 @@ from picograd.dtype import (
     int64,
     to_dtype,
 )
-from picograd.engine import pending
+from picograd.engine import foreign, pending
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy
@@ -136,7 +136,7 @@ class Tensor(
             name = ""
         wanted = optional_dtype(dtype)
         if isinstance(data, Tensor):
-            node = build.detach(data._node)
+            node = build.detach(foreign.apart(data._node))
             node = node if wanted is None else node.cast(wanted)
             node = node if device is None else build.copy(node, creation.device_named(device))
         elif isinstance(data, Node):
@@ -146,6 +146,8 @@ class Tensor(
         else:
             node = creation.from_data(data, wanted, creation.device_named(device))
         start(self, node, False)
+        if foreign.SHARED:
+            foreign.settle(self._node)
         self.name = name
         LEAVES[self._node] = weakref.ref(self)
         if requires_grad is not None:
@@ -228,6 +230,8 @@ class Tensor(
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """Compute, and copy the values to a NumPy array.
+
+        PyTorch's shares memory with the tensor; here `numpy.from_dlpack(x)` does.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).numpy()

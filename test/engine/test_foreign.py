@@ -1,5 +1,7 @@
 """What is computed from memory that others write does not change when they write it later."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,79 @@ def test_every_node_is_looked_at_once():
     for _ in range(2000):
         x = x + 1
     assert x.tolist() == [2001.0] and kept.tolist() == [1.0] * 3
+
+
+SAME_VALUES = {
+    "x + 0": lambda x: x + 0,
+    "x * 1": lambda x: x * 1,
+    "x - 0": lambda x: x - 0,
+    "x / 1": lambda x: x / 1,
+    "x ** 1": lambda x: x**1,
+    "clone": lambda x: x.clone(),
+    "deepcopy": copy.deepcopy,
+    "Tensor": Tensor,
+    "where": lambda x: picograd.where(Tensor(True), x, x * 0),
+    "cat": lambda x: picograd.cat([x]),
+    "stack": lambda x: picograd.stack([x]),
+    "pad": lambda x: picograd.nn.functional.pad(x, (0, 0)),
+    "sum": lambda x: x.reshape(4, 1, 3).sum(1),
+    "mean": lambda x: x.reshape(4, 1, 3).mean(1),
+    "max": lambda x: x.reshape(4, 1, 3).amax(1),
+    "cumsum": lambda x: x.reshape(4, 1, 3).cumsum(1),
+    "flip": lambda x: x.flip(()),
+    "roll": lambda x: x.roll(0, 0),
+    "repeat": lambda x: x.repeat(1, 1),
+    "of a view": lambda x: x.T[1:] + 0,
+    "index": lambda x: x[picograd.arange(4)],
+}
+VIEWS = {
+    "slice": lambda x: x[1:],
+    "all": lambda x: x[:],
+    "turned": lambda x: x.T,
+    "reshaped": lambda x: x.reshape(12),
+    "repeated": lambda x: x.expand(2, 4, 3),
+    "windows": lambda x: x.unfold(0, 2, 1),
+    "detached": lambda x: x.detach(),
+    "contiguous": lambda x: x.contiguous(),
+    "its dtype": lambda x: x.to("float32"),
+    "asarray": picograd.asarray,
+}
+
+
+@pytest.mark.parametrize("name", SAME_VALUES | VIEWS)
+def test_what_changes_nothing_is_a_copy_unless_it_is_a_view(name: str) -> None:
+    array = np.arange(12, dtype=np.float32).reshape(4, 3)
+    function = (SAME_VALUES | VIEWS)[name]
+    before = function(Tensor(array.copy())).numpy()
+    found = function(Tensor.from_numpy(array))
+    array[:] = -7.0
+    wanted = before if name in SAME_VALUES else np.full(before.shape, -7.0)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_memory_that_was_handed_out_is_shared() -> None:
+    """Who took it by DLPack may write it: what was computed before and after does not change."""
+    x = Tensor([1.0, 2.0, 3.0])
+    pending = x * 2
+    view = torch.from_dlpack(x)
+    same, twice = x + 0, x * 2
+    x += 1
+    assert view.tolist() == [2.0, 3.0, 4.0]
+    again = np.from_dlpack(x)
+    view[:] = 9.0
+    assert x.tolist() == again.tolist() == x.detach().tolist() == [9.0] * 3
+    assert same.tolist() == [1.0, 2.0, 3.0]
+    assert pending.tolist() == twice.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_frombuffer_shares_what_may_be_written() -> None:
+    memory = bytearray(np.array([1.0, 2.0], np.float32).tobytes())
+    x = picograd.frombuffer(memory, dtype=picograd.float32)
+    total = x.sum()
+    memory[:4] = np.float32(5.0).tobytes()
+    assert x.tolist() == [5.0, 2.0] and total.item() == 3.0
+    x += 1
+    assert np.frombuffer(memory, np.float32).tolist() == [6.0, 3.0]
+    fixed = picograd.frombuffer(bytes(memory), dtype=picograd.float32, offset=4, count=1)
+    fixed += 1
+    assert fixed.tolist() == [4.0] and np.frombuffer(memory, np.float32).tolist() == [6.0, 3.0]
