@@ -26,7 +26,7 @@ def margin_ranking_loss(
     0.5
     """
     same_shape("margin_ranking_loss", input1, input2)
-    loss = (margin - target * (input1 - input2)).relu()
+    loss = (margin - target * (input1 - input2)).clamp(min=0.0)
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
 
@@ -41,7 +41,7 @@ def hinge_embedding_loss(
     1.25
     """
     same_shape("hinge_embedding_loss", input, target)
-    far = (target != 1).where((margin - input).relu(), 0.0)
+    far = (target != 1).where((margin - input).clamp(min=0.0), 0.0)
     loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
 
@@ -129,7 +129,7 @@ def cosine_embedding_loss(
         raise ShapeError(op, problem, "give one target per row")
     sizes = ((a * a).sum(-1) + TINY) * ((b * b).sum(-1) + TINY)
     cosine = (a * b).sum(-1) / sizes.sqrt()
-    apart = (target == -1).where((cosine - margin).relu(), 0.0)
+    apart = (target == -1).where((cosine - margin).clamp(min=0.0), 0.0)
     loss = (target == 1).where(1.0 - cosine, apart)
     return reduce_loss(op, loss, reduction)
 
@@ -161,7 +161,7 @@ def triplet_margin_loss(
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return reduce_loss(op, (near - far + margin).relu(), reduction)
+    return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -190,7 +190,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return reduce_loss(op, (near - far + margin).relu(), reduction)
+    return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
 
 
 @listed

@@ -113,9 +113,7 @@ def kl_div(
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        is_zero = target == 0.0
-        entropy = is_zero.where(0.0, target * is_zero.where(1.0, target).log())
-        loss = entropy - target * input
+        loss = target.xlogy(target) - target * input
     if reduction == "batchmean":
         return loss.sum() / max(1, input.shape[0])
     return reduce_loss(op, loss, reduction)

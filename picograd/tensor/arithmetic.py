@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from picograd.dtype import int16, int32, int64
 from picograd.errors import DTypeError
+from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, special
 from picograd.tensor.inputs import Tensor, as_float, is_tensor, need_tensor, promoted
@@ -210,7 +211,7 @@ def nextafter(input: Tensor, other: Any) -> Tensor:
             f"needs floats, got {a.dtype.name}",
             "call .float() first",
         )
-    a, b = a.detach(), b.detach()
+    given, a, b = (a, b), a.detach(), b.detach()
     whole = WHOLE[a.dtype.bits]
     bits = a.bitcast(whole)
     grows = (a < b) == (a > 0)
@@ -218,10 +219,16 @@ def nextafter(input: Tensor, other: Any) -> Tensor:
     least = (b.signbit().cast(whole) << (whole.bits - 1)) + 1
     stepped = (a == 0).where(least.bitcast(a.dtype), stepped)
     result = (a == b).where(b, stepped)
-    return (a.isnan().logical_or(b.isnan())).where(a + b, result)
+    value = (a.isnan().logical_or(b.isnan())).where(a + b, result)
+    return apply(steady, value, *given)
 
 
 # whole numbers
+
+
+def steady(value: Node, a: Node, b: Node) -> Node:
+    """Pass the gradient of a value to the first operand it was computed from."""
+    return custom(value, (a, b), lambda gradient, output, a, b: (gradient, gradient * 0))
 
 
 def gcd(input: Tensor, other: Any) -> Tensor:

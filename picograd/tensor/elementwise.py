@@ -1,12 +1,14 @@
 """Elementwise functions on nodes: arithmetic, comparisons, and activations made of them."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from picograd.dtype import DType, bool_, float32, int64
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
+from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
@@ -286,14 +288,52 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
 def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
     """Limit values to [low, high]; a limit of None is absent, one of NaN gives NaN.
 
-    On a limit the gradient passes.
+    On a limit the gradient passes, from NaN it does not; that of limits that are tensors is where
+    they are taken. Limits that cross give the upper one.
     """
     if low is None and high is None:
         raise ValueRangeError(
             "clamp", "min and max are both None", "pass at least one"
         )
-    result = node if low is None else limited(node, low, True)
-    return result if high is None else limited(result, high, False)
+    value = node if low is None else limited(node, low, True)
+    value = value if high is None else limited(value, high, False)
+    if not value.dtype.is_float or not all(isinstance(x, Node) or x is None or x == x
+                                           for x in (low, high)):  # fmt: skip
+        return value
+    wide = [in_form(x, value) for x in (node, low, high) if x is not None]
+    has_low, has_high = low is not None, high is not None
+    return custom(
+        value, wide, lambda g, _, x, *ends: clamp_gradients(g, x, ends, has_low, has_high)
+    )
+
+
+def in_form(operand: Operand, like: Node) -> Node:
+    """Broadcast an operand to the shape and dtype of a result."""
+    if not isinstance(operand, Node):
+        return like.const_like(read_scalar("clamp", operand))
+    return broadcast_to(build.cast(operand, like.dtype), like.shape)
+
+
+def clamp_gradients(
+    gradient: Node, x: Node, ends: Sequence[Node], has_low: bool, has_high: bool
+) -> list[Node]:
+    """Send the gradient to what was taken: the value, the lower or the upper limit."""
+    low, high = ends[0] if has_low else None, ends[-1] if has_high else None
+    tests: list[Node] = []
+    if low is not None:
+        tests.append(low.binary("less_equal", x))
+    if high is not None:
+        tests.append(x.binary("less_equal", high))
+    chosen = [tests[0] if len(tests) == 1 else tests[0].binary("logical_and", tests[1])]
+    if low is not None:
+        is_low = x.binary("less", low)
+        fits = is_low if high is None else low.binary("less", high)
+        chosen.append(is_low.binary("logical_and", fits))
+    if high is not None:
+        is_high = high.binary("less", x)
+        crossed = is_high if low is None else high.binary("less", low)
+        chosen.append(is_high.binary("logical_or", crossed))
+    return [test.where(gradient, 0) for test in chosen]
 
 
 def limited(node: Node, limit: Operand, is_low: bool) -> Node:

@@ -2,10 +2,13 @@
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
+from picograd.graph.build_composite import custom
+from picograd.graph.node import Node
 from picograd.tensor.autocast import listed
 from picograd.tensor.demands import demand_labels
 from picograd.tensor.inputs import Tensor, need_tensor
 from picograd.tensor.known import check_between, known_values
+from picograd.tensor.operands import promote_all
 from picograd.tensor.recording import Recorded, apply
 
 
@@ -190,7 +193,7 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
 
-    Where x is exactly 0 or 1 the gradient of the cut-off logarithm is 0.
+    The gradient divides by x (1 - x), at least 1e-12.
 
     >>> from picograd import Tensor, nn
     >>> nn.functional.binary_cross_entropy(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
@@ -200,16 +203,28 @@ def binary_cross_entropy(
     same_shape(op, input, target)
     check_between(op, "the input", input._node, 0.0, 1.0)
     check_between(op, "the target", target._node, 0.0, 1.0)
-    yes, no = _cut_log(input), _cut_log(1.0 - input)
-    loss = (target - 1.0) * no - target * yes
+    loss = apply(saturated_entropy, input, target)
     if weight is not None:
         loss = loss * weight
     return reduce_loss(op, loss, reduction)
 
 
-def _cut_log(x: Tensor) -> Tensor:
-    is_zero = x <= 0.0
-    return is_zero.where(-100.0, is_zero.where(1.0, x).log().maximum(-100.0))
+def saturated_entropy(input: Node, target: Node) -> Node:
+    """Compute -t log x - (1 - t) log(1 - x) with cut-off logarithms; gradients are PyTorch's."""
+    x, t = promote_all("binary_cross_entropy", [input, target])
+    yes, no = cut_log(x), cut_log(1.0 - x)
+
+    def vjp(gradient: Node, output: Node, x: Node, t: Node) -> tuple[Node, Node]:
+        slope = (x - t) / ((1.0 - x) * x).binary("maximum", 1e-12)
+        return gradient * slope, gradient * ((1.0 - x).unary("log") - x.unary("log"))
+
+    return custom((t - 1.0) * no - t * yes, (x, t), vjp)
+
+
+def cut_log(x: Node) -> Node:
+    """Compute a logarithm that is at least -100."""
+    is_zero = x.binary("less_equal", 0.0)
+    return is_zero.where(-100.0, is_zero.where(1.0, x).unary("log").binary("maximum", -100.0))
 
 
 @listed
@@ -230,7 +245,8 @@ def binary_cross_entropy_with_logits(
     op = "binary_cross_entropy_with_logits"
     same_shape(op, input, target)
     # log(1 + exp(-|x|)) + max(-x, 0) = -log sigmoid(x), and exp never sees a positive argument.
-    softplus = ((-input.abs()).exp() + 1.0).log() + (-input).relu()
+    # At 0 `maximum` shares the gradient, 1/2 to each side, as the smooth function has it.
+    softplus = ((-input.abs()).exp() + 1.0).log() + (-input).maximum(0.0)
     share = 1.0 if pos_weight is None else target * (pos_weight - 1.0) + 1.0
     loss = (1.0 - target) * input + softplus * share
     if weight is not None:

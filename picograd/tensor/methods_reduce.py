@@ -319,6 +319,8 @@ def extreme(op: str, x: Any, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -
         return x.maximum(axis) if op == "max" else x.minimum(axis)
     chosen, keep = axes(op, axis, dim, keepdim, keepdims)
     if not isinstance(chosen, int):
+        if chosen is None:
+            return apply(reduce.extreme_of_all, op, x, keep)
         return apply(reduce.extreme, op, x, chosen, keep)
     indices = apply(reduce.arg_extreme, op, x, chosen, keep)
     if not (x._tracks and MODE.enabled):

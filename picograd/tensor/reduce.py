@@ -65,6 +65,27 @@ def extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
     return reduce(op, op, node, axis, keepdim)
 
 
+def extreme_of_all(op: str, node: Node, keepdim: bool) -> Node:
+    """Compute `max` or `min` of all elements; those that are NaN share its gradient."""
+    value = extreme(op, node, None, keepdim)
+    return shared_by_equals(value, node) if node.dtype.is_float else value
+
+
+def shared_by_equals(value: Node, node: Node) -> Node:
+    """Split the gradient of one element's value evenly among the elements that equal it."""
+
+    def vjp(gradient: Node, output: Node, x: Node) -> tuple[Node]:
+        axes, ones = tuple(range(x.rank)), (1,) * x.rank
+        wide = output.reshape(ones).expand(x.shape)
+        both = x.unary("isnan").binary("logical_and", wide.unary("isnan"))
+        equals = x.binary("equal", wide).binary("logical_or", both)
+        share = gradient.accumulated()
+        share = share / equals.cast(share.dtype).reduce("sum", axes).reshape(share.shape)
+        return (equals.where(share.cast(x.dtype).reshape(ones).expand(x.shape), 0),)
+
+    return custom(value, (node,), vjp)
+
+
 def need_elements(op: str, node: Node, axis: Any) -> None:
     """Raise AxisError when an extreme of no elements is asked for."""
     if count(node, axis, op) == 0:

@@ -11,6 +11,7 @@ from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError
+from picograd.graph import build_composite as composite
 from picograd.graph import sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
@@ -24,6 +25,7 @@ from picograd.tensor.operands import (
     need_integer,
     read_scalar,
 )
+from picograd.tensor.reduce import shared_by_equals
 from picograd.tensor.selecting import computed_values
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
@@ -122,8 +124,8 @@ def median_index(node: Node, axis: Any) -> Node:
     middle = part(found, position, (size - 1) // 2, 1)
     if not node.dtype.is_float or not node.rank:
         return middle
-    last = part(found, position, size - 1, 1)
-    return picked(node, last, position).unary("isnan").where(last, middle)
+    first = composite.argmax(node, position, True)  # a NaN counts as the largest
+    return picked(node, first, position).unary("isnan").where(first, middle)
 
 
 def flat(node: Node) -> Node:
@@ -137,7 +139,8 @@ def median_of_all(node: Node) -> Node:
         need_float("median", node)
         return constant(float("nan"), (), node.dtype, node.device)
     row = flat(node)
-    return picked(row, median_index(row, 0), 0).reshape(())
+    value = picked(row, median_index(row, 0), 0).reshape(())
+    return shared_by_equals(value, row) if node.dtype.is_float else value
 
 
 def quantile(

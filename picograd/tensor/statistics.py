@@ -24,7 +24,8 @@ from picograd.tensor.inputs import (
 )
 from picograd.tensor.methods_order import Ordered
 from picograd.tensor.operands import as_axis
-from picograd.tensor.recording import Recorded, read, wrap
+from picograd.tensor.recording import Recorded, apply, read, wrap
+from picograd.tensor.reduce import shared_by_equals
 
 
 class Histogram(NamedTuple):
@@ -95,7 +96,10 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     if dim is None:
         if not input.numel():
             return input.sum() * float("nan")
-        return nanmedian(input.reshape(input.numel()), 0).values
+        flat = input.reshape(input.numel())
+        if not input.dtype.is_float:
+            return nanmedian(flat, 0).values
+        return apply(shared_by_equals, nanmedian(flat.detach(), 0).values, flat)
     axis = axis_of("nanmedian", input, dim)
     if not input.ndim or not input.dtype.is_float:
         return input.median(dim, keepdim)
