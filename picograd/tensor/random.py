@@ -5,7 +5,6 @@ neither the order of realisation nor the backend changes a value: the bits are t
 (seed, offset + position). Dropout and the like are recomputed from them, never stored.
 """
 
-import operator
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,12 +32,18 @@ LONG_PERMUTATION = 1 << 15  # beyond it, some of the 32-bit keys would be equal
 
 
 def read_seed(seed: Any) -> int:
-    """Read a seed: a whole number, modulo 2 ** 64."""
+    """Read a seed as PyTorch does, by int(): a number of 64 bits, its sign or none."""
     try:
-        return operator.index(seed) % (1 << 64)
+        number = int(seed)
     except TypeError:
         text = f"the seed must be an int, not {type(seed).__name__}"
         raise DTypeError("manual_seed", text, "pass a whole number") from None
+    except (ValueError, OverflowError) as error:
+        raise ValueRangeError("manual_seed", str(error), "pass a whole number") from None
+    if not -(1 << 63) <= number < 1 << 64:
+        text = f"the seed {number} has more than 64 bits"
+        raise ValueRangeError("manual_seed", text, "pass a smaller one")
+    return number % (1 << 64)
 
 
 def check_spread(op: str, first: Any, second: Any, least: float | None = 0.0) -> None:

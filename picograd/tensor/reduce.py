@@ -157,8 +157,12 @@ def truth_test(
 def softmax(
     op: str, node: Node, axis: Any, dtype: DType | None = None
 ) -> Node:
-    """Compute `softmax` or `log_softmax` along one axis, in `dtype` if that is given."""
-    x = floating(op, node if dtype is None else node.cast(dtype))
+    """Compute `softmax` or `log_softmax` along one axis, in `dtype` if that is given.
+
+    Refused for integers, as in PyTorch: it would not say in which dtype the result is.
+    """
+    x = node if dtype is None else node.cast(dtype)
+    need_float(op, x)
     position = as_axis(axis, len(x.shape), op)
     make = (
         composite.softmax if op == "softmax" else composite.log_softmax

@@ -215,7 +215,7 @@ def as_item(item: Any) -> Any:
         except ValueError:
             text = f"the rows of the index {item} differ in length"
             raise ShapeError("getitem", text, "make them equal") from None
-        if array.size == 0 and array.dtype.kind == "f" and is_list:
+        if array.dtype.kind == "f" and array.ndim:  # PyTorch reads lists of floats so
             array = array.astype(np.int64)
         if array.dtype.kind not in "biu":
             text = f"cannot index with {array.dtype} values"

@@ -103,6 +103,9 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
     """Compute the index of the k-th smallest element, counted from 1; the axis keeps size 1."""
     position = axis_of("kthvalue", node, axis)
     size = size_along(node, position)
+    if not size:
+        text = f"an axis of {node.shape} is empty"
+        raise AxisError("kthvalue", text, "check .numel() first")
     if not 1 <= k <= size:
         raise ValueRangeError(
             "kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}"

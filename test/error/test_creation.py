@@ -142,8 +142,16 @@ CASES = [
         "picograd.Tensor(...).",
     ),
     Case(
-        "seed", lambda: picograd.manual_seed("a"), DTypeError,
-        "manual_seed: the seed must be an int, not str. Fix: pass a whole number.",
+        "seed", lambda: picograd.manual_seed("a"), ValueRangeError,
+        "manual_seed: invalid literal for int() with base 10: 'a'. Fix: pass a whole number.",
+    ),
+    Case(
+        "seed that is a list", lambda: picograd.manual_seed([1]), DTypeError,
+        "manual_seed: the seed must be an int, not list. Fix: pass a whole number.",
+    ),
+    Case(
+        "large seed", lambda: picograd.manual_seed(2**64), ValueRangeError,
+        f"manual_seed: the seed {2**64} has more than 64 bits. Fix: pass a smaller one.",
     ),
     Case(
         "gradient of ints", lambda: Tensor([1], requires_grad=True), GradientError,
