@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, accumulate_dtype, float32, float64
+from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.node import Node, Number
 from picograd.graph.row import ORDERED, Op, table
 from picograd.helpers import ceil_div, product
@@ -70,6 +70,8 @@ def scan_identity(monoid: str, dtype: DType) -> Number:
         return int(monoid == "prod")
     if dtype.is_float:
         return math.inf if monoid == "min" else -math.inf
+    if dtype is bool_:
+        return int(monoid == "min")
     info = np.iinfo(dtype.numpy)
     return int(info.min if monoid == "max" else info.max)
 

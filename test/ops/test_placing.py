@@ -93,6 +93,17 @@ def test_masked_select_of_a_size(device: str) -> None:
         assert kept(y).tolist() == y[y > 0].tolist()[:3]
 
 
+@pytest.mark.parametrize("how", ["amax", "amin", "prod"])
+def test_truth_values_are_reduced(how: str, device: str) -> None:
+    x = Tensor(A > 0, device=device)
+    index, where = Tensor(ROWS, device=device), torch.tensor(ROWS)
+    wanted = torch.tensor(A > 0).index_reduce(0, where, torch.tensor(A < 1), how)
+    source = Tensor(A < 1, device=device)
+    assert x.index_reduce(0, index, source, how).tolist() == wanted.tolist()
+    reduced = picograd.jit(lambda x, i, s: x.index_reduce(0, i, s, how))
+    assert reduced(x, index, source).tolist() == wanted.tolist()
+
+
 def test_mistakes(device: str) -> None:
     x, index = Tensor(A, device=device), Tensor([0], device=device)
     for wrong in (
