@@ -91,7 +91,7 @@ class PartInterpreter:
             if compute.store:
                 slot, index = compute.store
                 places, _ = self.places(compute.axes)
-                at = evaluate(index, places, lambda expr: None)
+                at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
                 self.slots[slot][np.broadcast_to(at, value.shape)] = value
         if self.part.scatter:
             self.scatter(self.part.scatter)

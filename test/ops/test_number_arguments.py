@@ -164,6 +164,17 @@ POSITIONS: dict[str, Function] = {
     "of positions": lambda lib, i: lib.arange(100)[i : i + 3] * 2,
     "ranges of ranges": lambda lib, i: lib.rows[i : i + 3].reshape(-1)[i % 4 : i % 4 + 5],
     "joined": lambda lib, i: lib.cat([lib.rows[i : i + 2], lib.rows[i + 5 : i + 6]]),
+    "write a row": lambda lib, i: written(lib.rows, lambda x: x.__setitem__(i, 7.5)),
+    "write a part": lambda lib, i: written(
+        lib.rows, lambda x: x.__setitem__((slice(i, i + 3), slice(1, 4)), lib.x[:3, :3])
+    ),
+    "add to a row": lambda lib, i: written(lib.rows, lambda x: x[i].add_(1)),
+    "write by a column": lambda lib, i: written(lib.rows, lambda x: x.T[2, i].mul_(4)),
+    "copy a row": lambda lib, i: written(lib.rows, lambda x: x.__setitem__(i, x[i + 1])),
+    "write apart": lambda lib, i: written(
+        lib.rows, lambda x: x.__setitem__(slice(i, i + 8, 2), lib.x * 2)
+    ),
+    "write a cache": lambda lib, i: written(lib.rows, lambda x: x.narrow(0, i, 4).copy_(lib.x)),
     "gradient of a row": lambda lib, i: gradient(lib.rows, lambda x: x[i] ** 2),
     "gradient of a product": lambda lib, i: gradient(
         lib.rows, lambda x: (x[i : i + 4] @ lib.x.T) ** 2
