@@ -3,14 +3,17 @@
 Every function of `FUNCTIONS` is computed on the device, in float32 and float64, at points of all
 magnitudes and signs, denormals included, more of them beside zeros, poles and branch points; the
 exact values come from mpmath. An error is |found - exact| / (distance of the floats at the exact
-value); NaN or infinity where the other has a number counts as infinitely wrong.
+value); NaN or infinity where the other has a number counts as infinitely wrong. In float32 there
+are, besides, those of `--dense` points that lie farthest from the result in float64.
 
     python bench/accuracy.py                        # a table of all of them
     python bench/accuracy.py exp erfc --points 4000 # some, at more points
     python bench/accuracy.py --markdown             # the table of docs/dtypes.md
+    python bench/accuracy.py --sums                 # sums, scans and products beside PyTorch
 """
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,6 +31,7 @@ Exact = Callable[..., Any]
 BITS = {"float32": (24, -149, 128), "float64": (53, -1074, 1024)}  # precision, lowest, highest
 DIGITS = 60  # of mpmath; where a formula cancels, the function raises it itself
 BARS = {"elementary": 1.5, "special": 4.0}
+SUSPECTS = 16  # of the dense points, how many are computed exactly
 
 
 @dataclass(frozen=True)
@@ -345,36 +349,76 @@ def error_of(function: Function, dtype: str, arguments: list[Any], value: float)
     return float(abs(got - exact) / unit)
 
 
-def measure(function: Function, dtype: str, count: int, seed: int = 0) -> tuple[float, Any]:
+def suspects(function: Function, dense: int, seed: int) -> list[Any]:
+    """Choose float32 points whose results are farthest from those of float64."""
+    inputs = inputs_of(function, "float32", dense // 4, seed + 2)
+    narrow = function.compute(*(Tensor(each) for each in inputs)).numpy().astype(np.float64)
+    wide = function.compute(*(Tensor(each.astype(np.float64)) for each in inputs)).numpy()
+    digits, low, high = BITS["float32"]
+    limit = 2.0**high
+    with np.errstate(all="ignore"):
+        exact = np.clip(wide, -limit, limit)
+        size = inputs[0] if function.is_absolute else exact
+        unit = 2.0 ** np.clip(np.frexp(size)[1] - digits, low, high - digits)
+        error = np.abs(np.clip(narrow, -limit, limit) - exact) / unit
+    error[np.isnan(narrow) != np.isnan(wide)] = np.inf
+    worst = np.argsort(np.nan_to_num(error, nan=0.0, posinf=1e300))[-SUSPECTS:]
+    return [each[worst] for each in inputs]
+
+
+def measure(
+    function: Function, dtype: str, count: int, seed: int = 0, dense: int = 0
+) -> tuple[float, Any]:
     """Measure one function in one dtype."""
     inputs = inputs_of(function, dtype, count, seed)
+    if dense and dtype == "float32":
+        more = suspects(function, dense, seed)
+        inputs = [np.concatenate(pair) for pair in zip(inputs, more, strict=True)]
     found = function.compute(*(Tensor(each) for each in inputs)).numpy()
     with mp.workdps(DIGITS):
         return measured(function, dtype, inputs, found)
 
 
+def print_functions(options: argparse.Namespace) -> None:
+    """Print the errors of functions, a line each, and once more those above their bars."""
+    chosen = [f for f in FUNCTIONS if not options.names or f.name in options.names]
+    chosen = [f for f in chosen if options.kind in f.kind]
+    if options.markdown:
+        print("| function | kind | float32 | float64 |\n|---|---|---|---|")
+    above_bar = []
+    for function in chosen:
+        errors = [
+            measure(function, dtype, options.points, options.seed, options.dense) for dtype in BITS
+        ]
+        text = "  ".join(f"{worst:12.5g} at {where!s:50}" for worst, where in errors)
+        is_above = any(worst > BARS[function.kind] for worst, _ in errors)
+        line = f"{'!' if is_above else ' '} {function.name:13} {text}"
+        if is_above:
+            above_bar.append(line)
+        if options.markdown:
+            cells = " | ".join(f"{worst:.2f}" for worst, _ in errors)
+            line = f"| `{function.name}` | {function.kind} | {cells} |"
+        print(line, flush=True)
+    if not options.markdown:
+        print(f"{len(above_bar)} of {len(chosen)} functions above their bar", *above_bar, sep="\n")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="functions; all of them if none is named")
+    parser.add_argument("names", nargs="*", help="functions or sums; all of them if none is named")
     parser.add_argument("--points", type=int, default=1000)
+    parser.add_argument("--dense", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--kind", default="")
-    arguments = parser.parse_args()
-    chosen = [f for f in FUNCTIONS if not arguments.names or f.name in arguments.names]
-    chosen = [f for f in chosen if arguments.kind in f.kind]
-    if arguments.markdown:
-        print("| function | kind | float32 | float64 |\n|---|---|---|---|")
-    for function in chosen:
-        errors = [measure(function, d, arguments.points, arguments.seed) for d in BITS]
-        if arguments.markdown:
-            cells = " | ".join(f"{worst:.2f}" for worst, _ in errors)
-            print(f"| `{function.name}` | {function.kind} | {cells} |")
-            continue
-        text = "  ".join(f"{worst:12.5g} at {where!s:50}" for worst, where in errors)
-        is_above = any(worst > BARS[function.kind] for worst, _ in errors)
-        print(f"{'!' if is_above else ' '} {function.name:13} {text}", flush=True)
+    parser.add_argument("--sums", action="store_true")
+    options = parser.parse_args()
+    if options.sums:
+        sums = importlib.import_module("accuracy_sums")  # it needs PyTorch, the functions do not
+        sums.print_sums(options.names, options.markdown)
+    else:
+        print_functions(options)
 
 
 if __name__ == "__main__":

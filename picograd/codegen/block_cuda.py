@@ -7,7 +7,7 @@ Vectors exist only where memory is touched: a step is walked in vectors when som
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from picograd.codegen.decompose import PORTABLE
+from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.tile import Tile, TileKernel, TilePart
@@ -42,7 +42,7 @@ class Block:
     def __init__(self, tile_kernel: TileKernel) -> None:
         kernel = tile_kernel.kernel
         is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)
-        self.emitter = Emitter(kernel, PORTABLE, self.read, int64 if is_wide else int32)
+        self.emitter = Emitter(kernel, CUDA, self.read, int64 if is_wide else int32)
         self.kernel, self.threads = kernel, tile_kernel.threads
         self.thread = Axis("thread", self.threads)
         self.tiles: dict[str, Tile] = {}

@@ -8,7 +8,14 @@ call one scalar library function per element; sin, cos, tan and pow of float64 d
 
 from collections.abc import Callable
 
-from picograd.codegen import angles, elementary, error_function, polynomial, portable
+from picograd.codegen import (
+    angles,
+    elementary,
+    error_function,
+    logistic,
+    polynomial,
+    portable,
+)
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.value import Value
@@ -169,6 +176,7 @@ PORTABLE: dict[str, Function] = {
     "portable_cos_turn": by_formula(portable.cos_turn),
     **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
     **{op: by_formula(formula) for op, formula in angles.ANGLES.items()},
+    **{op: by_formula(formula) for op, formula in logistic.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
 }
 COMMON: dict[str, Function] = {
@@ -218,11 +226,29 @@ def polynomials(op: str) -> Function:
     return build
 
 
+def in_single(op: str) -> Function:
+    """Make a function of polynomials for float32, and the library's for float64."""
+    formula = polynomial.FLOAT32[op]
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        if dtype.bits == 32 and dtype.is_float:
+            return formula(*(Value(emitter, a) for a in args)).position
+        return emitter.raw(op, dtype, *args)
+
+    return build
+
+
 def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
     """Round to bfloat16 by way of float32; other 16-bit floats widen to that exactly."""
     return encode_bfloat16(Value(emitter, emitter.cast(x, float32))).position
 
 
+# CUDA's library promises 1 unit in the last place of log in float32, but 2 to 4 of these (CUDA C++
+# programming guide, mathematical functions appendix). Its functions of float64 cost the least.
+CUDA: dict[str, Function] = {
+    **PORTABLE,
+    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
+}
 LLVM: dict[str, Function] = {
     **COMMON,
     "cast to bfloat16": to_bfloat16,

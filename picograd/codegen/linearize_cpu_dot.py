@@ -81,14 +81,10 @@ class Block:
         self.emitter.add("set", None, (self.array, place, value))
 
     def begin(self) -> None:
-        """Start from zero, or from what the tile holds."""
+        """Start from zero."""
         zero = self.emitter.const(0, self.dtype)
-        for number, place in self.places():
-            if self.dot.is_first:
-                value = self.emitter.splat(zero, self.lanes)
-            else:
-                value = self.emitter.load(self.acc, place, lanes=self.lanes)
-            self.set(number, value)
+        for number in range(self.rows * self.vectors):
+            self.set(number, self.emitter.splat(zero, self.lanes))
 
     def one_depth(self, position: int) -> None:
         """Multiply one column of a with one row of b."""
@@ -115,9 +111,17 @@ class Block:
                 )
 
     def finish(self) -> None:
-        """Leave the sums in the tile."""
+        """Leave the sums in the tile, or add them to what it holds.
+
+        A long product is a sum of the sums of its blocks: in one sum each step would round a large
+        total.
+        """
         for number, place in self.places():
-            self.emitter.store(self.acc, place, self.get(number))
+            value = self.get(number)
+            if not self.dot.is_first:
+                before = self.emitter.load(self.acc, place, lanes=self.lanes)
+                value = self.emitter.raw("add", self.dtype, before, value)
+            self.emitter.store(self.acc, place, value)
 
 
 def linearize_dot(builder: Builder, dot: Dot) -> None:

@@ -6,7 +6,7 @@ the minimax) at 2000 Chebyshev nodes, in float64. Argument reduction follows Cod
 """
 
 from collections.abc import Callable, Sequence
-from math import factorial, inf, log, log2, nan, pi
+from math import inf, log, log2, nan, pi
 
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int32, int64
@@ -91,9 +91,15 @@ SIN = (
     2.7175644127073607e-06,
 )
 COS = (0.041666645652426997, -0.001388730602473925, 2.4431203146151428e-05)
-# The same by Taylor's series, to 1e-11
-SIN_SERIES = tuple((-1) ** k / factorial(2 * k + 1) for k in range(1, 7))
-COS_SERIES = tuple((-1) ** k / factorial(2 * k) for k in range(2, 7))
+# sin(x) as above for |x| <= pi/2, relative error 3e-11; and for |x| <= pi/4, 4e-9
+SIN_HALF_TURN = (
+    -0.16666666625942037,
+    0.008333331099535978,
+    -0.00019840866989237867,
+    2.7525320145616457e-06,
+    -2.388775015640062e-08,
+)
+SIN_SHORT = (-0.1666665457314762, 0.008332158410258741, -0.00019514957699675014)
 
 LN2_HIGH32, LN2_LOW32 = (
     0.693145751953125,
@@ -107,7 +113,7 @@ ROUND32, ROUND64 = (
     1.5 * 2.0**23,
     1.5 * 2.0**52,
 )  # adding it rounds to an integer in the low bits
-PI_2_HIGH, PI_2_LOW = pi / 2, 6.123233995736766e-17
+PI_LOW = 1.2246467991473532e-16  # of pi, beyond float64
 
 
 def horner(coefficients: Sequence[float], x: Value) -> Value:
@@ -135,24 +141,43 @@ def exp(x: Value) -> Value:
     x = clamp(x, -104.0, 89.0)
     shifted = x.fma(1 / log(2), ROUND32)
     n = shifted - ROUND32
-    return exp_scaled(n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x)), shifted)
+    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
+    return exp_scaled(r, shifted, x.fma(0.5 / log(2), ROUND32))
 
 
 def exp2(x: Value) -> Value:
     """Compute 2 ** x in float32, exactly where x is whole."""
     x = clamp(x, -150.0, 128.0)
     shifted = x + ROUND32
-    return exp_scaled((x - (shifted - ROUND32)) * log(2), shifted)
+    return exp_scaled((x - (shifted - ROUND32)) * log(2), shifted, x.fma(0.5, ROUND32))
 
 
-def exp_scaled(r: Value, shifted: Value) -> Value:
-    """Compute 2^n exp(r) for |r| <= log(2)/2 and shifted = n + ROUND32."""
-    head = r + 1.0
-    result = head + (r * r).fma(horner(EXP32, r), r - (head - 1.0))
-    # Twice half the exponent: 2^n alone would overflow at 128 and underflow below -126.
-    whole = shifted.bitcast(int32) - 0x4B400000
-    half = whole.raw("shift_right", 1)
-    return result * power_of_two(half) * power_of_two(whole - half)
+def exp_scaled(r: Value, shifted: Value, half: Value) -> Value:
+    """Compute 2^n exp(r) for |r| <= log(2)/2, shifted = n + ROUND32, half = n/2 + ROUND32, or near.
+
+    In two steps: 2^n alone would overflow at 128 and underflow below -126.
+    """
+    first, second = shifted_powers(shifted, half)
+    return exp_excess(r).fma(first, first) * second
+
+
+def exp_excess(r: Value) -> Value:
+    """Compute exp(r) - 1 for |r| <= log(2)/2 to a unit in the last place of exp(r) or less."""
+    square = r * r
+    high = square.fma(EXP32[4], r.fma(EXP32[3], EXP32[2]))
+    return square.fma(square.fma(high, r.fma(EXP32[1], EXP32[0])), r)
+
+
+def shifted_powers(shifted: Value, half: Value) -> tuple[Value, Value]:
+    """Compute 2^h and 2^(n - h) of n and h in the low bits of n + ROUND, h + ROUND.
+
+    The high bits of the one shift out, those of the other cancel.
+    """
+    integer, bits, one = (int32, 23, 127) if shifted.dtype is float32 else (int64, 52, 1023)
+    whole = half.bitcast(integer)
+    powers = (whole, shifted.bitcast(integer) - whole)
+    first, second = (n.raw("shift_left", bits) + (one << bits) for n in powers)
+    return first.bitcast(half.dtype), second.bitcast(half.dtype)
 
 
 def log_natural(x: Value) -> Value:
@@ -224,25 +249,31 @@ def erf(x: Value) -> Value:
     return (size < 1.0).where(near, copy_sign(far, x))
 
 
-def reduce_angle(x: Value) -> tuple[Value, Value]:
-    """Write x = n pi/2 + r with |r| <= pi/4; returns r in float64 and n modulo 4 in int64.
+def reduce_angle(x: Value, unit: float, start: float = 0.0) -> tuple[Value, Value]:
+    """Write x = (n + start) unit + r with |r| <= unit / 2 for a unit of pi or pi/2.
 
-    The reduction is done in float64: exact enough up to |x| = 2^45; `rare` takes those beyond.
+    Gives r in float64 and an int64 with the lowest bits of n. The reduction is exact enough up to
+    |x| = 2^45; `rare` takes those beyond.
     """
     wide = x.cast(float64)
-    shifted = wide.fma(2 / pi, ROUND64)
+    shifted = wide.fma(1 / unit, -start) + ROUND64 if start else wide.fma(1 / unit, ROUND64)
     n = shifted - ROUND64
-    r = n.fma(-PI_2_LOW, n.fma(-PI_2_HIGH, wide))
-    return clamp(r, -1.0, 1.0), shifted.bitcast(int64) & 3
+    n = n + start if start else n
+    return n.fma(-PI_LOW * (unit / pi), n.fma(-unit, wide)), shifted.bitcast(int64)
 
 
-def circular(x: Value, quarter_turns: int) -> Value:
-    """Compute sin(x + quarter_turns * pi/2) in float32."""
-    r, n = reduce_angle(x)
-    sine = quadrant_sine(r.cast(float32), n.cast(int32) + quarter_turns, SIN, COS)
-    if quarter_turns:
-        return x.rare("cos", sine)
-    return x.rare("sin", x.is_equal(0.0).where(x, sine))
+def short_sine(r: Value, coefficients: Sequence[float]) -> Value:
+    """Compute sin(r) by a polynomial of its range."""
+    square = r * r
+    return (r * square).fma(horner(coefficients, square), r)
+
+
+def sine(x: Value, start: float) -> Value:
+    """Compute sin(x - start pi) in float32: a polynomial over half a turn in float64."""
+    r, n = reduce_angle(x, pi, start)
+    sign = n.raw("shift_left", 63)  # an odd number of half turns is a minus
+    bits = short_sine(r, SIN_HALF_TURN).bitcast(int64).raw("bitwise_xor", sign)
+    return bits.bitcast(float64).cast(float32)
 
 
 def quadrant_sine(
@@ -258,23 +289,29 @@ def quadrant_sine(
 
 def sin(x: Value) -> Value:
     """Compute sin(x) in float32."""
-    return circular(x, 0)
+    return x.rare("sin", x.is_equal(0.0).where(x, sine(x, 0.0)))
 
 
 def cos(x: Value) -> Value:
-    """Compute cos(x) in float32."""
-    return circular(x, 1)
+    """Compute cos(x) in float32, as -sin(x - pi/2) = sin(x - pi/2 - n pi) with n odd."""
+    return x.rare("cos", -sine(x, 0.5))
 
 
 def tan(x: Value) -> Value:
-    """Compute tan(x) in float32: a quotient of Taylor's series in float64."""
-    r, n = reduce_angle(x)
+    """Compute tan(x) in float32: a quotient of polynomials in float64."""
+    r, n = reduce_angle(x, pi / 2)
     square = r * r
-    sine = (r * square).fma(horner(SIN_SERIES, square), r)
-    cosine = (square * square).fma(horner(COS_SERIES, square), square.fma(-0.5, 1.0))
+    sine = short_sine(r, SIN_SHORT)
+    cosine = (square * square).fma(horner(COS, square), square.fma(-0.5, 1.0))
     is_zero, is_even = x.is_equal(0.0), (n & 1).is_equal(0)
-    ratio = is_even.where(sine, -cosine) / is_even.where(cosine, sine)
+    ratio = is_even.where(sine, -cosine) * reciprocal(is_even.where(cosine, sine))
     return x.rare("tan", is_zero.where(x, ratio.cast(float32)))
+
+
+def reciprocal(x: Value) -> Value:
+    """Compute 1 / x of a float64 in float32's range, to 2^-45: one Newton step from float32."""
+    guess = (x.cast(float32).constant(1.0) / x.cast(float32)).cast(float64)
+    return guess.fma((-guess).fma(x, 1.0), guess)
 
 
 def log2_wide(x: Value) -> Value:
@@ -283,7 +320,7 @@ def log2_wide(x: Value) -> Value:
     e = bits.raw("shift_right", 52).cast(float64)
     mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(float64)
     f = mantissa - 1.0
-    s = f / (f + 2.0)
+    s = f * reciprocal(f + 2.0)
     square = s * s
     return (s * horner((2.0, *LOG64), square)).fma(log2(2.718281828459045), e)
 

@@ -202,8 +202,6 @@ ARGUMENT: dict[str, Callable[[Node, int], Any]] = {
     "radix_count": same,
     "radix_move": same,
     "relu": same,
-    "sigmoid": same,
-    "silu": same,
     "gelu": same,
     "softmax": next_axis,
     "log_softmax": next_axis,

@@ -10,6 +10,7 @@ from picograd.graph.check_inputs import check_device, check_dtype
 from picograd.graph.composites import COMPOSITES, CustomGradient, widen
 from picograd.graph.node import Node, Number
 from picograd.graph.norms import batch_axes, count_of, mean_of
+from picograd.graph.ops import OPS
 from picograd.graph.row import FLOAT
 from picograd.graph.shape import (
     Window,
@@ -26,6 +27,12 @@ def activation(op: str, node: Node, arg: object = None) -> Node:
     return node.accumulated().composite(op, arg).cast(node.dtype)
 
 
+def widened_unary(op: str, node: Node) -> Node:
+    """Apply an elementwise op so that the gradient of a 16-bit float is in float32 too."""
+    check_dtype(op, OPS[op].dtype_rule, (node,))
+    return node.accumulated().unary(op).cast(node.dtype)
+
+
 def relu(node: Node) -> Node:
     """Zero the negative elements."""
     check_dtype("relu", COMPOSITES["relu"].dtype_rule, (node,))
@@ -34,12 +41,12 @@ def relu(node: Node) -> Node:
 
 def sigmoid(node: Node) -> Node:
     """1 / (1 + exp(-x))."""
-    return activation("sigmoid", node)
+    return widened_unary("sigmoid", node)
 
 
 def silu(node: Node) -> Node:
     """x sigmoid(x)."""
-    return activation("silu", node)
+    return widened_unary("silu", node)
 
 
 def gelu(node: Node, approximate: str = "none") -> Node:

@@ -8,7 +8,7 @@ softmax rounds once.
 import math
 from typing import Any
 
-from picograd.dtype import float32, int32, int64
+from picograd.dtype import int32, int64
 from picograd.graph.node import Node
 from picograd.graph.row import (
     ANY,
@@ -21,7 +21,6 @@ from picograd.graph.row import (
 )
 
 Gradients = tuple[Node | None, ...]
-FAR = 64.0  # as far is an exponential moved up
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
@@ -55,39 +54,6 @@ def widen(
 
 
 # activations
-
-
-def expand_sigmoid(node: Node) -> Node:
-    """1 / (1 + t) or t / (1 + t) with t = exp(-|x|), which neither overflows nor cancels."""
-    x = node.inputs[0]
-    t = (-x.unary("abs")).unary("exp")
-    return share_of(x.binary("less", 0.0), t, 1.0 + t)
-
-
-def share_of(is_minus: Node, t: Node, total: Node) -> Node:
-    """t / (1 + t) where minus, else 1 / (1 + t), with the rounding of the total made good."""
-    share = is_minus.where(t, 1.0) / total
-    low = t - (total - 1.0)
-    return share - share * (
-        low * is_minus.where(1.0 - share, share)
-    )
-
-
-def expand_silu(node: Node) -> Node:
-    """x sigmoid(x). Far below 0, where the sigmoid has lost digits as a denormal: x exp(x)."""
-    x = node.inputs[0]
-    is_far = x.binary(
-        "less", -80.0 if x.dtype is float32 else -700.0
-    )
-    t = is_far.where(x + FAR, -x.unary("abs")).unary("exp")
-    near = x * share_of(x.binary("less", 0.0), t, 1.0 + t)
-    return is_far.where(x * t * math.exp(-FAR), near)
-
-
-def silu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """s (1 + x (1 - s)) with s = sigmoid(x)."""
-    s = x.composite("sigmoid")
-    return (gradient * (s * (1.0 + x * (1.0 - s))),)
 
 
 def normal_distribution(x: Node) -> Node:
@@ -347,13 +313,6 @@ COMPOSITES = table(
         relu_vjp,
         NUMBER,
     ),
-    composite(
-        "sigmoid",
-        1,
-        expand_sigmoid,
-        lambda g, y, x: (g * (y * (1.0 - y)),),
-    ),
-    composite("silu", 1, expand_silu, silu_vjp),
     composite("gelu", 1, expand_gelu, gelu_vjp),
     composite("softmax", 1, expand_softmax, softmax_vjp),
     composite(

@@ -100,6 +100,24 @@ def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     return for_a, for_b
 
 
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1) / (1 + small)
+
+
+def silu(x: Array) -> Array:
+    """x sigmoid(x), where the sigmoid is denormal too."""
+    half = np.exp(-np.abs(x) / 2)
+    return x * np.where(x < 0, half, 1) / (1 + half * half) * np.where(x < 0, half, 1)
+
+
+def silu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """s (1 + x (1 - s)) with s = sigmoid(x)."""
+    s = x.unary("sigmoid")
+    return (gradient * (s * (1.0 + x * (1.0 - s))),)
+
+
 def extremum_vjp(gradient: Node, a: Node, b: Node) -> Gradients:
     """Gradients of the chosen input `a` and the other `b`, given the order `a >= b` wanted."""
     zero, half = gradient.const_like(0), gradient * 0.5
@@ -147,7 +165,7 @@ def logaddexp_vjp(
 ) -> Gradients:
     """Share by exp(a) : exp(b); equal operands, infinite ones too, halve it."""
     half = gradient.const_like(0.5)
-    share = a.binary("equal", b).where(half, (a - b).composite("sigmoid"))
+    share = a.binary("equal", b).where(half, (a - b).unary("sigmoid"))
     return gradient * share, gradient * (1 - share)
 
 
@@ -193,6 +211,8 @@ UNARY = (
         erf,
         lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
     ),
+    unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),)),
+    unary("silu", FLOAT, silu, silu_vjp),
     unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),)),
     unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),)),
     unary(

@@ -142,7 +142,7 @@ def is_cheap(node: Node) -> bool:
     """Tell whether the gradient of a loop computes a value of its body again: it is not kept."""
     row = OPS[node.op]
     is_elementwise = row.is_elementwise or row.kind in ("leaf", "view", "effect")
-    return is_elementwise or node.op in ("relu", "sigmoid", "silu", "gelu")
+    return is_elementwise or node.op in ("relu", "gelu")
 
 
 def accumulate(gradients: dict[int, Node], node: Node, part: Node) -> None:

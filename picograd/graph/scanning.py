@@ -7,8 +7,8 @@ input that holds one value a chunk. A long row becomes three steps, each paralle
     totals = reduce(x by chunks);  start = exclusive scan(totals);  scan_chunks(x, start)
 
 so that every element is read twice and written once, whatever the length: O(n). The order of
-additions depends on the shape only. 16-bit floats accumulate in float32; sums and products of
-float32 in float64, as a long row would lose every digit of its last elements.
+additions depends on the shape only. 16-bit floats accumulate in float32; sums, products and
+logaddexp of float32 in float64, as a long row would lose every digit of its last elements.
 """
 
 import math
@@ -60,7 +60,7 @@ def reversed_scan(node: Node, monoid: str, axis: int) -> Node:
 
 def scan_dtype(monoid: str, dtype: DType) -> DType:
     """Find the dtype a scan accumulates in."""
-    is_long = dtype is float32 and monoid in ("sum", "prod")
+    is_long = dtype is float32 and monoid in ("sum", "prod", "logaddexp")
     return float64 if is_long else accumulate_dtype(dtype)
 
 

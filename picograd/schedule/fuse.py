@@ -50,6 +50,7 @@ COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
 COSTS |= {"exp2": 6, "expm1": 30, "log2": 20, "log10": 20, "log1p": 30, "tan": 20, "erfc": 40}
 COSTS |= dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"), 30)
 COSTS |= dict.fromkeys(("atan2", "hypot", "logaddexp"), 30)  # what their formulas take
+COSTS |= {"sigmoid": 10, "silu": 10}
 COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}

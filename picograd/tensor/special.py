@@ -377,9 +377,6 @@ def trigamma_positive(x: Node) -> Node:
     """Compute the second derivative of log(gamma(x)) for x > 0 in float64."""
     is_small = x.binary("less", float(SHIFT))
     *below, top = shifted(x)
-    steps = (below[0] * below[0]).unary("reciprocal")
-    for each in below[1:]:
-        steps = steps + (each * each).unary("reciprocal")
     z = is_small.where(top, x)
     inverse = z.unary("reciprocal")
     square = inverse * inverse
@@ -388,12 +385,15 @@ def trigamma_positive(x: Node) -> Node:
         + square * 0.5
         + square * inverse * polynomial(TRIGAMMA_TAIL, square)
     )
-    return main + is_small.where(steps, 0.0)
+    steps = main
+    for each in reversed(below):  # small ones first
+        steps = steps + (each * each).unary("reciprocal")
+    return is_small.where(steps, main)
 
 
 def trigamma_value(x: Node) -> Node:
-    """Compute the second derivative of log|gamma(x)|, by reflection below 1/2."""
-    is_low = x.binary("less", 0.5)
+    """Compute the second derivative of log|gamma(x)|, by reflection below 0."""
+    is_low = x.binary("less_equal", 0.0)
     inner = trigamma_positive(is_low.where(1 - x, x))
     sine = (to_whole(x) * math.pi).unary("sin")
     return is_low.where(math.pi**2 / (sine * sine) - inner, inner)

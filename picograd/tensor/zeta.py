@@ -25,26 +25,34 @@ EULER = (
 TERMS = 12  # summed one by one before the formula takes over
 
 
-def zeta_value(x: Node, q: Node) -> Node:
-    """Sum (q + k)^-x over k >= 0, in float64: some terms, then Euler and Maclaurin's formula."""
-    # Where q is large the formula serves at once, and the terms would only round.
-    is_far = q.const_like(16.0).binary("less", q - x * 16)
+def zeta_value(x: Node, q: Node, scale: float = 1.0) -> Node:
+    """Sum scale (q + k)^-x over k >= 0, in float64: some terms, then Euler and Maclaurin's formula.
+
+    Small parts are added first, so that hardly more than the last addition rounds.
+    """
+    # Where q is large the formula serves at once, and the terms would only round: what it
+    # leaves out is 2 (2 pi)^-18 x (x + 1) ... (x + 16) (x - 1) / q^18 < 1e-17 from 2 x + 14 on.
+    is_far = q.const_like(14.0).binary("less", q - x * 2)
     end = is_far.where(q, q + TERMS)
-    power = end.binary("pow", -x)
-    # a power of its own: end^-x may underflow where end^(1 - x) does not
-    total = end.binary("pow", 1 - x) / (x - 1) + power * 0.5
+    power = end.binary("pow", -x) * scale
     factor, inverse = (
         power * x / end,
         (end * end).unary("reciprocal"),
     )
+    parts = [power * 0.5]
     for number, coefficient in enumerate(EULER):
-        total = total + factor * coefficient
+        parts.append(factor * coefficient)
         first = 2 * number + 1
         factor = (
             factor * (x + first) * (x + (first + 1)) * inverse
         )
-    for step in reversed(range(TERMS)):  # small ones first
-        term = (q + step).binary("pow", -x)
+    # a power of its own: end^-x may underflow where end^(1 - x) does not
+    total = parts.pop()
+    for part in reversed(parts):
+        total = total + part
+    total = total + end.binary("pow", 1 - x) * (scale / (x - 1))
+    for step in reversed(range(TERMS)):
+        term = (q + step).binary("pow", -x) * scale
         total = is_far.where(total, total + term)
     return total
 
@@ -108,18 +116,22 @@ def cotangent_slopes(order: int) -> list[int]:
 
 
 def polygamma_value(order: int, x: Node) -> Node:
-    """Compute the derivative of digamma of an order >= 1 in float64, by reflection below 1/2.
+    """Compute the derivative of digamma of an order >= 1 in float64, by reflection below 0.
 
-    The function is (-1)^(n + 1) n! zeta(n + 1, x), and what it differs by at 1 - x is the n-th
-    derivative of pi cot(pi x). At the poles 0, -1, ... it is infinite.
+    Above, the first term of zeta is most of it near 0, while powers of the cotangent there would
+    multiply its rounding errors. The function is (-1)^(n + 1) n! zeta(n + 1, x), and what it
+    differs by at 1 - x is the n-th derivative of pi cot(pi x). At the poles 0, -1, ... it is
+    infinite.
     """
-    is_low = x.binary("less", 0.5)
+    is_low = x.binary("less_equal", 0.0)
     sign = (-1) ** (order + 1)
     place = is_low.where(1 - x, x)
     inner = zeta_value(
-        place.const_like(float(order + 1)), place
+        place.const_like(float(order + 1)),
+        place,
+        float(math.factorial(order)),
     )
-    inner = inner * (float(math.factorial(order)) * sign)
+    inner = inner if sign > 0 else -inner
     angle = (x - x.unary("floor")) * math.pi
     cotangent = angle.unary("cos") / angle.unary("sin")
     *rest, last = cotangent_slopes(order)

@@ -15,7 +15,8 @@
 #define __launch_bounds__(n)
 #define __align__(n) __attribute__((aligned(n)))
 using std::abs, std::ceil, std::copysign, std::cos, std::erf, std::exp, std::fabs, std::floor;
-using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, std::tanh, std::trunc;
+using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, std::tan, std::tanh;
+using std::trunc;
 
 struct Place { int x; };
 struct Copy { void* to; const void* from; bool is_inside; };

@@ -13,6 +13,7 @@ from harness import run
 
 from picograd.codegen.angles import ANGLES
 from picograd.codegen.elementary import EXPONENTIALS
+from picograd.codegen.logistic import LOGISTIC
 from picograd.codegen.templates import map as map_template
 from picograd.dtype import DType, float32, float64
 from picograd.graph.elementwise import ELEMENTWISE
@@ -20,9 +21,10 @@ from picograd.schedule.loop import Kernel
 from picograd.target import cuda_target
 
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -2.0, 3e38, -3e38, 1e-45, -1e-40)
-OWN_ON_CPU = {(op, float32) for op in ("exp2", "log1p", "tan")} | {("tan", float64)}
-NAMES = [*EXPONENTIALS, *ANGLES, "erfc"]
+OWN_ON_CPU = {(op, float32) for op in ("exp2", "log1p")} | {("tan", float64)}
+NAMES = [*EXPONENTIALS, *ANGLES, *LOGISTIC, "erfc"]
 CASES = [(name, dtype) for name in NAMES for dtype in (float32, float64)]
+CASES += [(name, float32) for name in ("exp", "tanh", "sin", "cos", "pow")]
 
 
 def points(dtype: DType) -> Any:

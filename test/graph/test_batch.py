@@ -123,8 +123,6 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "radix_count": (counted, (whole(2, 5, below=9),)),
     "radix_move": (moved, (np.zeros((SIZE, 2, 4), int), np.zeros((SIZE, 2, 256), int))),
     "relu": (composite("relu", None), (floats(2, 3),)),
-    "sigmoid": (composite("sigmoid", None), (floats(2, 3),)),
-    "silu": (composite("silu", None), (floats(2, 3),)),
     "gelu": (composite("gelu", "tanh"), (floats(2, 3),)),
     "softmax": (composite("softmax", 1), (floats(2, 3),)),
     "log_softmax": (composite("log_softmax", 0), (floats(2, 3),)),

@@ -23,7 +23,7 @@ def product(h: Node, x: Node, w: Node) -> Node:
 def mixed(h: Node, x: Node, w: Node) -> Node:
     """The weight enters by elementwise arithmetic, larger than any carry."""
     scaled = (w * w).reduce("sum", (0,)).reshape((1, 3)).expand((2, 3))
-    return (h * scaled * 0.3 + x).composite("sigmoid")
+    return (h * scaled * 0.3 + x).unary("sigmoid")
 
 
 def reduced(h: Node, x: Node, w: Node) -> Node:

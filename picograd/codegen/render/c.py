@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.codegen.program import RARE_FROM
 from picograd.dtype import DType
 from picograd.errors import internal
 
@@ -64,6 +65,9 @@ SPELLING = {
     "remainder": "modulo({0}, {1})",
     "where": "{0} ? {1} : {2}",
     "fma": "multiply_add({0}, {1}, {2})",
+    "rare_sin": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_sin({{0}})",
+    "rare_cos": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_cos({{0}})",
+    "rare_tan": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_tan({{0}})",
 }
 IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
 
@@ -142,6 +146,9 @@ DEVICE double power(double a, double b) { return pow(a, b); }
 template <typename T> DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
 DEVICE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 DEVICE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+DEVICE float large_sin(float a) { return (float)sin((double)a); }
+DEVICE float large_cos(float a) { return (float)cos((double)a); }
+DEVICE float large_tan(float a) { return (float)tan((double)a); }
 template <typename T> DEVICE bool is_shift(T b) { return b >= T(0) && b < T(8 * sizeof(T)); }
 template <typename T> DEVICE T shift_left(T a, T b) { return is_shift(b) ? a << b : T(0); }
 template <typename T> DEVICE T shift_right(T a, T b) {

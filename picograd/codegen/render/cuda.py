@@ -183,15 +183,16 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
         return f"{{{', '.join(args)}}}"
     sources = [program.instructions[a] for a in instr.args]
     dtypes = [source.dtype or int32 for source in sources]
+    op = f"rare_{instr.arg}" if instr.op == "rare" else instr.op
     if instr.lanes == 1:
-        return elementwise(instr.op, args, dtypes, dtype)
+        return elementwise(op, args, dtypes, dtype)
     lanes = []
     for lane in range(instr.lanes):
         picked = [
             f"{a}[{lane}]" if s.lanes > 1 and s.op != "const" else scalar_constant(a, s)
             for a, s in zip(args, sources, strict=True)
         ]
-        lanes.append(elementwise(instr.op, picked, dtypes, dtype))
+        lanes.append(elementwise(op, picked, dtypes, dtype))
     return f"{{{', '.join(lanes)}}}"
 
 

@@ -1,5 +1,7 @@
 """LLVM IR text of `rare` instructions: a library function where |x| is large, for the lanes there.
 
+The function is the one of float64, whose result is rounded once.
+
 The loop vectoriser turns a call of the scalar function `@rare_sin` into a call of one of its vector
 variants, which the attribute "vector-function-abi-variant" names. A variant tests all lanes at once
 and goes lane by lane only if one is large. Variants are inlined after the vectoriser has run.
@@ -47,7 +49,9 @@ def scalar_function(op: str) -> list[str]:
         f"  %is_rare = fcmp oge float %size, {RARE_FROM:f}",
         "  br i1 %is_rare, label %rare, label %done",
         "rare:",
-        f"  %found = call float @{op}f(float %x)",
+        "  %wide = fpext float %x to double",
+        f"  %value = call double @{op}(double %wide)",
+        "  %found = fptrunc double %value to float",
         "  br label %done",
         "done:",
         "  %result = phi float [ %usual, %0 ], [ %found, %rare ]",
@@ -100,7 +104,7 @@ def rare_declarations(ops: Sequence[str]) -> dict[str, None]:
     """Declare what the functions call."""
     if not ops:
         return {}
-    lines = [f"declare float @{op}f(float)" for op in ops]
+    lines = [f"declare double @{op}(double)" for op in ops]
     lines.append("declare float @llvm.fabs.f32(float)")
     for lanes in LANES:
         vector, mask = f"<{lanes} x float>", f"<{lanes} x i1>"

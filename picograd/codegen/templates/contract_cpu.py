@@ -32,6 +32,7 @@ from picograd.codegen.templates.contract_plan import (
     nearest,
     orient,
 )
+from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -54,11 +55,12 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, Kernel, const
+from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
 VECTOR = 16  # marks packing for explicit vectors; the linearizer takes the element's own width
 
+LONG_DEPTH = 65536  # elements that are summed at once: LLVM keeps about 64 partial sums of them
 THIN = 4  # vectors up to which reading the matrix once for each beats packing it
 
 
@@ -104,19 +106,41 @@ def thin_part(product: Contraction) -> TilePart:
         None,
         product.dtype,
     )
-    total = Tile("total", (), product.dtype, "register")
-    sum_up = Accumulate("total", (), product.depth, "sum", body)
+    total, sum_up = long_sum(product, body)
     value = Expr("tile", (), ("total", ()), product.dtype)
     done = [
         Store(o.slot, o.index, (), o.expr)
         for o in stores(product, values, value)
     ]
     inner = guarded_steps(
-        piece.guards, loops(product.rows, [sum_up, *done])
+        piece.guards, loops(product.rows, [*sum_up, *done])
     )
     return TilePart(
-        (*product.batch, chunk), (total,), (For(piece.dims[0], inner),)
+        (*product.batch, chunk), total, (For(piece.dims[0], inner),)
     )
+
+
+def long_sum(product: Contraction, body: Expr) -> tuple[tuple[Tile, ...], list[Step]]:
+    """Sum along K into the tile "total"; where it is long, the sums of pieces of it."""
+    dtype, (first, *rest) = product.dtype, product.depth
+    total = Tile("total", (), dtype, "register")
+    length = product.sizes[3]
+    chunk = balanced(first.size, max(LONG_DEPTH * first.size // length, 1))
+    if chunk == first.size or not dtype.is_float:
+        return (total,), [Accumulate("total", (), product.depth, "sum", body)]
+    piece = Axis("piece", ceil_div(first.size, chunk))
+    within = Axis("within", chunk)
+    index = axis_index(piece) * chunk + axis_index(within)
+    if first.size % chunk:
+        inside = ((index, 0, first.size - 1),)
+        body = Expr("guard", (body, const(0, dtype)), inside, dtype)
+    body = rewrite(body, {first: index})
+    part = Tile("part", (), dtype, "register")
+    value = Expr("tile", (), ("part", ()), dtype)
+    parts = Accumulate("part", (), (within, *rest), "sum", body)
+    add = Accumulate("total", (), (), "sum", value, False)
+    start = Assign("total", (), const(0, dtype))
+    return (total, part), [start, For(piece, (parts, add))]
 
 
 def guarded_steps(

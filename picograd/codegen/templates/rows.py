@@ -18,7 +18,7 @@ ROW_PIECE, COLUMN_PIECE = 65536, 4096
 EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
              "portable_log", "portable_exp", "portable_cos_turn", "exp2", "expm1", "log2", "log10",
              "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-             "erfc", "atan2", "hypot", "logaddexp"}  # fmt: skip
+             "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu"}  # fmt: skip
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 
