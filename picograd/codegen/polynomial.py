@@ -304,14 +304,8 @@ def tan(x: Value) -> Value:
     sine = short_sine(r, SIN_SHORT)
     cosine = (square * square).fma(horner(COS, square), square.fma(-0.5, 1.0))
     is_zero, is_even = x.is_equal(0.0), (n & 1).is_equal(0)
-    ratio = is_even.where(sine, -cosine) * reciprocal(is_even.where(cosine, sine))
+    ratio = is_even.where(sine, -cosine) / is_even.where(cosine, sine)
     return x.rare("tan", is_zero.where(x, ratio.cast(float32)))
-
-
-def reciprocal(x: Value) -> Value:
-    """Compute 1 / x of a float64 in float32's range, to 2^-45: one Newton step from float32."""
-    guess = (x.cast(float32).constant(1.0) / x.cast(float32)).cast(float64)
-    return guess.fma((-guess).fma(x, 1.0), guess)
 
 
 def log2_wide(x: Value) -> Value:
@@ -320,7 +314,7 @@ def log2_wide(x: Value) -> Value:
     e = bits.raw("shift_right", 52).cast(float64)
     mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(float64)
     f = mantissa - 1.0
-    s = f * reciprocal(f + 2.0)
+    s = f / (f + 2.0)
     square = s * s
     return (s * horner((2.0, *LOG64), square)).fma(log2(2.718281828459045), e)
 
