@@ -12,12 +12,18 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding.ffi import ObjectRef
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from picograd.code import Code
 from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
 LIBRARY_NUMBERS = count()
+# A linker remembers 8 KB of every library it ever had, and takes 110 KB and 1.4 ms itself
+# (measured): one that has linked this many is left to its libraries and goes with the last.
+LIBRARIES_A_LINKER = 64
+LIBRARY_BYTES = 45 << 10  # of memory that a loaded library takes beside its object (measured)
 ERROR_LINE = re.compile(r":(\d+):\d+: error")
 
 
@@ -65,12 +71,26 @@ def optimize(source: str, machine: Any) -> Any:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_passes(builder.getModulePassManager(), module, builder)
     if "alwaysinline" in source:  # vector variants of functions, called by what was vectorised
         last = llvm.create_new_module_pass_manager()
         last.add_always_inliner_pass()
-        last.run(module, builder)
+        run_passes(last, module, builder)
     return module
+
+
+def run_passes(passes: Any, module: Any, builder: Any) -> None:
+    """Run a pass manager once, and free it.
+
+    In llvmlite up to 0.50 the class inherits the `_dispose` that does nothing first: 110 KB would
+    be lost with every kernel.
+    """
+    passes.run(module, builder)
+    if type(passes)._dispose is ObjectRef._dispose:
+        NewPassManager._dispose(passes)
+        passes.detach()
+    else:
+        passes.close()
 
 
 class Compiler:
@@ -79,7 +99,8 @@ class Compiler:
     def __init__(self, machine: Host) -> None:
         self.host = machine
         self.machine = target_machine(machine)
-        self.linker = llvm.create_lljit_compiler(target_machine(machine))
+        self.linker: Any = None
+        self.linked = 0  # libraries of this linker so far
 
     def compile(self, code: Code) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
@@ -103,4 +124,13 @@ class Compiler:
         library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
         for symbol in symbols:
             library = library.export_symbol(symbol)
-        return library.link(self.linker, f"picograd{next(LIBRARY_NUMBERS)}")
+        return library.link(self.find_linker(), f"picograd{next(LIBRARY_NUMBERS)}")
+
+    def find_linker(self) -> Any:
+        """Give the linker that takes the next library; a full one lives on in its libraries."""
+        linker = self.linker
+        if linker is None or self.linked >= LIBRARIES_A_LINKER:
+            linker = self.linker = llvm.create_lljit_compiler(target_machine(self.host))
+            self.linked = 0
+        self.linked += 1  # a library too many when threads meet here: no harm
+        return linker

@@ -61,3 +61,50 @@ def test_objects_are_reproducible(compiler):
         SYMBOLS
     )
     assert "LLVM" in compiler_version() and "@picograd_run" in runner_source()
+
+
+def used_memory():
+    """Bytes the C library has handed out in this process."""
+
+    class Info(ctypes.Structure):
+        names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+        _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+    look = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if look is None:
+        pytest.skip("the C library does not tell")
+    look.restype = Info
+    found = look()
+    return found.uordblks + found.hblkhd
+
+
+def growth(run, count):
+    """Bytes that stay behind, for each run."""
+    for _ in range(70):  # past the first linker
+        run()
+    before = used_memory()
+    for _ in range(count):
+        run()
+    return (used_memory() - before) / count
+
+
+def test_compiling_leaves_nothing_behind(compiler):
+    code = Code("f", "llvm", "f", "define void @f() {\n  ret void\n}\n", 1)
+    assert growth(lambda: compiler.compile(code), 50) < 8 << 10  # 40 KB where managers stay
+
+
+def test_a_library_that_is_dropped_is_unloaded(compiler):
+    binary = compiler.compile(Code("f", "llvm", "f", "define void @f() {\n  ret void\n}\n", 1))
+    assert growth(lambda: compiler.load(binary, ("f",)), 640) < 2 << 10  # 8 KB with one linker
+
+
+def test_a_library_outlives_its_linker():
+    compiler = Compiler(host())
+    source = "define i32 @f() {\n  ret i32 7\n}\n"
+    binary = compiler.compile(Code("f", "llvm", "f", source, 1))
+    first = compiler.load(binary, ("f",))
+    linker = compiler.linker
+    others = [compiler.load(binary, ("f",)) for _ in range(150)]
+    assert compiler.linker is not linker
+    del compiler, linker, others
+    assert ctypes.CFUNCTYPE(ctypes.c_int32)(first["f"])() == 7
