@@ -38,6 +38,7 @@ LOCK = threading.RLock()
 LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
+BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
 PASSED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # not stored yet
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
@@ -116,6 +117,7 @@ def note_write(node: Node) -> None:
     """Remember the value a tensor was given in place: the next computation stores it."""
     if node.op == "assign":
         WRITES[node] = None
+        BY_TARGET[id(node.inputs[0])] = node
     else:
         CHANGED[node] = None
 
@@ -157,7 +159,8 @@ def is_overwritten(node: Node) -> bool:
     if not len(WRITES) or (node.op != "buffer" and node.op != "assign"):
         return False
     with LOCK:
-        return any(write.inputs[0] is node for write in WRITES if write.op == "assign")
+        write = BY_TARGET.get(id(node))
+        return write is not None and write in WRITES and write.inputs[0] is node
 
 
 def is_over_budget() -> bool:

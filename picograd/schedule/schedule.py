@@ -43,6 +43,7 @@ class Draft:
     launches: list[Launch] = field(default_factory=list)
     slots: list[PlanSlot] = field(default_factory=list)
     locations: dict[int, Location] = field(default_factory=dict)
+    targets: dict[int, int] = field(default_factory=dict)  # slots of what assignments write
     steps: list[Step] = field(default_factory=list)
     copies: list[CopyStep] = field(default_factory=list)
     bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
@@ -286,11 +287,16 @@ def place_update(draft: Draft, facts: Facts, reads: Reads) -> None:
 
 
 def assign_target(draft: Draft, facts: Facts) -> int:
-    """Input slot an assignment writes."""
+    """Input slot an assignment writes; what a chain of them writes is looked up once."""
     target = facts.node.inputs[0]
-    while not is_leaf(target):
+    chain: list[int] = []
+    while not is_leaf(target) and id(target) not in draft.targets:
+        chain.append(id(target))
         target = target.inputs[0]
-    return draft.input_numbers[leaf_key(target)]
+    is_known = id(target) in draft.targets
+    slot = draft.targets[id(target)] if is_known else draft.input_numbers[leaf_key(target)]
+    draft.targets.update(dict.fromkeys(chain, slot))
+    return slot
 
 
 def copy_later(draft: Draft, facts: Facts, slot: int) -> None:

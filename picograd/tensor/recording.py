@@ -571,12 +571,13 @@ def write(target: "Recorded", node: Node, tracks: bool) -> None:
 def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor that shows no other's memory its next value."""
     current, was_leaf = target._node, target.is_leaf
-    version = target._version
     if current.op in ("buffer", "assign") and not tracks:
         samples.check_write(node)
         node = build.assign(current, node)
     elif was_leaf and not tracks:
         node = build.detach(node)
+    # A write counts itself; asking each time would walk the chain of those that wait.
+    version = 0 if node.op == "assign" and not tracks else target._version
     target._history = None
     if tracks:
         take(target, node, True)

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -265,3 +266,22 @@ def test_state_that_is_carried_costs_the_same_at_every_step(
     assert keys[4:6] == keys[6:]  # an average is stored by every second step, as a reader
     work = [sum(len(rows) for rows, _ in step_keys) for step_keys in keys]
     assert work[7] <= max(work[:3])
+
+
+@pytest.mark.parametrize("operand", [1, "a new tensor"])
+def test_a_write_costs_the_same_however_many_wait(operand: object) -> None:
+    x = Tensor([0.0])
+
+    def write(times: int) -> float:
+        start = time.process_time()
+        for _ in range(times):
+            x.add_(Tensor([1.0]) if isinstance(operand, str) else operand)
+        return time.process_time() - start
+
+    first = write(500)
+    write(2000)
+    assert write(500) < 4 * first  # 10 to 20 times as long where each looks at those that wait
+    assert x._version == 3000 and len(pending.WRITES) == 3000
+    del x  # what nobody can see is not computed
+    gc.collect()
+    assert not len(pending.WRITES)

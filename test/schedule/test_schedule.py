@@ -1,5 +1,6 @@
 """Plans against the graph interpreter: views, reductions, contractions, convolutions, effects."""
 
+import sys
 import time
 
 import numpy as np
@@ -303,3 +304,19 @@ def test_a_loop_around_a_host_call() -> None:
     loop = recur(body, 4, False, [start, xs])
     plan = check_plan([outcome(loop, "carry", 0), outcome(loop, "history", 0)], tolerance=1e-3)
     assert "b" in repr(plan) and "host inv() b" in repr(plan)
+
+
+def test_a_chain_of_writes_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, looks = sys.modules[schedule.__module__], [0]
+    is_leaf = stage.is_leaf
+
+    def count(node: Node) -> bool:
+        looks[0] += 1
+        return bool(is_leaf(node))
+
+    monkeypatch.setattr(stage, "is_leaf", count)
+    node = leaf(4)
+    for _ in range(300):
+        node = build.assign(node, node + 1.0)
+    schedule([node], TARGET, verify=False)
+    assert looks[0] < 300 * 40  # 300 * 300 where every write looks for its target alone
