@@ -58,6 +58,7 @@ FLAGS = (
     Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
+    Flag("PICOGRAD_PLANS_SIZE", int, 512, "MiB of memory for plans and loaded kernels", "debug"),
     Flag("PICOGRAD_DATA", str, "", "folder of downloaded data sets", "debug",
          "~/.cache/picograd/datasets"),
     Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug", most=1),
@@ -122,6 +123,7 @@ class Config:
     threads: int
     cache: str
     cache_size: int
+    plans_size: int
     data: str
     verify: int
     epoch: int

@@ -15,6 +15,7 @@ import json
 import os
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -44,7 +45,8 @@ class DiskCache:
 
     def __init__(self, folder: str, limit: int) -> None:
         self.folder, self.limit = PrivateFolder(folder), limit
-        self.memory: dict[str, bytes] = {}
+        self.memory: OrderedDict[str, bytes] = OrderedDict()
+        self.held = 0  # bytes in memory
         self.stores = 0
         self.is_private = True
 
@@ -63,17 +65,24 @@ class DiskCache:
     def put(self, key: str, payload: bytes) -> None:
         """Write an entry."""
         if not self.is_private:
-            self.memory[key] = payload
+            self.hold(key, payload)
             return
         try:
             self.folder.write(f"{key}{SUFFIX}", head(key, payload) + payload)
         except OSError as error:
             self.look_at(error)
-            self.memory[key] = payload
+            self.hold(key, payload)
             return
         if self.stores % STORES_A_SCAN == 0:
             self.shrink()
         self.stores += 1
+
+    def hold(self, key: str, payload: bytes) -> None:
+        """Keep an entry in memory; the oldest go where they take more than plans may."""
+        self.held += len(payload) - len(self.memory.pop(key, b""))
+        self.memory[key] = payload
+        while self.held > config.plans_size << 20 and len(self.memory) > 1:
+            self.held -= len(self.memory.popitem(last=False)[1])
 
     def look_at(self, error: OSError) -> None:
         """Give up a folder that is not only ours, with one warning."""

@@ -6,6 +6,7 @@ hundred equal layers pays for one.
 
 import sys
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from picograd.runtime.device import Device, Executable
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.loop import Kernel
 
-LOADED: dict[tuple[Any, ...], Executable] = {}
+# Plans own the kernels they run: one that no plan runs any more is unloaded.
+LOADED: "weakref.WeakValueDictionary[tuple[Any, ...], Executable]" = weakref.WeakValueDictionary()
 PROGRESS_AFTER = 1.0  # seconds of compiling before a progress bar appears
 
 
@@ -30,24 +32,27 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
     """Find or make the executable of every kernel, compiling what is new in one batch."""
     settings = (device.name, config.key())
     keys = [(settings, canonical_key(kernel)) for kernel in kernels]
-    new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in LOADED}
+    found = {key: LOADED.get(key) for key in keys}
+    new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if found[key] is None}
     if config.debug < 2:  # from there on every kernel shows how it is made
-        load_known(new, device)
-    if new:
-        codes = {key: generate_code(kernel, device) for key, kernel in new.items()}
+        found |= load_known(new, device)
+    missing = {key: kernel for key, kernel in new.items() if found[key] is None}
+    if missing:
+        codes = {key: generate_code(kernel, device) for key, kernel in missing.items()}
         for key, executable in zip(codes, build(list(codes.values()), device), strict=True):
-            LOADED[key] = executable
+            found[key] = executable
             cache.describe_kernel(key[-1], executable.code, device)
-    return [LOADED[key] for key in keys]
+    kept = {key: each for key, each in found.items() if each is not None}
+    LOADED.update(kept)
+    return [kept[key] for key in keys]
 
 
-def load_known(new: dict[tuple[Any, ...], Kernel], device: Device) -> None:
-    """Load the kernels that another process left on disk; they leave `new`."""
-    for key in list(new):
-        known = cache.find_kernel(key[-1], device)
-        if known is not None and (loaded := try_load(*known, device)) is not None:
-            LOADED[key] = loaded
-            del new[key]
+def load_known(
+    new: dict[tuple[Any, ...], Kernel], device: Device
+) -> dict[tuple[Any, ...], Executable | None]:
+    """Load the kernels that another process left on disk."""
+    known = {key: cache.find_kernel(key[-1], device) for key in new}
+    return {key: try_load(*each, device) for key, each in known.items() if each is not None}
 
 
 def try_load(code: Code, binary: bytes, device: Device) -> Executable | None:

@@ -37,6 +37,8 @@ from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, 
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
 ABSURD = 1 << 40  # bytes; index arithmetic and launch limits are made for less
+# Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
+NODE_BYTES, SLOT_BYTES, LAUNCH_BYTES = 350, 300, 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class HostRun:
 Action = Union[TapeRun, CopyStep, HostRun, LoopRun]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class CompiledPlan:
     """See the module docstring."""
 
@@ -137,6 +139,9 @@ class CompiledPlan:
     devices: dict[str, Device]
     input_numbers: tuple[int, ...]  # which buffer of the graph key each input slot is
     scalar_numbers: tuple[int, ...]
+    executables: tuple[Executable, ...] = ()  # each once
+    nbytes: int = 0  # of memory it takes beside the code, about
+    key: Any = None  # in the cache of plans
 
     def run(
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
@@ -268,7 +273,11 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
         kernels = [each.kernel for each in all_launches(plan) if each.device == name]
         loaded |= zip(map(id, kernels), executables(kernels, devices[name]), strict=True)
     actions = compile_steps(plan, devices, loaded)
-    return CompiledPlan(without_memory(plan), actions, devices, input_order, scalar_order)
+    kernels_used = tuple({id(each): each for each in loaded.values()}.values())
+    nbytes = NODE_BYTES * len(found.order) + SLOT_BYTES * len(plan.slots)
+    nbytes += LAUNCH_BYTES * sum(1 for _ in all_launches(plan))
+    orders = input_order, scalar_order
+    return CompiledPlan(without_memory(plan), actions, devices, *orders, kernels_used, nbytes)
 
 
 def without_memory(plan: Plan) -> Plan:

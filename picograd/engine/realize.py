@@ -22,6 +22,7 @@ from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
+from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError
@@ -29,10 +30,8 @@ from picograd.graph.node import Node
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 
-PLANS: dict[Any, CompiledPlan] = {}
 CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
-PLAN_LIMIT = 4096  # plans kept; the oldest go first
 
 
 def realize(nodes: Sequence[Node]) -> None:
@@ -67,9 +66,7 @@ def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
     compiled = PLANS.get(key)
     if compiled is None:
         compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
-        if len(PLANS) >= PLAN_LIMIT:
-            del PLANS[next(iter(PLANS))]
-        PLANS[key] = compiled
+        PLANS.put(key, compiled)
     return compiled
 
 

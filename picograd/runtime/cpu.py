@@ -30,7 +30,7 @@ from picograd.runtime.device import (
     check_size,
     empty_tape,
 )
-from picograd.runtime.llvm import Compiler, Host, compiler_version, host
+from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, compiler_version, host
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
 from picograd.runtime.workers import Remember, Runner
@@ -193,7 +193,8 @@ class CpuDevice(Device):
             raise DeviceError("load", problem, "empty the cache folder") from None
         self.runner.reserve_scratch(code.scratch_bytes)
         workspaces = self.workspaces.bind(code.workspaces)
-        return Executable(code, library[code.entry], library, workspaces)
+        nbytes = len(binary) + len(code.source) + LIBRARY_BYTES
+        return Executable(code, library[code.entry], library, workspaces, nbytes)
 
     def make_tape(
         self,

@@ -8,6 +8,8 @@ import ctypes
 import hashlib
 import struct
 import threading
+import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -45,6 +47,7 @@ STATIC_SHARED, LOCAL_BYTES, REGISTERS, MAX_DYNAMIC_SHARED = 1, 3, 4, 8
 MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
+MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
 BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
 FORMATS = {
     "bool": "?7x",
@@ -84,7 +87,8 @@ class CudaDevice(Device):
         self.gate = Gate(driver, self.stream)
         self.pool = Pool(self.name, self.reserve, self.give_back)
         self.workspaces = Workspaces(self.pool, self.fill_zero)
-        self.modules: dict[bytes, Any] = {}  # loaded for good: unloading waits for the GPU
+        self.modules: weakref.WeakValueDictionary[bytes, Module] = weakref.WeakValueDictionary()
+        self.dropped: deque[Any] = deque()  # handles of modules nobody runs any more
         self.lock = threading.RLock()
         self.bandwidth = 0.0
 
@@ -166,15 +170,26 @@ class CudaDevice(Device):
         key = hashlib.sha256(binary).digest()
         with self.lock:
             self.activate()
-            if key not in self.modules:
-                self.modules[key] = self.driver.call("cuModuleLoadData", binary)
+            self.unload()
+            module = self.modules.get(key)
+            if module is None:
+                module = Module(self.driver.call("cuModuleLoadData", binary), self.dropped)
+                self.modules[key] = module
             entry = code.entry.encode()
-            function = self.driver.call("cuModuleGetFunction", self.modules[key], entry)
+            function = self.driver.call("cuModuleGetFunction", module.handle, entry)
             if code.shared_bytes > FREE_SHARED:
                 name = self.driver.module.CUfunction_attribute(MAX_DYNAMIC_SHARED)
                 self.driver.call("cuFuncSetAttribute", function, name, code.shared_bytes)
             workspaces = self.workspaces.bind(code.workspaces)
-        return Executable(code, function, self.modules[key], workspaces)
+        nbytes = len(binary) + len(code.source) + MODULE_BYTES
+        return Executable(code, function, module, workspaces, nbytes)
+
+    def unload(self) -> None:
+        """Unload what was dropped, after all work given before; with the lock held."""
+        if self.dropped:
+            self.driver.call("cuStreamSynchronize", self.stream)
+        while self.dropped:
+            self.driver.call("cuModuleUnload", self.dropped.popleft())
 
     def resources(self, executable: Executable) -> dict[str, int]:
         """Count registers a thread, bytes of local memory (spills) and of static shared memory."""
@@ -283,7 +298,20 @@ class CudaDevice(Device):
         """Give memory nobody uses back to the driver."""
         with self.lock:
             self.activate()
+            self.unload()
             self.pool.empty()
+
+
+class Module:
+    """A loaded cubin. Dropping it calls no driver: any thread may, while the GPU still runs it."""
+
+    __slots__ = ("__weakref__", "dropped", "handle")
+
+    def __init__(self, handle: Any, dropped: "deque[Any]") -> None:
+        self.handle, self.dropped = handle, dropped
+
+    def __del__(self) -> None:
+        self.dropped.append(self.handle)
 
 
 class Parameters:

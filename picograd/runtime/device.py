@@ -27,7 +27,7 @@ HostFunction = Callable[..., Any]  # arrays -> array
 Shaped = tuple[Buffer, tuple[int, ...]]  # row-major memory
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class Executable:
     """A loaded kernel; `function` and `library` mean something to the device that made it."""
 
@@ -35,6 +35,7 @@ class Executable:
     function: Any
     library: Any = None  # keeps the machine code loaded
     workspaces: tuple[Allocation, ...] = ()
+    nbytes: int = 0  # of memory the code takes, about
     single: "Tape | None" = None  # the tape `launch` runs it through
 
 

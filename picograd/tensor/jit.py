@@ -33,6 +33,7 @@ from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.debug import user_line
 from picograd.engine.executable import scalar_values
+from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan
 from picograd.engine.realize import settle as hang
@@ -59,8 +60,10 @@ from picograd.tensor.jit_trace import Capture, Result, Tracer
 from picograd.tensor.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
 
-TRACE_LIMIT = 8  # traces of one function before we say what keeps changing
-KEPT = 64  # traces of one function that are kept; the one used longest ago goes first
+TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
+KEPT = 1024  # traces of one function: in bytes, the cache of plans bounds those of all
+SWEPT = 64  # traces made until those whose plans fell out are looked for
+WARN_AT = tuple(TRACE_LIMIT**power for power in range(1, 8))
 KEPT_ALIKE = 8  # of them with equal arguments, for different state
 PARTS = (
     "static arguments", "shapes or dtypes of its tensors", "which arguments are the same",
@@ -113,11 +116,14 @@ class Jitted:
             if not capture.guard.holds():
                 reason = reason or capture.guard.difference()
                 continue
+            plan = capture.find_plan()  # held: making others must not let it fall out now
             inputs = ready(capture, arguments, buffers)
             if isinstance(inputs, list):
                 if len(self.captures) > 1:
                     self.captures.move_to_end(key)
-                return replay(capture, arguments, inputs)
+                if plan is not None:
+                    PLANS.touch(plan)
+                return replay(capture, plan, arguments, inputs)
             reason = reason or inputs
         return self.trace(key, (bound, args, kwargs), arguments, objects, reason)
 
@@ -188,11 +194,20 @@ class Jitted:
         self.captures.move_to_end(key)
         if not alike:
             del self.captures[key]
+        if self.count % SWEPT == 0 or self.traces > KEPT:
+            self.captures = self.held()
         while self.traces > KEPT:
             self.captures.popitem(last=False)
+        if len(self.stored) > KEPT:
+            self.stored &= self.captures.keys()
         for each in objects:
             if id(each) not in self.objects:
                 self.objects[id(each)] = Reference(each, functools.partial(self.gone, id(each)))
+
+    def held(self) -> OrderedDict[Any, list[Capture]]:
+        """Leave out the traces whose plans fell out of their cache."""
+        alive = ((key, [e for e in each if not is_gone(e)]) for key, each in self.captures.items())
+        return OrderedDict((key, each) for key, each in alive if each)
 
     def gone(self, identity: int, reference: Any = None) -> None:
         """Let the traces of an object go that died."""
@@ -215,8 +230,8 @@ class Jitted:
         again = f"; it must be traced again: {'; '.join(capture.refusals)}"
         text = f"{f' because {reason}' if reason else ''}{again if capture.refusals else ''}"
         log(1, f"jit: traced {name}{text}")
-        if self.count == TRACE_LIMIT:
-            print(f"picograd.jit: {name} was traced {TRACE_LIMIT} times, this time{text}",
+        if self.count in WARN_AT:
+            print(f"picograd.jit: {name} was traced {self.count} times, this time{text}",
                   file=sys.stderr)  # fmt: skip
 
 
@@ -270,7 +285,12 @@ def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int,
 
 def is_possible(capture: Capture) -> bool:
     """Tell whether a trace may still fit a call."""
-    return all(each.find() is not None for each in capture.captured)
+    return not is_gone(capture) and all(each.find() is not None for each in capture.captured)
+
+
+def is_gone(capture: Capture) -> bool:
+    """Tell whether the plan of a trace fell out of the cache."""
+    return capture.plan is not None and capture.plan() is None
 
 
 def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
@@ -284,11 +304,12 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     if is_recorded and not capture.gradients:
         wanted = {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
-    capture.plan, capture.scalars = find_plan(found, roots), found.scalars
+    plan, capture.scalars = find_plan(found, roots), found.scalars
     for position in capture.copies:
         capture.inputs[position] = copy_of(capture.inputs[position])
     values = scalar_values(found.scalars)
-    results = capture.plan.run(found.buffers, values, user_line())
+    capture.set_plan(plan)
+    results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
     pending.settle(roots)
     for target in capture.written:

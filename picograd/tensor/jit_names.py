@@ -7,6 +7,7 @@ local variable, or of what a call returned.
 """
 
 import dis
+import weakref
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -27,21 +28,22 @@ class Names:
     loose: set[str] = field(default_factory=set)
 
 
-KNOWN: dict[CodeType, Names] = {}
+KNOWN: "weakref.WeakKeyDictionary[CodeType, Names]" = weakref.WeakKeyDictionary()
 
 
 def names_of(code: CodeType) -> Names:
     """Find what a function and the functions defined inside it read."""
-    if code not in KNOWN:
-        found = Names()
+    known = KNOWN.get(code)
+    if known is None:
+        known = Names()
         first = code.co_varnames[:1]
         stack = [code]
         while stack:
             each = stack.pop()
-            read(each, found, first)
+            read(each, known, first)
             stack += [const for const in each.co_consts if isinstance(const, CodeType)]
-        KNOWN[code] = found
-    return KNOWN[code]
+        KNOWN[code] = known
+    return known
 
 
 def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:

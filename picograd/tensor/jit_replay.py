@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
+from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
@@ -20,6 +21,9 @@ from picograd.tensor.tensor import Tensor
 
 def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> Any:
     """List the inputs of the plan for this call, or the reason why the trace does not fit it."""
+    plan = capture.find_plan()
+    if capture.plan is not None and plan is None:
+        return f"its plan fell out of the {config.plans_size} MiB of PICOGRAD_PLANS_SIZE"
     inputs = capture.inputs.copy()
     for position, number in capture.arguments:
         inputs[position] = buffers[number]
@@ -70,14 +74,16 @@ def found(target: Target, arguments: Sequence[Tensor]) -> Any:
     return arguments[target] if isinstance(target, int) else target()
 
 
-def replay(capture: Capture, arguments: Sequence[Tensor], inputs: list[Buffer]) -> Any:
+def replay(
+    capture: Capture, plan: Any, arguments: Sequence[Tensor], inputs: list[Buffer]
+) -> Any:
     """Run a captured plan on its inputs; the function itself does not run."""
     if capture.recorded != pending.recorded():
         prepare_writes(capture, arguments)
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture)
-    results = [] if capture.plan is None else capture.plan.run(inputs, values)
+    results = [] if plan is None else plan.run(inputs, values)
     spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values)
     capture.recorded = pending.recorded()

@@ -17,6 +17,7 @@ import functools
 import os
 import sys
 import sysconfig
+import weakref
 from collections.abc import Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -301,12 +302,13 @@ def contents(value: Any) -> list[Any]:
     return list(value.values() if isinstance(value, dict) else value)
 
 
-ATTRIBUTES: dict[type, frozenset[str]] = {}
+ATTRIBUTES: "weakref.WeakKeyDictionary[type, frozenset[str]]" = weakref.WeakKeyDictionary()
 
 
 def read_attributes(kind: type) -> frozenset[str]:
     """List the attributes that the methods of a class read of anything."""
-    if kind not in ATTRIBUTES:
+    known = ATTRIBUTES.get(kind)
+    if known is None:
         found: set[str] = set()
         for each in kind.__mro__[:-1]:
             for member in vars(each).values():
@@ -315,8 +317,8 @@ def read_attributes(kind: type) -> frozenset[str]:
                 )
                 if isinstance(function, FunctionType):
                     found |= names_of(function.__code__).attributes
-        ATTRIBUTES[kind] = frozenset(found)
-    return ATTRIBUTES[kind]
+        known = ATTRIBUTES[kind] = frozenset(found)
+    return known
 
 
 def relevant(

@@ -12,6 +12,7 @@ change only by what the function writes. When it returns, what outlives it are *
 `Capture` says where the plan's inputs come from and where its results go; `jit_replay` follows it.
 """
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, tracing
@@ -36,6 +38,7 @@ from picograd.tensor.jit_arguments import (
 from picograd.tensor.recording import is_view, root_of, start
 from picograd.tensor.tensor import Tensor
 
+TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
 
 
@@ -73,7 +76,8 @@ class Result:
 class Capture:
     """One trace: its plan, where inputs come from, where results go; see the module docstring."""
 
-    plan: CompiledPlan | None = None
+    # The cache of plans owns it; None for a trace that computes nothing.
+    plan: Callable[[], CompiledPlan | None] | None = None
     inputs: list[Any] = field(
         default_factory=list
     )  # memory the trace made; the rest is filled in
@@ -107,6 +111,21 @@ class Capture:
     guard: Any = None
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
+
+    def find_plan(self) -> CompiledPlan | None:
+        """Find the plan, for as long as the caller holds it; None where it fell out, or is none."""
+        return None if self.plan is None else self.plan()
+
+    def set_plan(self, plan: CompiledPlan) -> None:
+        """Refer to a plan, and count to it the memory that goes with it."""
+        self.plan = weakref.ref(plan, functools.partial(let_go, self.inputs))
+        own = {id(each): each.nbytes for each in self.inputs if each is not None}
+        PLANS.charge(plan, TRACE_BYTES + sum(own.values()))
+
+
+def let_go(inputs: list[Any], reference: Any) -> None:
+    """Let memory go that a trace made, when its plan falls out."""
+    inputs.clear()
 
 
 def describe(tensor: Tensor) -> tuple[Any, ...]:

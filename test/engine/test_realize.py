@@ -44,14 +44,6 @@ def test_debug_does_not_outdate_plans(capsys):
     assert "--- source" not in capsys.readouterr().err  # nothing was generated
 
 
-def test_oldest_plan_goes_first(monkeypatch):
-    monkeypatch.setattr(realize, "PLAN_LIMIT", 2)
-    with fresh_engine(cache=""):
-        for size in (1, 2, 3, 4):
-            (Tensor(np.ones(size, np.float32), device="cpu") + 1).realize()
-            assert len(realize.PLANS) <= 2
-
-
 def test_nothing_is_computed_twice():
     y = expression().node
     realize.realize([y])
