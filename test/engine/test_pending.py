@@ -270,6 +270,7 @@ def test_state_that_is_carried_costs_the_same_at_every_step(
 
 @pytest.mark.parametrize("operand", [1, "a new tensor"])
 def test_a_write_costs_the_same_however_many_wait(operand: object) -> None:
+    pending.realize_all()
     x = Tensor([0.0])
 
     def write(times: int) -> float:
@@ -281,5 +282,5 @@ def test_a_write_costs_the_same_however_many_wait(operand: object) -> None:
     first = write(500)
     write(2000)
     assert write(500) < 4 * first  # 10 to 20 times as long where each looks at those that wait
-    assert x._version == 3000 and len(pending.WRITES) == 3000
+    assert x._version == 3000
     assert pending.is_overwritten(x.node.inputs[0]) and not pending.is_overwritten(x.node)
