@@ -25,7 +25,7 @@ from picograd.graph import parts
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
-from picograd.tensor import indexing
+from picograd.tensor import indexing, movement
 
 Strides = tuple[int, ...]
 
@@ -70,6 +70,8 @@ class View:
 
     def find_strides(self) -> Strides | None:
         """Follow the strides through the steps of the view."""
+        if self.function is movement.diagonal:
+            return self.diagonal_strides(*self.operands)
         steps = self.steps()
         strides: Strides | None = strides_of(self.base)
         for step in [] if steps is None else steps:
@@ -78,6 +80,14 @@ class View:
         if steps is not None and strides is not None:
             return strides
         return row_major(self.on(self.base.node).shape) if self.always else None
+
+
+    def diagonal_strides(self, offset: int, first: int, second: int) -> Strides:
+        """Move along two axes at once; that axis comes last."""
+        strides = strides_of(self.base)
+        a, b = first % len(strides), second % len(strides)
+        rest = [each for axis, each in enumerate(strides) if axis not in (a, b)]
+        return (*rest, strides[a] + strides[b])
 
 
 def strides_of(tensor: Any) -> Strides:

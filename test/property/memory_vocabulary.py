@@ -48,6 +48,11 @@ WRITES = (
     "{x}.add_({y}, alpha=2)", "{x}[None] = {y}", "{x}[1:2].add_({y})", "{x}.copy_({y}.sum())",
     "{x}[0].copy_({y})",
     "{x}[0], {x}[-1] = {x}[-1].clone(), {x}[0].clone()",
+    "{x}[0] = {x}[-1] + 1", "{x}[-1] += {x}[0]", "{x}[1:] = {x}[:-1].clone()", "{x}[::2] *= 3",
+    "{x}.fill_diagonal_(2)", "{x}.view(-1)[1:3] = 2", "{x}.mT[0] = 3", "{x}[0] = {y}; {x}[-1] *= 2",
+    "{x}[0] = 1; {x}[1:] += {x}[0]; {x}[-1] = 2", "{x}.zero_(); {x}[0] = {y}",
+    "{x}[0] = {y}; {x}.mul_(2); {x}[1:].neg_()", "{x}[[0, -1]] = {x}[[-1, 0]]",
+    "{x}[0][-1] = {y}.sum(); {y}[0] = {x}[0]", "{x}[:1] = {y} * {x}[-1:]",
 )  # fmt: skip
 JUMPING_WRITES = (
     "{x}[{x} > 0] = 1", "{x}[{x} > 1] += 1", "{x}.masked_fill_({x} < 1, 2)", "{x} &= {y}",
@@ -156,6 +161,13 @@ def write_at(draw: Draw, shape: Shape) -> str:
         f"{{x}}.index_put_((lib.order({first}, {n}),), {{y}})",
         f"{{x}}.index_reduce_({a}, {row}, {picked}, '{how}')",
         f"{{x}}.put_({order}, {{x}}.reshape(-1)[:{size}] * 2)",
+        f"{{x}}[{part}] = {y}; {{x}}[{basic_index(draw, shape)}] += 1",
+        f"{{x}}[..., {index_of(draw, (), shape[-1] if shape else 1)}] = {y}",
+        f"{{x}}.t()[{basic_index(draw, shape[::-1])}] = {y}",
+        f"{{x}}[{part}].copy_({{x}}[{basic_index(draw, shape)}].clone())",
+        f"{{x}}.index_add_({a}, {row}, {picked}); {{x}}[{part}] -= 1",
+        f"{{x}}.narrow({a}, {draw.integer(0, 1)}, 1).add_({y})",
+        f"{{x}}.select({a}, 0).copy_({{x}}.select({a}, -1).clone())",
     )  # fmt: skip
     return str(draw.choose(texts))
 
