@@ -1,7 +1,7 @@
 """Writes of a part: time a write, and elements stored, by the rows of the base, beside PyTorch.
 
 Eager: the write and `realize()`; jitted: a call of a function that writes its argument. Rounds of
-all sizes alternate, and the best round counts. One thread.
+all sizes alternate, and the best round counts. One thread; processor time, as others may run too.
 
     python bench/parts.py [--columns 64] [--rounds 9] [--calls 60]
 """
@@ -100,10 +100,10 @@ def candidates(write: Write, rows: int, columns: int) -> dict[str, Callable[[], 
 
 
 def timed(call: Callable[[], Any], calls: int) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - start) / calls * 1e6
+    return (time.process_time() - start) / calls * 1e6
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ class Trace:
     refusals: list[str] = field(default_factory=list)  # why the next call must trace again
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)  # a bool, its error
     made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
+    own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
 
 
@@ -136,12 +137,17 @@ def note_made(tensor: Any) -> None:
     reference = weakref.ref(tensor)
     for trace in RUNNING.traces:
         trace.made.append(reference)
+        trace.own.add(id(tensor))
 
 
 def note_changed(tensor: Any) -> None:
-    """Remember a tensor that the function gives another value."""
+    """Remember a tensor that the function gives another value.
+
+    Not one that it made: a view that was written and dropped must not outlive the function.
+    """
     for trace in RUNNING.traces:
-        trace.changed[id(tensor)] = tensor
+        if id(tensor) not in trace.own:
+            trace.changed[id(tensor)] = tensor
 
 
 def note_kept(tensor: Any) -> None:
