@@ -76,7 +76,10 @@ TORCH_NAMES = {
 
 
 # What stands for a row that PyTorch has no function for.
-REFERENCES = {"portable_cos_turn": lambda x: torch.cos(2 * torch.pi * x)}
+REFERENCES = {
+    "portable_cos_turn": lambda x: torch.cos(2 * torch.pi * x),
+    "silu": torch.nn.functional.silu,
+}
 
 
 def elementwise(row: Op) -> list[Sample]:
@@ -272,8 +275,6 @@ SAMPLES: dict[str, list[Sample]] = {
     "put": [Sample("plain", lambda x, v: parts.put(x, v, PUT_STEPS), data((3, 5), (2, 2)),
                    put_part)],
     "relu": forms(build.relu, torch.relu, (3, 5), (0, 5), ()),
-    "sigmoid": forms(build.sigmoid, torch.sigmoid, (3, 5), (0, 5), ()),
-    "silu": forms(build.silu, functional.silu, (3, 5), (0, 5), ()),
     "gelu": forms(build.gelu, functional.gelu, (3, 5), (0, 5), ())
     + forms(along(build.gelu, "tanh"), lambda x: functional.gelu(x, approximate="tanh"), (3, 6)),
     "softmax": forms(along(build.softmax, 0), lambda x: x.softmax(0), (4, 3), (0, 3), ()),
