@@ -31,12 +31,12 @@ from picograd.engine.profile import PROFILES
 from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
 from picograd.graph.node import Node
+from picograd.graph.room import ABSURD
 from picograd.helpers import product
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
-ABSURD = 1 << 40  # bytes; index arithmetic and launch limits are made for less
 # Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
 NODE_BYTES, SLOT_BYTES, LAUNCH_BYTES = 350, 300, 5000
 

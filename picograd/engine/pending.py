@@ -30,6 +30,7 @@ from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
+HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -185,7 +186,21 @@ def flushed() -> None:
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""
     nodes = [tensor.node for tensor in live_tensors()]
-    compute([node for node in nodes if node.op not in LEAVES_OF_THE_GRAPH])
+    compute([node for node in nodes if not is_shown(node)])
+
+
+def is_shown(node: Node) -> bool:
+    """Tell whether a node is memory, or few views away from it: storing it would only cost memory.
+
+    A view may also be larger than any memory.
+    """
+    for _ in range(HOPS):
+        if node.op in LEAVES_OF_THE_GRAPH or node.realized is not None:
+            return True
+        if node.op not in FREE:
+            return False
+        node = node.inputs[0]
+    return False
 
 
 @locked

@@ -25,13 +25,15 @@ from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
 from picograd.engine.tracing import is_tracing
-from picograd.errors import PicogradError
+from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
+from picograd.graph.room import check_values
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 
 CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
+NUMPY_AXES = 64
 
 
 def realize(nodes: Sequence[Node]) -> None:
@@ -65,6 +67,7 @@ def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if compiled is None:
+        check_values(found.order)
         compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
         PLANS.put(key, compiled)
     return compiled
@@ -118,6 +121,9 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Copy a row-major buffer to a new NumPy array; floats that NumPy lacks widen to float32."""
+    if len(shape) > NUMPY_AXES:
+        text = f"NumPy has at most {NUMPY_AXES} axes, the tensor has {len(shape)}"
+        raise ShapeError("numpy", text, "reshape it first")
     device = get_device(buffer.device)
     if CHECKS:
         run_checks()

@@ -7,6 +7,7 @@ import numpy as np
 
 from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.room import check_size
 from picograd.helpers import product
 from picograd.tensor.autograd import no_grad
 from picograd.tensor.operands import fitting_integer
@@ -69,6 +70,7 @@ def constant(shape: Shape, value: float, device: Any = None, dtype: Any = None) 
     wanted = default_float if dtype is None else to_dtype(dtype)
     if wanted.is_integer:
         value = fitting_integer("constant_", value, wanted)
+    check_size("Parameter", shape, wanted.itemsize)
     return Tensor(np.full(shape, value, wanted.numpy), dtype=wanted, device=device)
 
 

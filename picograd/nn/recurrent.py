@@ -12,6 +12,7 @@ import numpy as np
 
 from picograd.dtype import DType, float32
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.room import check_pieces
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -60,6 +61,7 @@ class Recurrent(Module):
             input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
         )
         init.check_sizes(type(self).__name__, 1, **counts)
+        check_pieces(type(self).__name__, num_layers, "layers")
         self._check_options()
         for name, shape in self._shapes().items():
             setattr(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.room import check_pieces
 from picograd.nn import functional, init
 from picograd.nn.attention import MultiheadAttention
 from picograd.nn.containers import ModuleList
@@ -302,4 +303,5 @@ class Transformer(Module):
 
 def copies(module: Module, count: int) -> ModuleList:
     """List independent copies of a module."""
+    check_pieces("Transformer", count, "layers")
     return ModuleList([copy.deepcopy(module) for _ in range(count)])

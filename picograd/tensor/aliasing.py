@@ -21,7 +21,7 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.dtype import int64
 from picograd.errors import ShapeError
-from picograd.graph import parts
+from picograd.graph import build, parts
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
@@ -259,6 +259,9 @@ def is_number(item: Any) -> bool:
     return isinstance(item, Node) and not item.shape and item.dtype.is_integer
 
 
-def strided(node: Node, index: Node) -> Node:
-    """Read the flattened tensor at positions: what `as_strided` shows."""
+def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
+    """Read the flattened tensor at offset + sum(position * stride): what `as_strided` shows."""
+    index = build.const(offset, shape, int64, node.device)
+    for axis, stride in enumerate(strides):
+        index = index + index.iota(axis) * stride
     return node.reshape((math.prod(node.shape),)).gather([index], (0,))

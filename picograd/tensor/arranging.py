@@ -11,11 +11,15 @@ import numpy as np
 
 from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import shape as shapes
+from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
 from picograd.tensor import aliasing, assembling
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, from_host, need_tensor, need_tensors
+from picograd.tensor.operands import as_shape
 from picograd.tensor.recording import Recorded, apply, read, showing, wrap
+
+SPELT_OUT = 16  # powers that are each a product of their own
 
 
 def at_least(op: str, tensors: Any, rank: int) -> Any:
@@ -158,6 +162,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     if len(vectors) == 1:
         return vectors[0]
     sizes = [x.numel() for x in vectors]
+    check_size("cartesian_prod", (*sizes, len(sizes)), vectors[0].itemsize)
     columns = []
     for at, x in enumerate(vectors):
         wide = x.reshape(*(-1 if n == at else 1 for n in range(len(sizes)))).expand(
@@ -178,15 +183,28 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if input.ndim != 1 or r < 0:
         text = f"input {tuple(input.shape)} and r={r}"
         raise ShapeError("combinations", text, "pass a vector and r >= 0")
+    n = input.numel()
+    count = choices(n + r - 1 if with_replacement and n else n, r)
+    check_host("combinations", count * r)
     choose = (
         itertools.combinations_with_replacement
         if with_replacement
         else itertools.combinations
     )
-    places = list(choose(range(input.numel()), r))
-    if not places or not r:
+    if not count or not r:
         return input[:0].reshape(0) if not r else input[:0].reshape(0, 1).expand(0, r)
-    return input[from_host(np.asarray(places), input)]
+    numbers = itertools.chain.from_iterable(choose(range(n), r))
+    return input[from_host(np.fromiter(numbers, np.int64, count * r).reshape(count, r), input)]
+
+
+def choices(n: int, r: int) -> int:
+    """Count the ways to choose r of n; it stops where they are more than anything holds."""
+    count = 1
+    for step in range(min(r, n - r)):
+        count = count * (n - step) // (step + 1)
+        if count >= ABSURD:
+            break
+    return count if r <= n else 0
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -214,6 +232,10 @@ def powers_of(x: Tensor, count: int) -> Tensor:
     ones = column * 0 + 1 if not x.dtype.is_float else column.detach() * 0 + 1
     if count < 2:
         return ones.expand(*x.shape, count) if count else ones.narrow(-1, 0, 0)
+    check_size("vander", (*x.shape, count), x.itemsize)
+    if count > SPELT_OUT:
+        factors = Recorded.kind.cat([ones, column.expand(*x.shape, count - 1)], -1)
+        return factors.cumprod(-1)
     powers = [ones]
     for _ in range(count - 1):
         powers.append(powers[-1] * column)
@@ -297,14 +319,12 @@ def as_strided(
     ):
         text = f"size {tuple(size)} and stride {tuple(stride)} do not fit"
         raise ShapeError("as_strided", text, "give one stride >= 0 per size")
-    places = np.full(tuple(size), storage_offset)
-    for at, step in enumerate(stride):
-        shape = [-1 if n == at else 1 for n in range(len(size))]
-        places = places + (np.arange(size[at]) * step).reshape(shape)
-    if places.size and places.max() >= input.numel():
-        text = f"position {places.max()} is beyond {input.numel()} elements"
+    shape = as_shape((size,), "as_strided")
+    last = storage_offset + sum((n - 1) * step for n, step in zip(shape, stride))
+    if product(shape) and last >= input.numel():
+        text = f"position {last} is beyond {input.numel()} elements"
         raise AxisError("as_strided", text, "use smaller sizes or strides")
-    return apply(aliasing.strided, input, from_host(places, input))
+    return apply(aliasing.strided, input, shape, tuple(stride), storage_offset)
 
 
 def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
+from picograd.graph.room import check_host, check_pieces
 from picograd.graph.shape import broadcast_shapes, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
@@ -188,6 +189,7 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
         raise ShapeError(
             "repeat_interleave", text, "give one count >= 0 per slice"
         )
+    check_host("repeat_interleave", int(counts.sum()) if counts.size > 1 else 0)
     places: Any = np.repeat(np.arange(node.shape[at]), counts)
     index = selecting.host_index(
         "repeat_interleave", places, node.shape[at], at, node.device
@@ -205,6 +207,7 @@ def tensor_split(node: Node, places: Any, axis: Any) -> list[Node]:
             raise ValueRangeError(
                 "tensor_split", f"{places} pieces", "use at least 1"
             )
+        check_pieces("tensor_split", places)
         short, extra = divmod(size, places)
         ends = [n * short + min(n, extra) for n in range(places + 1)]
     else:
@@ -300,7 +303,9 @@ def triangle_indices(
     rows: int, columns: int | None, offset: int, is_lower: bool
 ) -> "np.ndarray[Any, Any]":
     """List the (row, column) positions of a triangle, (2, count)."""
-    width = rows if columns is None else columns
+    op = "tril_indices" if is_lower else "triu_indices"
+    rows, width = as_sizes((rows, rows if columns is None else columns), op)
+    check_host(op, rows * width)
     find = np.tril_indices if is_lower else np.triu_indices
     return np.stack(find(rows, offset, width)).astype(np.int64)
 

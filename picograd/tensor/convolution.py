@@ -11,6 +11,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape, Window, span
 from picograd.helpers import ceil_div, product
 from picograd.tensor import elementwise, movement, reduce
+from picograd.tensor.cells import SPELT_OUT, average_cells
 from picograd.tensor.linalg import same_dtype
 from picograd.tensor.operands import as_sizes, need_float
 
@@ -318,6 +319,8 @@ def average_to(op: str, x: Node, axis: int, size: int) -> Node:
             f"cannot average {full} elements to {size}",
             "use sizes of 1 or more",
         )
+    if size > SPELT_OUT:
+        return average_cells(op, x, axis, size)
     edges = [
         (n * full // size, ceil_div((n + 1) * full, size)) for n in range(size)
     ]

@@ -23,6 +23,7 @@ from picograd.engine.backends import default_device, open_device
 from picograd.engine.realize import node_from_numpy
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
+from picograd.graph.room import check_size
 from picograd.number import given
 from picograd.tensor.operands import (
     Scalar,
@@ -217,7 +218,9 @@ def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
     """Make a constant; without a dtype it is that of the Python value."""
     number = read_scalar("full", value)
     wanted = optional_dtype(dtype) or to_dtype(python_type(number))
-    return constant("full", fill_of(number), as_shape(sizes, "full"), wanted, device_named(device))
+    shape = as_shape(sizes, "full")
+    check_size("full", shape, wanted.itemsize)
+    return constant("full", fill_of(number), shape, wanted, device_named(device))
 
 
 def fill_of(number: Scalar) -> Scalar:
@@ -233,7 +236,9 @@ def python_type(number: Scalar) -> type:
 def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
     """Make zeros or ones, float32 unless told otherwise."""
     wanted = optional_dtype(dtype) or default_float
-    return constant(op, value, as_shape(sizes, op), wanted, device_named(device))
+    shape = as_shape(sizes, op)
+    check_size(op, shape, wanted.itemsize)
+    return constant(op, value, shape, wanted, device_named(device))
 
 
 def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
@@ -255,6 +260,7 @@ def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
     if size < 0:
         text = f"stop {stop} is not reached from {start} by steps of {step}"
         raise ValueRangeError("arange", text, "change the sign of step")
+    check_size("arange", (size,), wanted.itemsize)
     return progression((size,), start, step, wanted, device_named(device))
 
 
@@ -284,6 +290,7 @@ def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -
     if size < 0:
         raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
     wanted, place = optional_dtype(dtype) or default_float, device_named(device)
+    check_size("linspace", (size,), wanted.itemsize)
     first, last = (read_scalar("linspace", value) for value in (start, stop))
     if wanted.is_integer:
         first, last = (fitting_integer("linspace", value, wanted) for value in (first, last))
@@ -301,14 +308,16 @@ def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -
 def eye(rows: int, columns: int | None, dtype: Any, device: Any) -> Node:
     """Make an identity matrix."""
     shape = as_shape((rows, rows if columns is None else columns), "eye")
-    place = device_named(device)
+    wanted, place = optional_dtype(dtype) or default_float, device_named(device)
+    check_size("eye", shape, wanted.itemsize)
     row, column = (Node("iota", (), axis, shape, int64, place) for axis in (0, 1))
-    return row.binary("equal", column).cast(optional_dtype(dtype) or default_float)
+    return row.binary("equal", column).cast(wanted)
 
 
 def one_hot(index: Node, count: int) -> Node:
     """Mark the position each index names along a new last axis, in int64."""
     shape = (*index.shape, count)
+    check_size("one_hot", shape, int64.itemsize)
     wide = index.cast(int64).reshape((*index.shape, 1)).expand(shape)
     positions = Node("iota", (), len(shape) - 1, shape, int64, index.device)
     return wide.binary("equal", positions).cast(int64)

@@ -11,6 +11,7 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
+from picograd.graph.room import check_host
 from picograd.tensor import host, movement
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import Tensor, need_tensor
@@ -333,6 +334,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) ->
     >>> picograd.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
+    check_host("fftfreq", n)
     return Recorded.kind(np.fft.fftfreq(n, d), dtype=dtype or "float32", device=device)
 
 
@@ -345,6 +347,7 @@ def rfftfreq(
     >>> picograd.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
+    check_host("rfftfreq", n)
     return Recorded.kind(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
 
 

@@ -12,9 +12,12 @@ from picograd.graph.build_composite import custom
 from picograd.graph.gradient import Refused
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
+from picograd.graph.room import check_size
 from picograd.tensor import special
 from picograd.tensor.operands import Operand, floating, pair
 from picograd.tensor.zeta import polygamma_of, zeta_in_double
+
+SPELT_OUT = 16  # terms of multigammaln that are each a node of their own
 
 
 def zeta(a: Operand, b: Operand) -> Node:
@@ -50,6 +53,12 @@ def multigammaln(node: Node, p: int) -> Node:
         )
     x = floating("multigammaln", node)
     total = x.const_like(p * (p - 1) / 4 * math.log(math.pi))
+    if p > SPELT_OUT:
+        shape = (*x.shape, p)
+        check_size("multigammaln", shape, x.dtype.itemsize)
+        wide = x.reshape((*x.shape, 1)).expand(shape)
+        terms = special.lgamma(wide - wide.iota(x.rank).cast(x.dtype) / 2)
+        return total + terms.reduce("sum", (x.rank,))
     for step in range(p):
         total = total + special.lgamma(x - step / 2)
     return total

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.room import check_host
+from picograd.helpers import product
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, from_host, need_tensor, positions
 
@@ -40,6 +42,7 @@ def affine_grid(
         raise ShapeError(op, text, "pass (N, 2, 3) with 4 sizes or (N, 3, 4) with 5")
     if any(each < 1 for each in sizes):
         raise ShapeError(op, f"size {sizes} is not positive", "use sizes of 1 or more")
+    check_host(op, product(sizes[2:]) * (rank + 1))
     ends = [line(each, bool(align_corners)) for each in sizes[2:]]
     mesh = np.meshgrid(*ends, indexing="ij")[::-1]  # x, the last axis, comes first
     base = np.stack([*mesh, np.ones(sizes[2:])], -1).reshape(-1, rank + 1)

@@ -18,10 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import AxisError, DTypeError, InternalError, PicogradError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    InternalError,
+    OutOfMemoryError,
+    PicogradError,
+    ValueRangeError,
+)
 from picograd.tensor.recording import Recorded
 
-RAW = (AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
+RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
 READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
@@ -40,6 +47,8 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             arguments = (*args, *options.values())
             if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
                 raise
+            if isinstance(error, MemoryError):
+                raise too_large(function.__name__, error, arguments) from None
             if isinstance(error, TypeError) and not fits(function, args, options):
                 raise
             if is_own(function.__name__, trace, arguments):
@@ -161,6 +170,14 @@ def room_of(frame: FrameType) -> str:
     """Name the room of picograd a frame runs in; empty outside."""
     path = frame.f_code.co_filename
     return Path(path).relative_to(OURS[0]).parts[0] if path.startswith(OURS[0]) else ""
+
+
+def too_large(op: str, error: Exception, arguments: tuple[Any, ...]) -> OutOfMemoryError:
+    """Word what Python or NumPy had no memory for."""
+    given = ", ".join(map(described, arguments))
+    reason = f": {error}".rstrip(".") if str(error) else ""
+    text = f"the arguments ({given}) take more memory than the host has{reason}"
+    return OutOfMemoryError(op, text, "use smaller sizes")
 
 
 def unexplained(op: str, error: Exception) -> InternalError:

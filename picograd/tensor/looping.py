@@ -24,6 +24,7 @@ from picograd.graph.recurrence import (
     rows_of,
     stacked,
 )
+from picograd.graph.room import check_size
 from picograd.tensor import random
 from picograd.tensor.autograd import MODE
 from picograd.tensor.pytree import leaves_of, mapped, rebuilt
@@ -84,6 +85,8 @@ def scan(
     step = trace(f, (init, xs), leaves, count, is_asked)
     if step.is_tracking and not is_asked:  # something outside asks for gradients
         step = trace(f, (init, xs), leaves, count, True)
+    for each in step.results:
+        check_size("scan", (count, *each.shape), each.dtype.itemsize)
     if count == 0:
         empty = [no_rows(node) for node in step.results]
         return rebuilt(init, starts), rebuilt(step.result_tree, finish(step, empty))

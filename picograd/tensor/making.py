@@ -12,6 +12,7 @@ import numpy as np
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import ValueRangeError
+from picograd.graph.room import check_host
 from picograd.helpers import row_major
 from picograd.tensor import aliasing, creation
 from picograd.tensor.inputs import Tensor, need_tensor
@@ -145,6 +146,7 @@ def logspace(
         raise ValueRangeError(
             "logspace", f"{count} numbers are not possible", "use at least 0"
         )
+    check_host("logspace", count)
     wanted = creation.to_dtype(dtype or "float32")
     first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
     powers = np.power(float(base), np.linspace(first, last, count))
@@ -186,6 +188,7 @@ def points(op: str, length: Any) -> int:
     count = operator.index(length)
     if count < 0:
         raise ValueRangeError(op, f"length {count} is negative", "use 0 or more")
+    check_host(op, count)
     return count
 
 

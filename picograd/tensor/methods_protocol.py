@@ -14,6 +14,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, ExportError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.room import check_pieces
 from picograd.runtime.dlpack import device_pair
 from picograd.tensor import autograd, exchange, printing
 from picograd.tensor.recording import NUMBERS, Other, Recorded, Same, copied, restored
@@ -37,6 +38,7 @@ class ProtocolMethods(Recorded):
                 "iter()", "a zero-dim tensor has no elements to visit", "use .item()"
             )
         tensor: Any = self
+        check_pieces("iter()", self.shape[0])
         return iter([tensor[at] for at in range(self.shape[0])])
 
     def __contains__(self, value: Other) -> Any:

@@ -8,6 +8,7 @@ from picograd.errors import AxisError, DTypeError, ShapeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
+from picograd.graph.room import check_pieces, check_size, described
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
 from picograd.number import given, is_given, start_of
@@ -17,7 +18,6 @@ from picograd.tensor.operands import (
     Shape,
     as_axes,
     as_axis,
-    as_shape,
     as_sizes,
     constant,
     need_rank,
@@ -278,6 +278,7 @@ def repeat(node: Node, counts: Sequence[Any]) -> Node:
     wide = tuple(
         size for count, each in zip(times, shape) for size in (count, each)
     )
+    check_size("repeat", wide, node.dtype.itemsize)
     result = build.expand(build.reshape(node, interleaved), wide)
     return build.reshape(
         result, tuple(count * size for count, size in zip(times, shape))
@@ -296,6 +297,7 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
         node.shape[position],
         node.shape[position + 1 :],
     )
+    check_size("repeat_interleave", (*before, size, count, *after), node.dtype.itemsize)
     wide = build.reshape(node, (*before, size, 1, *after))
     wide = build.expand(wide, (*before, size, count, *after))
     return build.reshape(wide, (*before, size * count, *after))
@@ -425,12 +427,13 @@ def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
                 f"piece size {sizes} is not positive",
                 "use at least 1",
             )
+        check_pieces("split", size // sizes)
         sizes = [
             min(sizes, size - start) for start in range(0, size, sizes)
         ] or [0]
-    sizes = as_shape((sizes,), "split")
-    if sum(sizes) != size:
-        text = f"sizes {tuple(sizes)} do not add up to {size}"
+    sizes = as_sizes((sizes,), "split")
+    if sum(sizes) != size or min(sizes, default=0) < 0:
+        text = f"sizes {described(sizes)} do not add up to {size}"
         raise ShapeError("split", text, f"they must cover axis {position}")
     pieces, start = [], 0
     for each in sizes:
@@ -462,6 +465,7 @@ def unbind(node: Node, axis: Any) -> list[Node]:
     """Take an axis apart into its slices."""
     position = as_axis(axis, len(node.shape), "unbind")
     need_rank("unbind", node, 1)
+    check_pieces("unbind", node.shape[position])
     rest = (*node.shape[:position], *node.shape[position + 1 :])
     pieces = [cut(node, position, at, at + 1) for at in range(node.shape[position])]
     return [build.reshape(piece, rest) for piece in pieces]

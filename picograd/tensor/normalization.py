@@ -208,11 +208,11 @@ def local_response_norm(
     >>> nn.functional.local_response_norm(Tensor([[[1.0], [2.0]]]), 2).shape
     (1, 2, 1)
     """
-    low = size // 2
     margins = [(0, 0)] * len(input.shape)
-    margins[1] = (low, size - 1 - low)
-    windows = (input * input).pad(margins).unfold(1, size, 1)
-    return input / (windows.mean(-1) * alpha + k) ** beta
+    low, high = (min(each, input.shape[1]) for each in (size // 2, size - 1 - size // 2))
+    margins[1], seen = (low, high), low + 1 + high  # beyond the channels there are zeros
+    windows = (input * input).pad(margins).unfold(1, seen, 1)
+    return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
 
 
 def scale_channels(

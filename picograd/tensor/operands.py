@@ -23,6 +23,7 @@ from picograd.errors import (
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
+from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
 from picograd.helpers import product
 from picograd.number import GIVEN, Given, given, like
@@ -86,9 +87,12 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
         sizes = sizes[0]
     try:
-        return tuple(operator.index(size) for size in sizes)
+        read = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
+    if any(not -(1 << 63) <= size < 1 << 63 for size in read):
+        raise DTypeError(op, f"sizes {described(read)} do not fit int64", "use smaller sizes")
+    return read
 
 
 def as_shape(sizes: Sequence[Any], op: str) -> Shape:
@@ -97,7 +101,8 @@ def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     if any(size < 0 for size in shape):
         raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
     if product(shape) > LARGEST:
-        raise ShapeError(op, f"{shape} has more than 2**60 elements", "use smaller sizes")
+        text = f"{described(shape)} has more than 2**60 elements"
+        raise ShapeError(op, text, "use smaller sizes")
     return shape
 
 

@@ -15,9 +15,11 @@ from picograd.errors import ShapeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
+from picograd.graph.room import check_host, check_size
 from picograd.graph.shape import Shape, Window, window_count
 from picograd.helpers import product
 from picograd.tensor import convolution, elementwise, movement, selecting
+from picograd.tensor.cells import cell_table
 from picograd.tensor.convolution import per_axis
 from picograd.tensor.operands import need_integer, need_rank
 
@@ -26,6 +28,7 @@ def positions(
     sizes: Shape, like: Node, pads: Sequence[tuple[int, int]]
 ) -> Node:
     """Number the elements of the spatial axes in row-major order; padding is numbered 0."""
+    check_host("max_pool", product(size + sum(pad) for size, pad in zip(sizes, pads)))
     count = np.arange(product(sizes)).reshape(sizes)
     return node_from_numpy(np.pad(count, pads), int64, like.device)
 
@@ -78,14 +81,6 @@ def place_rows(places: Node, each: Window, first: int) -> Node:
     return window_rows(places, moved)
 
 
-def edges(size: int, count: int) -> list[tuple[int, int]]:
-    """List the cells of adaptive pooling: floor(i n / k) to ceil((i + 1) n / k)."""
-    return [
-        (i * size // count, -(-(i + 1) * size // count))
-        for i in range(count)
-    ]
-
-
 def output_sizes(op: str, rank: int, x: Node, sizes: Any) -> Shape:
     """Read the sizes of adaptive pooling; None keeps a size."""
     need_rank(op, x, rank + 1)
@@ -116,7 +111,8 @@ def adaptive_max_pool(rank: int, x: Node, sizes: Any) -> tuple[Node, Node]:
     wanted = output_sizes(op, rank, x, sizes)
     first = len(x.shape) - rank
     spatial = x.shape[first:]
-    table = cell_table(spatial, wanted)
+    check_size(op, (*x.shape[:first], *wanted), x.dtype.itemsize)
+    table = cell_table(op, spatial, wanted)
     flat = x.reshape((*x.shape[:first], product(spatial)))
     index = node_from_numpy(table, int64, x.device)
     rows = flat.gather([index], (first,))  # *cells, window, *lead
@@ -133,23 +129,6 @@ def adaptive_max_pool(rank: int, x: Node, sizes: Any) -> tuple[Node, Node]:
     )
     value = chosen.where(rows, 0).reduce("sum", (first + 1,)).reshape(shape)
     return value, found
-
-
-def cell_table(spatial: Shape, wanted: Shape) -> "np.ndarray[Any, Any]":
-    """List the flat positions of every cell, (cells, longest): short cells repeat their first."""
-    numbers = np.arange(product(spatial)).reshape(spatial)
-    cells = []
-    each = [edges(size, count) for size, count in zip(spatial, wanted)]
-    for place in np.ndindex(*wanted):
-        box = tuple(slice(*each[axis][at]) for axis, at in enumerate(place))
-        cells.append(numbers[box].reshape(-1))
-    longest = max(len(cell) for cell in cells)
-    return np.stack(
-        [
-            np.pad(cell, (0, longest - len(cell)), mode="edge")
-            for cell in cells
-        ]
-    )
 
 
 def max_unpool(

@@ -24,6 +24,7 @@ from picograd.engine.tracing import (
     note_made,
 )
 from picograd.errors import (
+    AxisError,
     DTypeError,
     GradientError,
     PicogradError,
@@ -36,6 +37,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
+from picograd.graph.room import check_host, check_recorded, check_size
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor import (
     aliasing,
@@ -281,6 +283,7 @@ def same_value(node: Node) -> Node:
 
 def wrap(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
+    check_recorded(node)
     tensor = Recorded.kind.__new__(Recorded.kind)
     start(tensor, node, tracks)
     if foreign.SHARED:
@@ -314,6 +317,7 @@ def made(node: Node) -> Any:
 
 def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
+    check_size(node.op, node.shape, node.dtype.itemsize)
     tensor = made(build.detach(node) if node.dtype.is_float else node)
     if requires_grad is not None:
         tensor.requires_grad = requires_grad
@@ -469,6 +473,8 @@ def item_of(item: Any) -> Any:
 
     A view is recorded again when its base was written: from the same given numbers.
     """
+    if isinstance(item, range):
+        return numbers_of(item)
     if not isinstance(item, slice):
         return position_of(item)
     if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
@@ -476,6 +482,15 @@ def item_of(item: Any) -> Any:
         return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
     ends = [read(end) for end in (item.start, item.stop, item.step)]
     return spans.span_of(*ends) or item
+
+
+def numbers_of(numbers: range) -> "np.ndarray[Any, Any]":
+    """List the numbers of a range."""
+    try:
+        check_host("getitem", len(numbers))
+        return np.arange(numbers.start, numbers.stop, numbers.step)
+    except OverflowError:
+        raise AxisError("getitem", f"{numbers} leaves every axis", "use a smaller one") from None
 
 
 def index_node(item: "Recorded") -> Node:

@@ -12,6 +12,7 @@ import numpy as np
 
 from picograd.dtype import uint8
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.room import check_size
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, along, from_host, need_tensor
 
@@ -57,6 +58,7 @@ def interpolate(
     rank = check_mode(input, mode, align_corners, antialias)
     scales = read_scales(rank, scale_factor)
     sizes = read_sizes(input, size, scales)
+    check_size("interpolate", (*input.shape[:2], *sizes), input.itemsize)
     if mode == "area":
         pooled: Tensor = getattr(input, f"adaptive_avg_pool{rank}d")(tuple(sizes))
         return pooled

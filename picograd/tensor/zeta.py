@@ -22,6 +22,7 @@ EULER = (
     1 / 74724249600,
     -3617 / 10670622842880000,
 )
+LARGEST_FACTORIAL = 170  # n! that float64 holds
 TERMS = 12  # summed one by one before the formula takes over
 
 
@@ -123,8 +124,10 @@ def polygamma_value(order: int, x: Node) -> Node:
     differs by at 1 - x is the n-th derivative of pi cot(pi x). At the poles 0, -1, ... it is
     infinite.
     """
-    is_low = x.binary("less_equal", 0.0)
     sign = (-1) ** (order + 1)
+    if order > LARGEST_FACTORIAL:  # as in PyTorch: the factorial is infinite in float64
+        return x.binary("equal", math.inf).where(x.const_like(0.0), x * 0.0 + sign * math.inf)
+    is_low = x.binary("less_equal", 0.0)
     place = is_low.where(1 - x, x)
     inner = zeta_value(
         place.const_like(float(order + 1)),
