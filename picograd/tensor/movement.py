@@ -297,9 +297,10 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
         node.shape[position],
         node.shape[position + 1 :],
     )
-    check_size("repeat_interleave", (*before, size, count, *after), node.dtype.itemsize)
+    shape = (*before, size, count, *after)
+    check_size("repeat_interleave", shape, node.dtype.itemsize)
     wide = build.reshape(node, (*before, size, 1, *after))
-    wide = build.expand(wide, (*before, size, count, *after))
+    wide = build.expand(wide, shape)
     return build.reshape(wide, (*before, size * count, *after))
 
 
@@ -465,9 +466,10 @@ def unbind(node: Node, axis: Any) -> list[Node]:
     """Take an axis apart into its slices."""
     position = as_axis(axis, len(node.shape), "unbind")
     need_rank("unbind", node, 1)
-    check_pieces("unbind", node.shape[position])
+    count = node.shape[position]
+    check_pieces("unbind", count)
     rest = (*node.shape[:position], *node.shape[position + 1 :])
-    pieces = [cut(node, position, at, at + 1) for at in range(node.shape[position])]
+    pieces = [cut(node, position, at, at + 1) for at in range(count)]
     return [build.reshape(piece, rest) for piece in pieces]
 
 
