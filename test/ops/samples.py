@@ -311,6 +311,7 @@ SAMPLES: dict[str, list[Sample]] = {
             lambda x: x.argsort(dim=0, descending=True, stable=True), (5, 2), has_gradient=False),
 }  # fmt: skip
 ELSEWHERE = {
+    "host_call": "its rows in test/graph/test_host_call.py, beside PyTorch in test_host_calls.py",
     "buffer": "every input is one",
     "const": "test_creation.py",
     "iota": "test_creation.py",
