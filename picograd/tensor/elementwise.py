@@ -310,7 +310,7 @@ def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
 def in_form(operand: Operand, like: Node) -> Node:
     """Broadcast an operand to the shape and dtype of a result."""
     if not isinstance(operand, Node):
-        return like.const_like(read_scalar("clamp", operand))
+        return like.const_like(given(float(read_scalar("clamp", operand))))
     return broadcast_to(build.cast(operand, like.dtype), like.shape)
 
 

@@ -113,7 +113,10 @@ class Generator:
         self.device = "cpu" if device is None else str(device)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Start the stream of a seed from its beginning."""
+        """Start the stream of a seed from its beginning; unlike the global one, it is an int."""
+        if isinstance(seed, float):
+            text = f"the seed must be an int, not {type(seed).__name__}"
+            raise DTypeError("manual_seed", text, "pass a whole number")
         self.key, self.offset = read_seed(seed), 0
         return self
 

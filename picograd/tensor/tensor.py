@@ -750,7 +750,7 @@ class Tensor(
         >>> first == Tensor.rand(2).tolist()
         True
         """
-        return random.DEFAULT.manual_seed(seed)
+        return random.DEFAULT.manual_seed(random.read_seed(seed))
 
     @staticmethod
     def rand(
