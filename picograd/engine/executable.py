@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
@@ -130,6 +130,23 @@ class HostRun:
 Action = Union[TapeRun, CopyStep, HostRun, LoopRun]
 
 
+class Runnable(Protocol):
+    """What the cache of plans keeps, and traces run: a plan, or one bound to sizes."""
+
+    executables: tuple[Executable, ...]
+    nbytes: int
+    key: Any
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether another plan would do better from now on."""
+
+    def run(
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
+    ) -> list[Buffer]:
+        """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+
+
 @dataclass(eq=False)
 class CompiledPlan:
     """See the module docstring."""
@@ -142,6 +159,11 @@ class CompiledPlan:
     executables: tuple[Executable, ...] = ()  # each once
     nbytes: int = 0  # of memory it takes beside the code, about
     key: Any = None  # in the cache of plans
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether another plan would do better from now on: never."""
+        return False
 
     def run(
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.config import config
-from picograd.engine.executable import CompiledPlan
+from picograd.engine.executable import Runnable
 
 WARN_AT = 8  # plans made again because they had fallen out, before we say so
 REMEMBERED = 1 << 16  # hashes of keys that fell out
@@ -31,7 +31,7 @@ class PlanCache:
     """See the module docstring; used like a dict. Callers hold `pending.LOCK`."""
 
     def __init__(self) -> None:
-        self.plans: OrderedDict[Any, CompiledPlan] = OrderedDict()
+        self.plans: OrderedDict[Any, Runnable] = OrderedDict()
         self.users: Counter[int] = Counter()  # plans that run a kernel, by its identity
         self.bytes = self.again = 0
         self.gone: OrderedDict[int, None] = OrderedDict()
@@ -42,21 +42,21 @@ class PlanCache:
     def __iter__(self) -> Iterator[Any]:
         return iter(list(self.plans))
 
-    def __getitem__(self, key: Any) -> CompiledPlan:
+    def __getitem__(self, key: Any) -> Runnable:
         return self.plans[key]
 
     def keys(self) -> list[Any]:
         """List the keys, the one used longest ago first."""
         return list(self.plans)
 
-    def get(self, key: Any) -> CompiledPlan | None:
+    def get(self, key: Any) -> Runnable | None:
         """Find a plan, which is used now."""
         found = self.plans.get(key)
         if found is not None:
             self.plans.move_to_end(key)
         return found
 
-    def put(self, key: Any, plan: CompiledPlan) -> None:
+    def put(self, key: Any, plan: Runnable) -> None:
         """Keep a new plan, and let the oldest go where there is no room."""
         if hash(key) in self.gone:
             self.count_again()
@@ -71,12 +71,12 @@ class PlanCache:
                 self.bytes += executable.nbytes
         self.shrink()
 
-    def touch(self, plan: CompiledPlan) -> None:
+    def touch(self, plan: Runnable) -> None:
         """Note that a plan is used now."""
         if plan.key in self.plans:
             self.plans.move_to_end(plan.key)
 
-    def charge(self, plan: CompiledPlan, nbytes: int) -> None:
+    def charge(self, plan: Runnable, nbytes: int) -> None:
         """Count memory that lives as long as a plan does."""
         if plan.key in self.plans:
             plan.nbytes += nbytes
@@ -109,7 +109,7 @@ class PlanCache:
         self.gone.clear()
         self.again = 0
 
-    def update(self, plans: Mapping[Any, CompiledPlan]) -> None:
+    def update(self, plans: Mapping[Any, Runnable]) -> None:
         """Keep plans that were in a cache."""
         for key, plan in plans.items():
             self.put(key, plan)

@@ -21,9 +21,10 @@ from picograd.conversion import from_bits
 from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
-from picograd.engine.executable import CompiledPlan, compile_plan, scalar_values
+from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
+from picograd.engine.sizes import bounded_plan
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
@@ -54,7 +55,7 @@ def pending_roots(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in distinct.values() if leaf_buffer(node) is None]
 
 
-def realize_roots(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
+def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
     """Compute pending nodes, whose key was found, through one plan, new or cached."""
     compiled = find_plan(found, roots)
     results = compiled.run(found.buffers, scalar_values(found.scalars), user_line())
@@ -62,15 +63,31 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
     return compiled
 
 
-def find_plan(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
+def find_plan(found: GraphKey, roots: Sequence[Node]) -> Runnable:
     """Look a plan up by structural key, or make it."""
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
+    if compiled is not None and not compiled.is_worn:
+        return compiled
     if compiled is None:
         check_values(found.order)
+    if compiled is None and config.dynamic:
+        bounded = bounded_plan(roots, found, own_plan)
+        if bounded is not None:
+            PLANS.put(key, bounded)
+            return bounded
+    return own_plan(roots, found)
+
+
+def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
+    """Find or make the plan of a graph for its own sizes."""
+    key = (found.key, config.epoch)
+    compiled = PLANS.get(key)
+    if not isinstance(compiled, CompiledPlan):
         compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
         PLANS.put(key, compiled)
     return compiled
+
 
 
 def make_plan(roots: Sequence[Node]) -> Plan:

@@ -1,17 +1,19 @@
 """Expansion of composites into primitives, done before scheduling so that fusion sees through."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 
 
-def expand_composites(roots: Sequence[Node]) -> list[Node]:
+def expand_composites(
+    roots: Sequence[Node], kept: Collection[str] = ()
+) -> list[Node]:
     """Replace every composite under `roots`; nodes without one below stay the same objects.
 
     softmax(x) -> div(exp(sub(x, max)), sum(...)). A realized node is a leaf: it is left alone, with
     everything below it. An op that is primitive in some cases (scatter) expands to itself in those.
-    Iterative and memoised: each node is visited once.
+    Iterative and memoised: each node is visited once. Ops in `kept` are left as they are.
     """
     done: dict[int, Node] = {}
     expansions: dict[
@@ -26,12 +28,10 @@ def expand_composites(roots: Sequence[Node]) -> list[Node]:
         if node.realized is not None or not node.inputs:
             done[id(node)] = node
             continue
-        row = OPS[node.op]
-        if row.expand is not None and id(node) not in expansions:
-            expansions[id(node)] = row.expand(node)
-        is_expanded = (
-            row.expand is not None and expansions[id(node)] is not node
-        )
+        expand = None if node.op in kept else OPS[node.op].expand
+        if expand is not None and id(node) not in expansions:
+            expansions[id(node)] = expand(node)
+        is_expanded = expand is not None and expansions[id(node)] is not node
         waiting = [expansions[id(node)]] if is_expanded else list(node.inputs)
         pending = [child for child in waiting if id(child) not in done]
         if pending:

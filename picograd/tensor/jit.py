@@ -43,7 +43,14 @@ from picograd.runtime.log import log
 from picograd.tensor import autocast
 from picograd.tensor.autocast import REGIONS
 from picograd.tensor.autograd import MODE
-from picograd.tensor.jit_arguments import Flattener, Reference, rebuilt, tensors_in
+from picograd.tensor.jit_arguments import (
+    Flattener,
+    Reference,
+    argument_names,
+    changed_sizes,
+    rebuilt,
+    tensors_in,
+)
 from picograd.tensor.jit_gradient import keep_graph
 from picograd.tensor.jit_replay import (
     Hand,
@@ -144,7 +151,7 @@ class Jitted:
     ) -> Any:
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        reason = reason or self.why(key)
+        reason = reason or self.why(key, call)
         reach = Reach(self.function, objects)
         if self.note_captured(reach.tensors, arguments):
             described = tuple([self.describe(tensor) for tensor in arguments])
@@ -216,12 +223,17 @@ class Jitted:
             del self.captures[key]
         self.stored = {key for key in self.stored if identity not in key[3]}
 
-    def why(self, key: Any) -> str:
-        """Say what is new about arguments."""
+    def why(self, key: Any, call: Any) -> str:
+        """Say what is new about arguments; of a size, which argument and axis it is."""
         if not self.captures:
             return ""
         last = next(reversed(self.captures))
         found = [part for part, was, now in zip(PARTS, last, key) if was != now]
+        if found[:1] == [PARTS[1]]:
+            names = argument_names(self.function, *call)
+            sizes = changed_sizes(names, last[1], key[1])
+            if sizes:
+                return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
         return f"the {' and '.join(found)} changed" if found else ""
 
     def tell(self, capture: Capture, reason: str) -> None:

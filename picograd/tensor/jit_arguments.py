@@ -6,6 +6,7 @@ of a class without `__eq__`) are static by identity, and held weakly: their trac
 """
 
 import dataclasses
+import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,34 @@ from picograd.tensor.tensor import Tensor
 
 BY_VALUE = (int, bool, str, type(None), bytes, complex, slice, range, type(Ellipsis))
 TENSOR = "tensor"  # what describes a tensor: its own properties are told beside
+
+
+def argument_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
+    """Name the argument that each tensor of a call is in."""
+    try:
+        given = inspect.signature(function).bind(*bound, *args, **kwargs).arguments
+    except (TypeError, ValueError):
+        given = {str(number): each for number, each in enumerate((*args, *kwargs.values()))}
+    found: list[str] = []
+    for number, (name, value) in enumerate(given.items()):
+        if number >= len(bound):
+            flattener = Flattener()
+            flattener.flatten(value)
+            found += [name] * len(flattener.tensors)
+    return found
+
+
+def changed_sizes(names: Sequence[str], before: Any, after: Any) -> str:
+    """Say which axes of which arguments have other sizes; empty if something else changed."""
+    found: list[str] = []
+    for name, was, now in zip(names, before, after):
+        if was == now:
+            continue
+        if len(was[0]) != len(now[0]) or was[1:3] != now[1:3]:
+            return ""
+        sizes = [(axis, a, b) for axis, (a, b) in enumerate(zip(was[0], now[0])) if a != b]
+        found += [f"axis {axis} of argument {name} (from {a} to {b})" for axis, a, b in sizes]
+    return ", ".join(list(dict.fromkeys(found))[:4])
 
 
 class Place:

@@ -20,7 +20,7 @@ from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
-from picograd.engine.executable import CompiledPlan
+from picograd.engine.executable import Runnable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
@@ -77,7 +77,7 @@ class Capture:
     """One trace: its plan, where inputs come from, where results go; see the module docstring."""
 
     # The cache of plans owns it; None for a trace that computes nothing.
-    plan: Callable[[], CompiledPlan | None] | None = None
+    plan: Callable[[], Runnable | None] | None = None
     inputs: list[Any] = field(
         default_factory=list
     )  # memory the trace made; the rest is filled in
@@ -112,11 +112,11 @@ class Capture:
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
 
-    def find_plan(self) -> CompiledPlan | None:
+    def find_plan(self) -> Runnable | None:
         """Find the plan, for as long as the caller holds it; None where it fell out, or is none."""
         return None if self.plan is None else self.plan()
 
-    def set_plan(self, plan: CompiledPlan) -> None:
+    def set_plan(self, plan: Runnable) -> None:
         """Refer to a plan, and count to it the memory that goes with it."""
         self.plan = weakref.ref(plan, functools.partial(let_go, self.inputs))
         own = {id(each): each.nbytes for each in self.inputs if each is not None}

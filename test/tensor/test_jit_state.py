@@ -196,7 +196,7 @@ def test_it_is_said_why(capsys):
     assert lines[0] == "jit: traced <lambda>"
     assert lines[1].endswith("because Dropout.p changed from 0.5 to 0.25")
     assert lines[2].endswith("because Dropout.training changed from True to False")
-    assert lines[3].endswith("because the shapes or dtypes of its tensors changed")
+    assert lines[3].endswith("because axis 0 of argument x (from 4 to 5) changed")
 
 
 def test_many_traces_are_told(capsys):

@@ -1,0 +1,281 @@
+"""Sizes are arguments: a graph that was seen with other sizes runs the plan of a bounded graph.
+
+    first recording           sizes 37      a plan of its own
+    second, other sizes       sizes 38      a plan for sizes up to 64 (graph/bounded.py)
+    every later one           sizes 39..64  the same plan, other runtime scalars
+
+Recordings of one structure are a family; comparing two of them shows which sizes vary. Inputs whose
+sizes vary are laid out at the bound before a run, outputs cut out after it. A size that is used so
+often that a plan of its own is worth its compilation gets one (`PATIENCE`).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Buffer
+from picograd.engine.backends import get_device
+from picograd.engine.debug import log_action
+from picograd.engine.executable import CompiledPlan
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
+from picograd.errors import InternalError
+from picograd.graph.axes import Axes, Changes, NoRule, Record, is_degenerate, record
+from picograd.graph.bounded import Bounded
+from picograd.graph.bounded_rules import bounded
+from picograd.graph.expand import expand_composites
+from picograd.graph.node import Node
+from picograd.graph.shape import Shape
+from picograd.graph.size_bounds import Bounds, choose_bounds, fits
+from picograd.helpers import product
+from picograd.number import is_given
+from picograd.runtime.device import Executable
+from picograd.schedule.plan import Plan
+
+FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
+PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
+KEPT = ("scan", "sort")  # composites with a rule of their own
+BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
+MOST_ELEMENTS = 1 << 27  # of a bounded array, if that is far more than there are
+
+Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
+Pair = tuple[Shape, Shape]  # of an array: its shape, its bounded shape
+
+
+@dataclass(slots=True)
+class Family:
+    """Recordings of one structure: the first one, what varied since, and the bounds in use."""
+
+    first: Record
+    changes: Changes = field(default_factory=Changes)
+    bounds: list[Bounds] = field(default_factory=list)
+    refused: str = ""
+
+
+FAMILIES: OrderedDict[Any, Family] = OrderedDict()
+
+
+@dataclass(eq=False)
+class BoundedPlan:
+    """A plan for many sizes, bound to one: how arrays are laid out, and the runtime scalars.
+
+    `inputs` has, for every buffer of the plan, which buffer of the graph key it is, and how it is
+    laid out; `scalars` which scalar of the key, or -1 and a value; `outputs` how each root is cut
+    out; `written` which buffers of the key get the last results.
+    """
+
+    inner: CompiledPlan
+    inputs: list[tuple[int, Pair | None]]
+    scalars: list[tuple[int, int | float]]
+    outputs: list[Pair | None]
+    written: list[tuple[int, Pair]]
+    assigned: dict[int, int]  # roots that are assignments: which buffer of the key they are
+    patience: int  # runs before a plan for these sizes alone is worth making
+    executables: tuple[Executable, ...]  # those of the plan, each once
+    nbytes: int = 0  # of memory it takes beside the code, about
+    key: Any = None  # in the cache of plans
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the bounded graph."""
+        return self.inner.plan
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether these sizes ran so often that they should have a plan of their own."""
+        return self.patience <= 0
+
+    def run(
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
+    ) -> list[Buffer]:
+        """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        self.patience -= 1
+        inner = [laid_out(buffers[number], pair, origin) for number, pair in self.inputs]
+        scalars = [values[number] if number >= 0 else value for number, value in self.scalars]
+        results = self.inner.run(inner, scalars, origin)
+        count = len(self.outputs)
+        found = [
+            buffers[self.assigned[n]] if n in self.assigned else cut_out(result, pair, origin)
+            for n, (result, pair) in enumerate(zip(results, self.outputs))
+        ]
+        for (number, pair), result in zip(self.written, results[count:], strict=True):
+            copy_part(buffers[number], pair[0], result, pair[1], pair[0])
+        return found
+
+
+def as_array(buffer: Buffer, shape: Shape) -> "np.ndarray[Any, Any]":
+    """Show the memory of a CPU buffer as an array."""
+    cpu: Any = get_device(buffer.device)
+    raw: np.ndarray[Any, Any] = cpu.view(buffer).view(buffer.dtype.storage)
+    return raw[: product(shape)].reshape(shape)
+
+
+def copy_part(to: Buffer, to_shape: Shape, source: Buffer, shape: Shape, part: Shape) -> None:
+    """Copy the first elements of every axis from one layout to another."""
+    places = tuple(slice(size) for size in part)
+    as_array(to, to_shape)[places] = as_array(source, shape)[places]
+
+
+def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
+    """Give memory in the bounded layout."""
+    if pair is None:
+        return buffer
+    shape, bounded = pair
+    made = get_device(buffer.device).new_buffer(buffer.dtype, product(bounded), origin)
+    copy_part(made, bounded, buffer, shape, shape)
+    return made
+
+
+def cut_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
+    """Give a result in its own layout."""
+    if pair is None:
+        return buffer
+    shape, bounded = pair
+    made = get_device(buffer.device).new_buffer(buffer.dtype, product(shape), origin)
+    copy_part(made, shape, buffer, bounded, shape)
+    return made
+
+
+def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> BoundedPlan | None:
+    """Find a plan for many sizes; None if the sizes are new, or no plan for others will do.
+
+    `compiled` finds or makes the plan of a graph.
+    """
+    if any(node.device != "cpu" for node in found.order):
+        return None
+    expanded = expand_composites(with_scalars(roots, found), KEPT)
+    order = walk_pending(expanded)
+    key = structure(order, expanded)
+    family = FAMILIES.get(key)
+    if family is None:
+        FAMILIES[key] = Family(record(order))
+        while len(FAMILIES) > FAMILY_LIMIT:
+            FAMILIES.popitem(last=False)
+        return None
+    FAMILIES.move_to_end(key)
+    if family.refused:
+        return None
+    try:
+        return fitted(family, order, expanded, found, compiled)
+    except (NoRule, InternalError) as error:
+        family.refused = str(error)
+        log_action("sizes", f"each has a plan of its own: {error}")
+        return None
+
+
+def structure(order: Sequence[Node], roots: Sequence[Node]) -> Any:
+    """Key a graph by what stays when its sizes change."""
+    numbers: dict[int, int] = {}
+    buffers: dict[int, int] = {}
+    scalars: dict[int, int] = {}
+    rows: list[Any] = []
+    for position, node in enumerate(order):
+        numbers[id(node)] = position
+        kind = node.op, len(node.shape), node.dtype.name
+        buffer = leaf_buffer(node)
+        if buffer is not None:
+            rows.append((*kind[1:], buffers.setdefault(id(buffer), position)))
+        elif node.op == "scalar":
+            rows.append((kind, scalars.setdefault(id(node.arg), position)))
+        else:
+            inputs = tuple([numbers[id(source)] for source in node.inputs])
+            rows.append((kind, inputs, fixed_part(node)))
+    return tuple(rows), tuple(numbers[id(root)] for root in roots)
+
+
+def fixed_part(node: Node) -> Any:
+    """Give what of an argument is no size."""
+    if node.op in ("reshape", "expand", "const"):
+        return None
+    if node.op == "slice":
+        return tuple([(step, is_given(start)) for start, _, step in node.arg])
+    if node.op == "pad":
+        pads, fill = node.arg
+        ends = tuple([(not low, not high, is_given(low)) for low, high in pads])
+        return ends, repr(fill)
+    return node.arg[0] if node.op == "fold" else node.arg
+
+
+def fitted(
+    family: Family,
+    order: Sequence[Node],
+    expanded: Sequence[Node],
+    found: GraphKey,
+    compiled: Compile,
+) -> BoundedPlan | None:
+    """Bind the plan of a family to the sizes of a graph."""
+    is_now, is_first = is_degenerate(order, family.first)
+    if is_first:
+        family.first = record(order)
+    if is_now or is_first:
+        return None
+    before = family.changes.size()
+    family.changes.compare(order, family.first)
+    if not family.changes.axes:
+        return None
+    if family.changes.size() != before:
+        family.bounds.clear()
+    axes = Axes(order, family.first, family.changes)
+    bounds = next((each for each in family.bounds if fits(axes, each)), None)
+    if bounds is None:
+        bounds = choose_bounds(axes)
+        family.bounds.append(bounds)
+    graph = bounded(axes, bounds)
+    check_room(graph)
+    return bind(graph, expanded, found, compiled)
+
+
+def check_room(graph: Bounded) -> None:
+    """Raise NoRule where the layout for the largest sizes takes much more memory."""
+    for node in graph.axes.order:
+        size = graph.made[id(node)].size
+        if size > MOST_ELEMENTS and size > 4 * node.size:
+            raise NoRule(f"an array of {node.size} elements would be laid out for {size}")
+
+
+def bind(
+    graph: Bounded, expanded: Sequence[Node], found: GraphKey, compiled: Compile
+) -> BoundedPlan:
+    """Compile a bounded graph, and say where its inputs come from and its results go."""
+    wanted = [graph.made[id(root)] for root in expanded]
+    wanted += [value for _, _, value in graph.written]
+    inner_found = graph_key(wanted)
+    inner = compiled(wanted, inner_found)
+    numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
+    places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
+    scalars = [(places.get(id(each), -1), each.value) for each in inner_found.scalars]
+    outputs: list[Pair | None] = []
+    assigned: dict[int, int] = {}
+    targets = {id(value): numbers[id(buffer)] for buffer, _, value in graph.written}
+    for number, (root, made) in enumerate(zip(expanded, wanted)):
+        outputs.append(None if root.shape == made.shape else graph.layout(root))
+        if id(made) in targets:
+            assigned[number] = targets[id(made)]
+    written = [(numbers[id(buffer)], graph.layout(node)) for buffer, node, _ in graph.written]
+    return BoundedPlan(
+        inner,
+        bound_inputs(graph, numbers, inner_found),
+        scalars,
+        outputs,
+        written,
+        assigned,
+        PATIENCE,
+        inner.executables,
+        BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers)),
+    )
+
+
+def bound_inputs(
+    graph: Bounded, numbers: dict[int, int], inner: GraphKey
+) -> list[tuple[int, Pair | None]]:
+    """Say for every buffer of a bounded graph which buffer it is, and how it is laid out."""
+    laid: dict[int, tuple[int, Pair | None]] = {}
+    for buffer, node, leaf in graph.leaves:
+        laid[id(leaf_buffer(leaf))] = numbers[id(buffer)], graph.layout(node)
+    found = []
+    for buffer in inner.buffers:
+        at = laid.get(id(buffer))
+        found.append((numbers[id(buffer)], None) if at is None else at)
+    return found

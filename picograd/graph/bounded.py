@@ -1,0 +1,272 @@
+"""Bounded graphs, graph -> graph: one graph, laid out for the largest sizes, computes all smaller.
+
+    sum(x)  x: f32(37)      ->  sum(where(iota < n, x, 0))  x: f32(64), n a runtime scalar: 37
+
+Every dynamic axis (`Axes`) gets a bound in the place of its size, and the size becomes a runtime
+scalar. What lies beyond the size is never defined, and never seen: a reduction replaces it by the
+identity of its monoid, an index by a place that exists, a scatter sends it to a row that is cut
+off. Numbers in arguments that vary with the sizes (where a slice starts, what a mean divides by)
+are runtime scalars too. So a graph of other sizes is the same bounded graph, and its plan is found
+by its key; the graph that was recorded gives the numbers.
+
+One op, one rule (graph/bounded_rules.py); an elementwise op is applied as it is.
+`NoRule` where there is none.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from picograd.buffer import Buffer, RuntimeScalar, Storage
+from picograd.dtype import DType, bool_, int64
+from picograd.graph.axes import Axes, NoRule, Part, memory_of
+from picograd.graph.node import Node, Number
+from picograd.graph.ops import OPS
+from picograd.graph.shape import Shape
+from picograd.helpers import product
+from picograd.number import is_given
+
+Rules = Mapping[str, Callable[["Bounded", Node], Node]]
+
+
+class Bounded:
+    """This class is one bounded graph: the nodes made, and what their runtime scalars are.
+
+    `leaves` lists the inputs that are laid out anew: (buffer, the leaf, the bounded leaf).
+    `written` lists the tensors of varying sizes that are assigned: (buffer, node, its new value).
+    """
+
+    def __init__(self, axes: Axes, bounds: dict[int, int], rules: Rules) -> None:
+        self.axes, self.bounds, self.rules = axes, bounds, rules
+        self.made: dict[int, Node] = {}
+        self.sizes: dict[int, RuntimeScalar] = {}
+        self.leaves: list[tuple[Buffer, Node, Node]] = []
+        self.written: list[tuple[Buffer, Node, Node]] = []
+        self.laid: dict[tuple[int, tuple[Shape, Shape]], Buffer] = {}
+
+    def run(self) -> None:
+        """Make the bounded form of every node, inputs first."""
+        for node in self.axes.order:
+            made = self.convert(node)
+            if made.shape != self.shape(node):
+                raise NoRule(f"{node.op} has a shape that no rule gives")
+            self.made[id(node)] = made
+
+    def convert(self, node: Node) -> Node:
+        """Apply the rule of one node."""
+        if memory_of(node) is not None:
+            return self.leaf(node)
+        if (
+            not any(map(self.axes.dynamic_axes, (node, *node.inputs)))
+            and node.op != "const"
+        ):
+            return node.with_inputs(tuple(self.inputs(node)))
+        if OPS[node.op].is_elementwise or node.op in (
+            "contiguous",
+            "detach",
+            "expand",
+        ):
+            return self.same(node, self.inputs(node))
+        if node.op not in self.rules:
+            raise NoRule(f"{node.op} has sizes that are fixed")
+        return self.rules[node.op](self, node)
+
+    def same(self, node: Node, inputs: Sequence[Node]) -> Node:
+        """Apply the op of a node to other inputs, in its bounded shape."""
+        shape = self.shape(node)
+        arg = shape if node.op == "expand" else node.arg
+        return Node(node.op, tuple(inputs), arg, shape, node.dtype, node.device)
+
+    def inputs(self, node: Node) -> list[Node]:
+        """List the bounded inputs of a node."""
+        return [self.made[id(source)] for source in node.inputs]
+
+    def shape(self, node: Node) -> Shape:
+        """Find the bounded shape of a node."""
+        return tuple(self.bound(node, axis) for axis in range(len(node.shape)))
+
+    def bound(self, node: Node, axis: int) -> int:
+        """Find the bounded size of an axis."""
+        parts = self.axes.parts_of(node, axis)
+        return product(
+            self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts
+        )
+
+    def layout(self, node: Node) -> tuple[Shape, Shape]:
+        """Give the shape of a node and its bounded shape, with an axis for each factor."""
+        parts = [
+            part
+            for axis in range(len(node.shape))
+            for part in self.axes.parts_of(node, axis)
+        ]
+        own = tuple(
+            self.axes.sizes[p[0]] if isinstance(p, tuple) else p for p in parts
+        )
+        return own, tuple(
+            self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts
+        )
+
+    def leaf(self, node: Node) -> Node:
+        """Stand for memory: a leaf of the bounded shape, which is filled before a run."""
+        if not self.axes.dynamic_axes(node):
+            return node
+        buffer, shape = memory_of(node), self.shape(node)
+        if buffer is None:
+            raise NoRule("a leaf without memory")
+        key = id(buffer), self.layout(node)
+        if key not in self.laid:
+            self.laid[key] = Buffer(node.device, node.dtype, product(shape), 0)
+            made = Node(
+                "buffer",
+                (),
+                Storage(self.laid[key]),
+                shape,
+                node.dtype,
+                node.device,
+            )
+            self.leaves.append((buffer, node, made))
+            return made
+        return Node(
+            "buffer",
+            (),
+            Storage(self.laid[key]),
+            shape,
+            node.dtype,
+            node.device,
+        )
+
+    # sizes and masks
+
+    def scalar(
+        self, value: Number, shape: Shape, device: str, dtype: DType = int64
+    ) -> Node:
+        """Make a number of this call that another call gives anew; a user's is one already."""
+        scalar = value if is_given(value) else RuntimeScalar(value)
+        return wide(Node("scalar", (), scalar, (), dtype, device), shape)
+
+    def size(self, number: int, shape: Shape, device: str) -> Node:
+        """Give the size of a class."""
+        if number not in self.sizes:
+            self.sizes[number] = RuntimeScalar(self.axes.sizes[number])
+        return wide(
+            Node("scalar", (), self.sizes[number], (), int64, device), shape
+        )
+
+    def valid(self, node: Node, axis: int, like: Node) -> Node | None:
+        """Tell which positions along an axis of `like` hold values; None if all do."""
+        found: Node | None = None
+        position = like.iota(axis)
+        parts = self.axes.parts_of(node, axis)
+        for at, part in reversed(list(enumerate(parts))):
+            bound = self.bounds[part[0]] if isinstance(part, tuple) else part
+            here = position.binary("mod", bound) if at else position
+            if isinstance(part, tuple):
+                test = here.binary(
+                    "less", self.size(part[0], like.shape, like.device)
+                )
+                found = (
+                    test if found is None else found.binary("logical_and", test)
+                )
+            if at:
+                position = position.binary("floordiv", bound)
+        return found
+
+    def mask(
+        self, node: Node, made: Node, axes: Sequence[int], fill: Number
+    ) -> Node:
+        """Replace what lies beyond the sizes of some axes of a node by a number."""
+        for axis in axes:
+            inside = self.valid(node, axis, made)
+            if inside is not None:
+                made = inside.where(made, fill)
+        return made
+
+    def factor(self, part: Part, like: Node) -> tuple[Node, Node]:
+        """Give the size of a factor of an axis, and its bound."""
+        if isinstance(part, tuple):
+            bound = like.const_like(self.bounds[part[0]])
+            return self.size(part[0], like.shape, like.device), bound
+        return like.const_like(part), like.const_like(part)
+
+    def place(self, node: Node, axis: int, index: Node) -> Node:
+        """Turn positions along an axis into those of the bounded layout."""
+        parts = self.axes.parts_of(node, axis)
+        if len(parts) == 1:
+            return index
+        rest = index.cast(int64)
+        found, step = rest.const_like(0), rest.const_like(1)
+        for at in reversed(range(len(parts))):
+            own, bound = self.factor(parts[at], rest)
+            here = rest.binary("mod", own) if at else rest
+            found = found + here * step
+            if at:
+                rest, step = rest.binary("floordiv", own), step * bound
+        return found
+
+    def varies(self, node: Node, axis: int) -> bool:
+        """Tell whether a number in a node's argument differs between calls."""
+        return (self.axes.numbers[id(node)], axis) in self.axes.changes.numbers
+
+    def moves(self, node: Node, axis: int, start: int) -> bool:
+        """Tell whether a slice or pad begins elsewhere in other calls, by or in what varies."""
+        dynamic = self.axes.is_dynamic
+        is_inside = dynamic(node, axis) or dynamic(node.inputs[0], axis)
+        return self.varies(node, axis) or (is_given(start) and is_inside)
+
+    def need_plain(self, node: Node, axis: int) -> None:
+        """Raise NoRule for an axis merged of several."""
+        if self.axes.find(node, axis) in self.axes.parts:
+            raise NoRule(f"{node.op} along an axis merged of several")
+
+
+
+
+def wide(node: Node, shape: Shape) -> Node:
+    """Repeat a number over a shape."""
+    return node.reshape((1,) * len(shape)).expand(shape)
+
+
+def fit(node: Node, axis: int, size: int) -> Node:
+    """Cut an axis off at a size, or fill it up with what nobody looks at."""
+    now = node.shape[axis]
+    if now > size:
+        return node.slice(
+            tuple(
+                (0, size if a == axis else n, 1)
+                for a, n in enumerate(node.shape)
+            )
+        )
+    pads = tuple(
+        (0, size - now if a == axis else 0) for a in range(len(node.shape))
+    )
+    return node.pad(pads, zero(node.dtype))
+
+
+def fit_all(node: Node, shape: Shape) -> Node:
+    """Cut or fill all axes."""
+    for axis, size in enumerate(shape):
+        if node.shape[axis] != size:
+            node = fit(node, axis, size)
+    return node
+
+
+def zero(dtype: DType) -> Number:
+    """Zero as a constant of a dtype."""
+    if dtype.is_float:
+        return 0.0
+    return False if dtype is bool_ else 0
+
+
+def read_along(node: Node, positions: Node, axis: int) -> Node:
+    """Read an axis at positions, a vector."""
+    found = node.gather((positions,), (axis,))
+    rank = len(node.shape)
+    return found.permute((*range(1, axis + 1), 0, *range(axis + 1, rank)))
+
+
+def vector(size: int, device: str) -> Node:
+    """Count the positions of an axis."""
+    return Node("iota", (), 0, (size,), int64, device)
+
+
+def clamped(positions: Node, size: int) -> Node:
+    """Keep positions inside an axis."""
+    return positions.binary("maximum", 0).binary("minimum", size - 1)

@@ -1,0 +1,447 @@
+"""The rules of bounded graphs, one an op: what is computed where sizes vary up to a bound.
+
+A rule gets the graph that is made and a node of the one that was recorded, and gives the bounded
+form of the node; graph/bounded.py says what that is.
+"""
+
+from collections.abc import Callable, Sequence
+
+from picograd.dtype import DType, bool_, int64
+from picograd.graph.axes import Axes, NoRule, memory_of
+from picograd.graph.bounded import (
+    Bounded,
+    clamped,
+    fit,
+    fit_all,
+    read_along,
+    vector,
+    zero,
+)
+from picograd.graph.node import Node, Number
+from picograd.graph.scanning import scan_identity
+from picograd.graph.shape import span
+from picograd.helpers import product
+
+Rule = Callable[[Bounded, Node], Node]
+
+
+def bounded(axes: Axes, bounds: dict[int, int]) -> Bounded:
+    """Make the bounded form of a graph."""
+    graph = Bounded(axes, bounds, RULES)
+    graph.run()
+    return graph
+
+
+def bound_const(graph: Bounded, node: Node) -> Node:
+    """A number that varies with the sizes is a scalar of the call."""
+    shape = graph.shape(node)
+    if not graph.varies(node, -1):
+        return Node(
+            "const", (), node.arg, shape, node.dtype, node.device
+        )
+    if node.dtype is bool_:
+        raise NoRule("a bool that varies with the sizes")
+    return graph.scalar(node.arg, shape, node.device, node.dtype)
+
+
+def bound_iota(graph: Bounded, node: Node) -> Node:
+    """Count as far as the bound."""
+    made = Node(
+        "iota", (), node.arg, graph.shape(node), int64, node.device
+    )
+    parts = graph.axes.parts_of(node, node.arg)
+    position, step, found = made, made.const_like(1), made.const_like(0)
+    for at in reversed(range(len(parts))):
+        own, bound = graph.factor(parts[at], made)
+        here = position.binary("mod", bound) if at else position
+        found = found + here * step
+        if at:
+            position, step = (
+                position.binary("floordiv", bound),
+                step * own,
+            )
+    return found.cast(node.dtype)
+
+
+def bound_random(graph: Bounded, node: Node) -> Node:
+    """Draw rows to the bound: those there were have the same bits."""
+    if graph.axes.dynamic_axes(node) != [0]:
+        raise NoRule("random numbers whose rows vary in length")
+    shape = graph.shape(node)
+    inputs = tuple(graph.inputs(node))
+    return Node(
+        "random_bits", inputs, node.arg, shape, node.dtype, node.device
+    )
+
+
+def bound_assign(graph: Bounded, node: Node) -> Node:
+    """The new value of memory of a varying size is copied there after the run."""
+    value = graph.made[id(node.inputs[1])]
+    target = node
+    while target.op == "assign" and target.realized is None:
+        target = target.inputs[0]
+    buffer = memory_of(target)
+    if buffer is None:
+        raise NoRule("an assignment to what has no memory")
+    value = Node(
+        "contiguous",
+        (value,),
+        None,
+        value.shape,
+        value.dtype,
+        value.device,
+    )
+    graph.written.append((buffer, node, value))
+    return value
+
+
+def bound_permute(graph: Bounded, node: Node) -> Node:
+    """Reorder the axes."""
+    (x,) = graph.inputs(node)
+    return Node(
+        "permute",
+        (x,),
+        node.arg,
+        graph.shape(node),
+        node.dtype,
+        node.device,
+    )
+
+
+def bound_flip(graph: Bounded, node: Node) -> Node:
+    """Read a varying axis from its last element on."""
+    (x,) = graph.inputs(node)
+    x = x.flip(
+        tuple(
+            axis
+            for axis in node.arg
+            if not graph.axes.is_dynamic(node, axis)
+        )
+    )
+    for axis in node.arg:
+        if graph.axes.is_dynamic(node, axis):
+            graph.need_plain(node, axis)
+            size = x.shape[axis]
+            count = graph.size(
+                graph.axes.find(node, axis), (size,), x.device
+            )
+            x = read_along(
+                x,
+                clamped(count - 1 - vector(size, x.device), size),
+                axis,
+            )
+    return x
+
+
+def bound_reshape(graph: Bounded, node: Node) -> Node:
+    """Merge and split: where the first factor varies alone, at its own bound."""
+    (x,), source = graph.inputs(node), node.inputs[0]
+    axes, inner, outer = (
+        graph.axes,
+        list(x.shape),
+        list(graph.shape(node)),
+    )
+    for ins, outs in axes.groups(node):
+        if product(inner[a] for a in ins) == product(
+            outer[a] for a in outs
+        ):
+            continue
+        if len(ins) == 1 and axes.is_dynamic(source, ins[0]):
+            rest = product(outer[a] for a in outs[1:])
+            inner[ins[0]] = outer[outs[0]] * rest
+        elif len(outs) == 1:
+            outer[outs[0]] = product(inner[a] for a in ins)
+        else:
+            raise NoRule("a reshape of several axes to several")
+    x = fit_all(x, tuple(inner))
+    if product(inner) != product(outer):
+        raise NoRule("a reshape of an axis that varies")
+    return fit_all(x.reshape(tuple(outer)), graph.shape(node))
+
+
+def bound_slice(graph: Bounded, node: Node) -> Node:
+    """Cut where the range starts in this call."""
+    (x,), shape = graph.inputs(node), graph.shape(node)
+    number, partial = (
+        graph.axes.numbers[id(node)],
+        graph.axes.changes.partial,
+    )
+    ranges = [(0, size, 1) for size in x.shape]
+    moved = []
+    for axis, (start, _, step) in enumerate(node.arg):
+        if (number, axis) not in partial:
+            continue
+        graph.need_plain(node.inputs[0], axis)
+        graph.need_plain(node, axis)
+        if graph.moves(node, axis, start):
+            moved.append((axis, start, step))
+            continue
+        count = min(
+            shape[axis], max(-(-(x.shape[axis] - start) // step), 1)
+        )
+        ranges[axis] = (start, start + (count - 1) * step + 1, step)
+    x = x.slice(tuple(ranges))
+    for axis, start, step in moved:
+        first = graph.scalar(start, (shape[axis],), x.device)
+        positions = vector(shape[axis], x.device) * step + first
+        x = read_along(x, clamped(positions, x.shape[axis]), axis)
+    return fit_all(x, shape)
+
+
+def bound_pad(graph: Bounded, node: Node) -> Node:
+    """Fill before and after the elements that there are."""
+    (x,), shape = graph.inputs(node), graph.shape(node)
+    pads, fill = node.arg
+    for axis, (low, high) in enumerate(pads):
+        if not (low or high) and x.shape[axis] == shape[axis]:
+            continue
+        if min(low, high) < 0:
+            raise NoRule("a pad that cuts an axis that varies")
+        source, is_moved = node.inputs[0], graph.moves(node, axis, low)
+        count, size = source.shape[axis], shape[axis]
+        is_dynamic = graph.axes.is_dynamic(source, axis)
+        if is_dynamic:
+            graph.need_plain(source, axis)
+        graph.need_plain(node, axis)
+        if is_moved:
+            first = graph.scalar(low, (size,), x.device)
+            positions = vector(size, x.device) - first
+            x = read_along(x, clamped(positions, x.shape[axis]), axis)
+        else:
+            after = max(size - low - x.shape[axis], 0)
+            x = x.pad(one_pad(x, axis, low, after), fill)
+            x = fit(x, axis, size) if x.shape[axis] > size else x
+        if is_moved or (is_dynamic and high):
+            place = x.iota(axis)
+            begin = graph.scalar(low, x.shape, x.device)
+            end = begin + graph.scalar(count, x.shape, x.device)
+            inside = place.binary("less", end)
+            if is_moved:
+                is_after = begin.binary("less_equal", place)
+                inside = inside.binary("logical_and", is_after)
+            x = inside.where(x, fill)
+    return x
+
+
+def one_pad(
+    node: Node, axis: int, low: int, high: int
+) -> tuple[tuple[int, int], ...]:
+    """List the pads of one axis."""
+    return tuple(
+        (low, high) if a == axis else (0, 0)
+        for a in range(len(node.shape))
+    )
+
+
+def bound_window(graph: Bounded, node: Node) -> Node:
+    """Slide windows over the bound; those beyond the number of windows nobody looks at."""
+    (x,) = graph.inputs(node)
+    for window in node.arg:
+        if graph.axes.is_dynamic(node.inputs[0], window[0]):
+            graph.need_plain(node.inputs[0], window[0])
+    return fit_all(x.window(node.arg), graph.shape(node))
+
+
+def bound_fold(graph: Bounded, node: Node) -> Node:
+    """Sum the windows that there are."""
+    (x,), source = graph.inputs(node), node.inputs[0]
+    windows, shape = node.arg[0], graph.shape(node)
+    counted = [window[0] for window in windows]
+    dynamic = [
+        axis for axis in counted if graph.axes.is_dynamic(source, axis)
+    ]
+    for axis in dynamic:
+        graph.need_plain(source, axis)
+    x = graph.mask(source, x, dynamic, zero(node.dtype))
+    sizes = tuple(
+        max(
+            shape[axis],
+            (x.shape[axis] - 1) * stride + span(kernel, gap),
+        )
+        for axis, kernel, stride, gap in windows
+    )
+    return fit_all(x.fold(windows, sizes), shape)
+
+
+def bound_reduce(graph: Bounded, node: Node) -> Node:
+    """Reduce over the elements that there are."""
+    (x,), source = graph.inputs(node), node.inputs[0]
+    monoid, axes = node.arg
+    dynamic = [
+        axis for axis in axes if graph.axes.is_dynamic(source, axis)
+    ]
+    x = graph.mask(source, x, dynamic, identity(monoid, node.dtype))
+    return x.reduce(monoid, axes)
+
+
+def identity(monoid: str, dtype: DType) -> Number:
+    """Give what a reduction leaves as it is."""
+    if dtype is bool_:
+        return monoid in ("min", "prod")
+    if dtype.is_float and monoid == "sum":
+        return -0.0  # which keeps the sign of a sum of negative zeros
+    value = scan_identity(monoid, dtype)
+    return float(value) if dtype.is_float else value
+
+
+def bound_contract(graph: Bounded, node: Node) -> Node:
+    """Sum products over the elements that there are: both are 0 beyond, as 0 * NaN is NaN."""
+    factors: list[Node] = []
+    varying: set[int] = set()
+    for source, made, labels in zip(
+        node.inputs, graph.inputs(node), node.arg
+    ):
+        summed = [
+            a
+            for a, label in enumerate(labels)
+            if label not in node.arg[2]
+        ]
+        dynamic = [
+            axis
+            for axis in summed
+            if graph.axes.is_dynamic(source, axis)
+        ]
+        varying.update(
+            labels[axis] for axis in graph.axes.dynamic_axes(source)
+        )
+        fill = zero(source.dtype)
+        if source.dtype.is_float and not factors:
+            fill = (
+                -0.0
+            )  # the product is -0.0 then, which changes no sum
+        factors.append(graph.mask(source, made, dynamic, fill))
+    if varying == set(node.arg[0] + node.arg[1]) and len(varying) > 2:
+        raise NoRule("a product all sizes of which vary")
+    return factors[0].contract(factors[1], node.arg)
+
+
+def bound_conv(graph: Bounded, node: Node) -> Node:
+    """Correlate what there is: zeros lie beyond, and the last pads give the bound."""
+    (x, weight), (own_x, own_weight) = graph.inputs(node), node.inputs
+    axes, spec, shape = graph.axes, node.arg, graph.shape(node)
+    padding = list(spec.padding)
+    masked_x = [2] if axes.is_dynamic(own_x, 2) else []
+    masked_weight = list(masked_x)
+    for number, axis in enumerate(range(3, len(shape))):
+        is_wide, is_long = (
+            axes.is_dynamic(own_x, axis),
+            axes.is_dynamic(own_weight, axis),
+        )
+        low, high = padding[number]
+        if not (is_wide or is_long or axes.is_dynamic(node, axis)):
+            continue
+        for each in (own_x, own_weight, node):
+            graph.need_plain(each, axis)
+        masked_x += [axis] if is_wide and (is_long or high > 0) else []
+        masked_weight += [axis] if is_long else []
+        reach = (shape[axis] - 1) * spec.stride[number]
+        reach += span(weight.shape[axis], spec.kernel_dilation[number])
+        high = (
+            reach
+            - span(x.shape[axis], spec.input_dilation[number])
+            - low
+        )
+        padding[number] = (low, high)
+    x = graph.mask(own_x, x, masked_x, zero(x.dtype))
+    weight = graph.mask(
+        own_weight, weight, masked_weight, zero(weight.dtype)
+    )
+    wanted = type(spec)(
+        spec.stride,
+        tuple(padding),
+        spec.input_dilation,
+        spec.kernel_dilation,
+    )
+    return x.conv(weight, wanted)
+
+
+def index_mask(graph: Bounded, index: Node, made: Node) -> Node | None:
+    """Tell which elements of an index there are; None if all of them."""
+    found: Node | None = None
+    for axis in graph.axes.dynamic_axes(index):
+        inside = graph.valid(index, axis, made)
+        if inside is not None:
+            found = (
+                inside
+                if found is None
+                else found.binary("logical_and", inside)
+            )
+    return found
+
+
+def bound_gather(graph: Bounded, node: Node) -> Node:
+    """Read by an index that is 0 where there is none."""
+    x, *indices = graph.inputs(node)
+    indices = [
+        graph.place(node.inputs[0], a, index)
+        for a, index in zip(node.arg, indices)
+    ]
+    indices = same_dtype(indices)
+    inside = index_mask(graph, node.inputs[1], indices[0])
+    if inside is not None:
+        indices = [inside.where(index, 0) for index in indices]
+    return x.gather(tuple(indices), node.arg)
+
+
+def bound_scatter(graph: Bounded, node: Node) -> Node:
+    """Write by an index; what there is not goes to one more row, which is cut off."""
+    base, values, *rest = graph.inputs(node)
+    axes, monoid = node.arg
+    indices, wanted = rest[: len(axes)], rest[len(axes) :]
+    for axis in axes:
+        graph.need_plain(node, axis)
+    inside = index_mask(graph, node.inputs[2], indices[0])
+    if inside is None:
+        return base.scatter(
+            values, tuple(indices), axes, monoid, *wanted
+        )
+    size = base.shape[axes[0]]
+    more = [inside.where(index, 0) for index in indices[1:]]
+    first = inside.where(indices[0], size)
+    longer = base.pad(one_pad(base, axes[0], 0, 1), zero(base.dtype))
+    written = longer.scatter(
+        values, (first, *more), axes, monoid, *wanted
+    )
+    return fit(written, axes[0], size)
+
+
+def same_dtype(indices: Sequence[Node]) -> list[Node]:
+    """Cast indices to one dtype."""
+    if all(index.dtype is indices[0].dtype for index in indices):
+        return list(indices)
+    return [index.cast(int64) for index in indices]
+
+
+def bound_scan(graph: Bounded, node: Node) -> Node:
+    """Scan on: an element depends on those before it."""
+    graph.need_plain(node, node.arg[1])
+    return graph.same(node, graph.inputs(node))
+
+
+def bound_sort(graph: Bounded, node: Node) -> Node:
+    """Sort along an axis of a fixed size."""
+    if graph.axes.is_dynamic(node, node.arg[0]):
+        raise NoRule("a sort along an axis that varies")
+    return graph.same(node, graph.inputs(node))
+
+
+RULES: dict[str, Rule] = {
+    "const": bound_const,
+    "iota": bound_iota,
+    "random_bits": bound_random,
+    "assign": bound_assign,
+    "permute": bound_permute,
+    "flip": bound_flip,
+    "reshape": bound_reshape,
+    "slice": bound_slice,
+    "pad": bound_pad,
+    "window": bound_window,
+    "fold": bound_fold,
+    "reduce": bound_reduce,
+    "contract": bound_contract,
+    "conv": bound_conv,
+    "gather": bound_gather,
+    "scatter": bound_scatter,
+    "scan": bound_scan,
+    "sort": bound_sort,
+}

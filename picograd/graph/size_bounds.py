@@ -1,0 +1,135 @@
+"""Bounds: how large each dynamic axis may grow before another plan is made for it.
+
+A bound is a power of two, so that a size that grows to n meets log(n) of them. Where one size
+follows from another, so does its bound:
+64 rows of 3 elements are 192.
+"""
+
+from collections.abc import Callable
+
+from picograd.graph.axes import Axes, memory_of
+from picograd.graph.node import Node
+from picograd.graph.shape import conv_sizes, window_count
+from picograd.helpers import product
+
+LEAST = 8  # as a bound: smaller sizes share one plan
+FAR = 8  # times: sizes further apart than this do not share a bound
+
+Bounds = dict[int, int]  # by class
+
+
+def next_power(size: int) -> int:
+    """Round up to a power of two."""
+    return max(1 << (size - 1).bit_length(), LEAST)
+
+
+def choose_bounds(axes: Axes) -> Bounds:
+    """Choose the bounds of all plain dynamic classes for the sizes of two recordings."""
+    bounds: Bounds = {}
+    wanted = wanted_sizes(axes)
+    for node in axes.order:
+        if memory_of(node) is not None:
+            for axis in axes.dynamic_axes(node):
+                found = axes.find(node, axis)
+                bounds.setdefault(found, next_power(wanted[found]))
+    for node in axes.order:
+        rule = NATURAL.get(node.op)
+        if rule is not None and memory_of(node) is None:
+            for found, bound in rule(axes, node, bounds):
+                if bound >= wanted[found]:
+                    bounds.setdefault(found, bound)
+    for found in axes.dynamic:
+        if found not in axes.parts:
+            bounds.setdefault(found, next_power(wanted[found]))
+    return bounds
+
+
+def wanted_sizes(axes: Axes) -> Bounds:
+    """Find the size that a bound has to hold: the larger one of both recordings, if not too far."""
+    wanted: Bounds = {}
+    for number, node in enumerate(axes.order):
+        for axis, now in enumerate(node.shape):
+            found = axes.root(axes.bases[number] + axis)
+            if found in axes.dynamic:
+                was = axes.first.shapes[number][axis]
+                wanted[found] = max(now, was) if was <= FAR * now else now
+    return wanted
+
+
+def fits(axes: Axes, bounds: Bounds) -> bool:
+    """Tell whether bounds hold the present sizes, and not by far too much."""
+    for found, bound in bounds.items():
+        size = axes.sizes[found]
+        if size > bound or bound > 2 * FAR * max(size, LEAST):
+            return False
+    return True
+
+
+# bounds that follow from others
+
+
+def pad_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
+    """Add the pads."""
+    found = []
+    source = node.inputs[0]
+    for axis, (low, high) in enumerate(node.arg[0]):
+        bound = bounds.get(axes.find(source, axis))
+        if bound is not None and axes.is_dynamic(node, axis):
+            found.append((axes.find(node, axis), bound + low + high))
+    return found
+
+
+def reshape_bound(
+    axes: Axes, node: Node, bounds: Bounds
+) -> list[tuple[int, int]]:
+    """Multiply or divide by what is merged or split off."""
+    found = []
+    source = node.inputs[0]
+    for ins, outs in axes.groups(node):
+        bound = bounds.get(axes.find(source, ins[0])) if ins else None
+        if bound is None or not axes.is_dynamic(node, outs[0]):
+            continue
+        rest = product(source.shape[axis] for axis in ins[1:])
+        more = product(node.shape[axis] for axis in outs[1:])
+        if not bound * rest % more:
+            found.append((axes.find(node, outs[0]), bound * rest // more))
+    return found
+
+
+def window_bound(
+    axes: Axes, node: Node, bounds: Bounds
+) -> list[tuple[int, int]]:
+    """Count the windows."""
+    found = []
+    for axis, kernel, stride, gap in node.arg:
+        bound = bounds.get(axes.find(node.inputs[0], axis))
+        if bound is not None and axes.is_dynamic(node, axis):
+            found.append(
+                (
+                    axes.find(node, axis),
+                    window_count(bound, kernel, stride, gap),
+                )
+            )
+    return found
+
+
+def conv_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
+    """Apply the rule of sizes of a convolution."""
+    x, weight = node.inputs
+    wide = []
+    for axis in range(3, len(x.shape)):
+        wide.append(bounds.get(axes.find(x, axis), x.shape[axis]))
+    sizes = conv_sizes(tuple(wide), weight.shape[3:], node.arg)
+    found = []
+    for axis, size in enumerate(sizes, 3):
+        if axes.is_dynamic(node, axis) and not axes.is_dynamic(weight, axis):
+            found.append((axes.find(node, axis), size))
+    return found
+
+
+NATURAL: dict[str, Callable[[Axes, Node, Bounds], list[tuple[int, int]]]] = {
+    "pad": pad_bound,
+    "reshape": reshape_bound,
+    "window": window_bound,
+    "conv": conv_bound,
+}

@@ -1,0 +1,344 @@
+"""Graphs of other sizes share a plan: right values and gradients, few plans, nothing leaks."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.config import config
+from picograd.dtype import DType
+from picograd.engine import realize, sizes
+from picograd.engine.plan_cache import PlanCache
+from picograd.engine.sizes import BoundedPlan
+
+torch = pytest.importorskip("torch")
+
+SIZES = (5, 7, 6)
+pytestmark = pytest.mark.skipif(config.device not in ("", "cpu"), reason="sizes share on the CPU")
+
+
+@pytest.fixture(autouse=True)
+def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin without plans; what lies beyond a size is NaN, or a large number."""
+    lay_out = sizes.laid_out
+
+    def poison(buffer: Any, pair: Any, origin: str) -> Any:
+        made = lay_out(buffer, pair, origin)
+        if pair is not None:
+            array = sizes.as_array(made, pair[1])
+            beyond = np.ones(pair[1], bool)
+            beyond[tuple(slice(size) for size in pair[0])] = False
+            array[beyond] = np.nan if array.dtype.kind == "f" else wrong_number(made.dtype)
+        return made
+
+    monkeypatch.setattr(sizes, "laid_out", poison)
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
+    yield
+
+
+def wrong_number(dtype: DType) -> int:
+    return 1 if dtype.kind == "bool" or dtype.bits < 32 else 1 << 30
+
+
+def plans() -> int:
+    """Count the plans that were compiled."""
+    return sum(not isinstance(plan, BoundedPlan) for plan in realize.PLANS.plans.values())
+
+
+def refusals() -> list[str]:
+    return [family.refused for family in sizes.FAMILIES.values() if family.refused]
+
+
+def attention(t: Any, x: Any, wq: Any, wk: Any, wv: Any) -> Any:
+    b, n, c = x.shape
+    q, k, v = ((x @ w).reshape(b, n, 2, c // 2).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.transpose(-2, -1) / (c // 2) ** 0.5
+    mask = t.ones(n, n).tril() == 0
+    weights = scores.masked_fill(mask, -float("inf")).softmax(-1)
+    return (weights @ v).transpose(1, 2).reshape(b, n, c)
+
+
+def loss(t: Any, x: Any, w: Any) -> Any:
+    logits = x @ w
+    target = (x.sum(-1) * 0).long() + 1
+    return t.nn.functional.cross_entropy(logits.reshape(-1, 5), target.reshape(-1))
+
+
+CASES: dict[str, tuple[Callable[..., Any], Callable[[int], Any]]] = {
+    "elementwise": (lambda t, x: x.exp() * 2 + 1, lambda n: [(n, 4)]),
+    "inner axis": (lambda t, x: x.exp() * 2 + 1, lambda n: [(4, n)]),
+    "two axes": (lambda t, x: x.tanh().sum(1), lambda n: [(n, n + 3)]),
+    "sum": (lambda t, x: x.sum(1) + 1, lambda n: [(3, n, 4)]),
+    "mean of all": (lambda t, x: x.mean(), lambda n: [(3, n)]),
+    "max": (lambda t, x: x.max(1).values, lambda n: [(3, n)]),
+    "prod": (lambda t, x: x.prod(1), lambda n: [(3, n)]),
+    "amin": (lambda t, x: x.amin(0), lambda n: [(n, 3)]),
+    "softmax": (lambda t, x: x.softmax(-1), lambda n: [(3, n)]),
+    "log_softmax": (lambda t, x: x.log_softmax(0), lambda n: [(n, 3)]),
+    "logsumexp": (lambda t, x: x.logsumexp(1), lambda n: [(3, n)]),
+    "var": (lambda t, x: x.var(1), lambda n: [(2, n, 4)]),
+    "cumsum": (lambda t, x: x.cumsum(1), lambda n: [(2, n, 4)]),
+    "rows times matrix": (lambda t, x, y: x @ y, lambda n: [(n, 4), (4, 5)]),
+    "contraction": (lambda t, x, y: x @ y, lambda n: [(3, n), (n, 5)]),
+    "batched": (lambda t, x, y: x @ y, lambda n: [(n, 3, 4), (n, 4, 2)]),
+    "cat": (lambda t, x, y: t.cat([x, y], 1), lambda n: [(2, n, 4), (2, 1, 4)]),
+    "cat of three": (lambda t, x, y: t.cat([y, x, x], 1), lambda n: [(2, n, 4), (2, 2, 4)]),
+    "stack": (lambda t, x: t.stack([x, x * 2], 1).sum(1), lambda n: [(n, 3)]),
+    "last": (lambda t, x: x[:, -1] * 2, lambda n: [(2, n, 4)]),
+    "all but one": (lambda t, x: x[:, 1:] - x[:, :-1], lambda n: [(2, n, 4)]),
+    "first three": (lambda t, x: x[:, :3] * 2, lambda n: [(2, n, 4)]),
+    "every second": (lambda t, x: x[:, ::2] * 2, lambda n: [(2, n, 4)]),
+    "flip": (lambda t, x: x.flip(1) * 2, lambda n: [(2, n, 4)]),
+    "roll": (lambda t, x: x.roll(2, 1) * 2, lambda n: [(2, n, 4)]),
+    "pad": (lambda t, x: t.nn.functional.pad(x, (1, 2), value=3.0), lambda n: [(2, n)]),
+    "merge": (lambda t, x, w: (x.reshape(-1, 4) @ w).reshape(2, -1, 3).sum(1),
+              lambda n: [(2, n, 4), (4, 3)]),
+    "merge the first": (lambda t, x, w: (x.reshape(-1, 4) @ w).reshape(-1, 2, 3).sum(1),
+                        lambda n: [(n, 2, 4), (4, 3)]),
+    "flatten": (lambda t, x: x.flatten(1) * 2, lambda n: [(2, n, 4)]),
+    "flatten rows": (lambda t, x: x.transpose(0, 1).reshape(-1) * 2, lambda n: [(2, n)]),
+    "split off": (lambda t, x: x.reshape(2, -1, 2).sum(2), lambda n: [(4 * n,)]),
+    "transpose": (lambda t, x: x.transpose(0, 1).exp(), lambda n: [(n, 4)]),
+    "positions": (lambda t, x, p: x + p[: x.shape[1]], lambda n: [(2, n, 4), (64, 4)]),
+    "arange": (lambda t, x: x * t.arange(x.shape[1])[None, :, None], lambda n: [(2, n, 4)]),
+    "triangle": (lambda t, x: x.tril(), lambda n: [(n, n)]),
+    "where": (lambda t, x: t.where(x > 0, x, x.mean(1, keepdim=True)), lambda n: [(3, n)]),
+    "gather": (lambda t, x, i: x[i.abs().long()], lambda n: [(5, 4), (n,)]),
+    "embedding": (lambda t, w, i: t.nn.functional.embedding(i.abs().long().clamp(0, 3), w),
+                  lambda n: [(5, 4), (2, n)]),
+    "index_add": (lambda t, x, y: x.index_add(0, (y[:, 0] * 0).long() + 1, y),
+                  lambda n: [(3, 4), (n, 4)]),
+    "repeat": (lambda t, x: x[:, None].expand(-1, 3, -1).reshape(-1, 4) * 2, lambda n: [(n, 4)]),
+    "attention": (attention, lambda n: [(2, n, 8), (8, 8), (8, 8), (8, 8)]),
+    "cross entropy": (loss, lambda n: [(2, n, 4), (4, 5)]),
+    "cross entropy rows": (loss, lambda n: [(n, 2, 4), (4, 5)]),
+    "layer norm": (lambda t, x, g, b: t.nn.functional.layer_norm(x, (4,), g, b),
+                   lambda n: [(2, n, 4), (4,), (4,)]),
+    "batch norm": (lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True),
+                   lambda n: [(n, 2, 4, 3)]),
+    "batch norm of pictures": (lambda t, x: t.nn.functional.batch_norm(x, None, None, None, None,
+                                                                       True),
+                               lambda n: [(2, 3, n, n + 1)]),
+    "convolution": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding=1).relu(),
+                    lambda n: [(2, 3, n, n + 3), (4, 3, 3, 3)]),
+    "strided convolution": (lambda t, x, w: t.nn.functional.conv2d(x, w, stride=2, padding=1),
+                            lambda n: [(2, 3, n, 2 * n), (4, 3, 3, 3)]),
+    "convolution of rows": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding=1),
+                            lambda n: [(n, 2, 4, 3), (4, 2, 3, 3)]),
+    "convolution in one axis": (lambda t, x, w: t.nn.functional.conv1d(x, w, padding=2, dilation=2),
+                                lambda n: [(2, 3, n), (4, 3, 3)]),
+    "max pool": (lambda t, x: t.nn.functional.max_pool2d(x, 3, 2, padding=1),
+                 lambda n: [(2, 3, n, n + 3)]),
+    "average pool": (lambda t, x: t.nn.functional.avg_pool2d(x, 2), lambda n: [(2, 3, n, n + 3)]),
+    "global pool": (lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 1),
+                    lambda n: [(2, 3, n, n + 3)]),
+    "interpolate": (lambda t, x: t.nn.functional.interpolate(x, scale_factor=2),
+                    lambda n: [(2, 3, n, n + 3)]),
+}  # fmt: skip
+# whose backward pass has other steps for even sizes, or cuts other axes
+OWN = {"strided convolution", "max pool", "average pool", "every second", "embedding"}
+
+
+def given(shapes: Any, seed: int) -> list[Any]:
+    generator = np.random.default_rng(seed)
+    return [generator.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_equal_pytorch(name: str) -> None:
+    function, shapes = CASES[name]
+    for n in SIZES:
+        arrays = given(shapes(n), n)
+        theirs = [torch.tensor(array, requires_grad=True) for array in arrays]
+        wanted = function(torch, *theirs)
+        weight = given([tuple(wanted.shape)], 1)[0]
+        (wanted * torch.tensor(weight)).sum().backward()
+        ours = [Tensor(array, requires_grad=True) for array in arrays]
+        found = function(picograd, *ours)
+        np.testing.assert_allclose(found.numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+        (found * Tensor(weight)).sum().backward()
+        for a, b in zip(ours, theirs):
+            if a.grad is not None and b.grad is not None:
+                np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-3, atol=1e-4)
+    if name not in OWN:
+        assert not refusals()
+        assert any(isinstance(plan, BoundedPlan) for plan in realize.PLANS.plans.values())
+
+
+def test_a_second_size_makes_the_last_plan() -> None:
+    counts = []
+    for n in (40, 33, 50, 64, 37, 41):
+        x = Tensor(np.ones((3, n), np.float32))
+        assert x.softmax(1).sum().item() == pytest.approx(3.0, rel=1e-5)
+        counts.append(plans())
+    assert counts == [1, 2, 2, 2, 2, 2]
+
+
+def test_a_growing_cache_compiles_log_n_times() -> None:
+    cache = Tensor(np.zeros((1, 2, 1, 4), np.float32))
+    for step in range(1, 200):
+        new = Tensor(np.full((1, 2, 1, 4), step, np.float32))
+        cache = picograd.cat([cache, new], 2).realize()
+    assert cache.numpy()[0, 1, :, 3].tolist() == list(range(200))
+    assert plans() <= 9
+
+
+def test_the_last_smaller_batch_of_a_training_step() -> None:
+    def train(tensor: Any, library: Any, model: Any, optimizer: Any, jit: Any) -> list[float]:
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            value = library.nn.functional.cross_entropy(model(x), y)
+            value.backward()
+            optimizer.step()
+            return value
+
+        generator, run = np.random.default_rng(0), jit(step)
+        found = []
+        for count in (16, 16, 11, 16, 11, 9):
+            x = generator.standard_normal((count, 8)).astype(np.float32)
+            y = generator.integers(0, 4, count)
+            found.append(run(tensor(x), tensor(y)).item())
+            counts.append(plans())
+        return found
+
+    counts: list[int] = []
+    reference = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+    state = {name: value.detach().numpy().copy() for name, value in reference.state_dict().items()}
+    wanted = train(torch.tensor, torch, reference, torch.optim.SGD(reference.parameters(), 0.1),
+                   lambda step: step)  # fmt: skip
+    for jit in (lambda step: step, picograd.jit):
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+        model.load_state_dict({name: Tensor(value) for name, value in state.items()})
+        counts.clear()
+        optimizer = nn.optim.SGD(model.parameters(), 0.1)
+        np.testing.assert_allclose(
+            train(Tensor, picograd, model, optimizer, jit), wanted, rtol=1e-4
+        )
+        assert counts[3:] == [counts[3]] * 3
+
+
+def test_writes_into_memory_of_varying_sizes() -> None:
+    @picograd.jit
+    def jitted(x: Tensor) -> None:
+        x += x.mean()
+
+    def plain(x: Tensor) -> None:
+        x += x.mean()
+
+    for function in (plain, jitted):
+        for n in SIZES:
+            array = given([(3, n)], n)[0]
+            x = Tensor(array)
+            function(x)
+            np.testing.assert_allclose(x.numpy(), array + array.mean(), rtol=1e-5, atol=1e-6)
+
+
+def test_rows_drawn_at_random_are_those_of_a_plan_of_their_own() -> None:
+    def draw(n: int) -> Any:
+        picograd.manual_seed(n)
+        return picograd.rand(n, 3).numpy()
+
+    found = [draw(n) for n in SIZES]
+    with config.override(dynamic=0):
+        wanted = [draw(n) for n in SIZES]
+    for a, b in zip(found, wanted):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_has_no_rule_gets_plans_of_its_own() -> None:
+    for n in SIZES:
+        array = given([(n, 3)], n)[0]
+        np.testing.assert_array_equal(Tensor(array).sort(0).values.numpy(), np.sort(array, 0))
+    assert refusals() == ["a sort along an axis that varies"]
+
+
+def test_one_element_and_none_are_structures_of_their_own() -> None:
+    for n in (1, 5, 0, 7, 1, 6, 2):
+        x = Tensor(np.ones((3, n), np.float32))
+        assert (x * 2).sum(1).tolist() == [2.0 * n] * 3
+
+
+def test_numbers_that_follow_from_sizes_are_those_of_the_call() -> None:
+    for n in SIZES:
+        x = Tensor(np.ones((2, n), np.float32))
+        assert ((x.sum(1) / x.shape[1]) + n).tolist() == [1.0 + n] * 2
+        assert (x * 0 + x.shape[1] ** -0.5).numpy()[0, 0] == pytest.approx(n**-0.5)
+
+
+def test_python_may_decide_by_sizes() -> None:
+    def branch(x: Tensor) -> Tensor:
+        return x.sum(1) if x.shape[1] > 6 else x.amax(1) * 3
+
+    for n in SIZES:
+        array = given([(3, n)], n)[0]
+        wanted = array.sum(1) if n > 6 else array.max(1) * 3
+        for function in (branch, picograd.jit(branch)):
+            np.testing.assert_allclose(function(Tensor(array)).numpy(), wanted, rtol=1e-5)
+
+
+def test_a_size_used_often_gets_a_plan_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "PATIENCE", 2)
+    run = picograd.jit(lambda x: x.softmax(1) * 2)
+    for n in (5, 6, 6, 6, 6):
+        array = given([(3, n)], n)[0]
+        wanted = 2 * torch.softmax(torch.tensor(array), 1).numpy()
+        np.testing.assert_allclose(run(Tensor(array)).numpy(), wanted, rtol=1e-5)
+        (Tensor(array).softmax(1) * 2).numpy()
+    assert not any(isinstance(plan, BoundedPlan) for plan in realize.PLANS.plans.values())
+    assert run.traces <= 3
+
+
+def test_the_setting_turns_it_off() -> None:
+    with config.override(dynamic=0):
+        for n in SIZES:
+            (Tensor(np.ones((3, n), np.float32)) * 2).numpy()
+        assert plans() == len(SIZES) and not sizes.FAMILIES
+
+
+def test_a_trace_names_the_argument_and_the_axis(capfd: pytest.CaptureFixture[str]) -> None:
+    run = picograd.jit(lambda weight, batch: batch @ weight)
+    weight = Tensor(np.ones((4, 2), np.float32))
+    with config.override(debug=1):
+        for n in (8, 5):
+            run(weight, Tensor(np.ones((n, 4), np.float32)))
+    assert "because axis 0 of argument batch (from 8 to 5) changed" in capfd.readouterr().err
+
+
+def test_pictures_of_many_sizes() -> None:
+    first, head = given([(4, 3, 3, 3), (5, 4, 1, 1)], 0)
+
+    def detect(t: Any, x: Any, first: Any, head: Any) -> Any:
+        x = t.nn.functional.conv2d(x, first, stride=2, padding=1).relu()
+        x = x + t.nn.functional.interpolate(t.nn.functional.max_pool2d(x, 2), scale_factor=2)
+        return t.nn.functional.conv2d(x, head).flatten(2).transpose(1, 2).sigmoid()
+
+    counts = []
+    weights, reference = (Tensor(first), Tensor(head)), (torch.tensor(first), torch.tensor(head))
+    for height, width in ((40, 48), (48, 56), (56, 40), (64, 64), (40, 64), (56, 48)):
+        array = given([(1, 3, height, width)], width)[0]
+        found = detect(picograd, Tensor(array), *weights).numpy()
+        wanted = detect(torch, torch.tensor(array), *reference).numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        counts.append(plans())
+    assert counts == [1, 2, 2, 2, 2, 2] and not refusals()
+
+
+def test_positions_and_sizes_vary_together() -> None:
+    for n, at in ((5, 3), (7, 3), (7, 5), (6, 2), (6, 4), (7, 1)):
+        array = given([(n, 3)], n)[0]
+        x = Tensor(array)
+        np.testing.assert_allclose((x[at] * 2).numpy(), array[at] * 2)
+        np.testing.assert_allclose((x[at:] * 2).sum(0).numpy(), array[at:].sum(0) * 2, rtol=1e-5)
+        np.testing.assert_allclose((x[at - 1 : at + 1] + 1).numpy(), array[at - 1 : at + 1] + 1)
+        y = Tensor(array, requires_grad=True)
+        (y[at] * y[at]).sum().backward()
+        wanted = np.zeros_like(array)
+        wanted[at] = 2 * array[at]
+        np.testing.assert_allclose(y.grad.numpy(), wanted, rtol=1e-6)  # type: ignore[union-attr]
+        x[at] = 9.0
+        array[at] = 9.0
+        np.testing.assert_array_equal(x.numpy(), array)
