@@ -89,7 +89,6 @@ def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
     return compiled
 
 
-
 def make_plan(roots: Sequence[Node]) -> Plan:
     """Schedule a graph for the device of its first root."""
     start = time.perf_counter()

@@ -37,7 +37,8 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sizes, "laid_out", poison)
     monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
-    yield
+    with config.override(dynamic=1):
+        yield
 
 
 def wrong_number(dtype: DType) -> int:
