@@ -104,7 +104,8 @@ def test_the_walkthrough_takes_eight_files() -> None:
 
 def test_the_walkthrough_is_the_real_road(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file of the steps runs; the device of step 8 is the CPU here."""
-    monkeypatch.setattr(realize, "PLANS", PlanCache())  # as in a process that has not seen this graph
+    # as in a process that has not seen this graph
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(compile, "LOADED", {})
     monkeypatch.setitem(config.__dict__, "cache", "")  # nor found its kernels on disk
     seen: set[str] = set()

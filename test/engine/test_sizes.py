@@ -11,13 +11,14 @@ from picograd import Tensor, nn
 from picograd.config import config
 from picograd.dtype import DType
 from picograd.engine import realize, sizes
+from picograd.engine.backends import default_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 
 torch = pytest.importorskip("torch")
 
 SIZES = (5, 7, 6)
-pytestmark = pytest.mark.skipif(config.device not in ("", "cpu"), reason="sizes share on the CPU")
+pytestmark = pytest.mark.skipif(default_device() != "cpu", reason="sizes share on the CPU")
 
 
 @pytest.fixture(autouse=True)
