@@ -168,7 +168,7 @@ def compile_cuda(source: str, arch: str) -> tuple[bytes, str]:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS[:2])]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    log = bytes(nvrtc.nvrtcGetProgramLogSize(program)[1] + 1)  # never the shared bytes of length 1
     nvrtc.nvrtcGetProgramLog(program, log)
     text = log.decode(errors="replace")
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, f"{text}\n{source}"
