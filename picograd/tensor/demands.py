@@ -33,6 +33,7 @@ Array = Any
 ALL = 1 << 62
 
 
+@pending.locked
 def demand(
     node: Node,
     look: Callable[[Array], None],
@@ -42,6 +43,7 @@ def demand(
 ) -> bool:
     """Check values now or where they are computed; tells whether they are certain from here on.
 
+    Other threads wait: computing what they recorded would change the graph under the walk.
     `look` raises for wrong values, `failed` makes a bool that must be false, and `error` is raised
     where it is not.
     """

@@ -34,7 +34,7 @@ def arithmetic(op: str, a: Operand, b: Operand) -> Node:
     first, second = pair(op, a, b)
     if first.dtype is bool_:
         return arithmetic_bool(op, first, second)
-    if op in ("floordiv", "mod") and not first.dtype.is_float:
+    if op in ("floordiv", "mod") and not first.dtype.is_float and first.size:
         demand_divisor(op, b)
     return build.binary(op, first, second)
 

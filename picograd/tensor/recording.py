@@ -692,6 +692,8 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
         after = written_each(views, before, value)
     else:
         after = aliasing.written(aliasing.composed(views), before, value)
+    if after is before:  # no element was written
+        return base, base._node, base._tracks
     if is_cut and not base.is_leaf:  # its gradient goes where it went
         after = custom(after, [base._node], lambda flowing, output, old: [flowing])
         return base, after, True

@@ -477,7 +477,7 @@ def fmod(a: Operand, b: Operand) -> Node:
     x, y = pair("fmod", a, b)
     if x.dtype is bool_:
         raise DTypeError("fmod", "truth values have no remainder", "cast one to an integer")
-    if not x.dtype.is_float:
+    if not x.dtype.is_float and x.size:
         demand_divisor("fmod", b)
     if x.dtype.kind == "uint":
         return x.binary("mod", y)
@@ -507,7 +507,8 @@ def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     x, y = pair("div", a, b)
     if x.dtype.is_float:
         return (x / y).unary("trunc")
-    demand_divisor("div", b)
+    if x.size:
+        demand_divisor("div", b)
     quotient = x.binary("floordiv", y)
     if x.dtype.kind == "uint":
         return quotient

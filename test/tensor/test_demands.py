@@ -1,11 +1,13 @@
 """Demands on integer values: what is looked at, when, and what is left to the run of a plan."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import realize
+from picograd.engine import pending, realize
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import AxisError, ValueRangeError
 from picograd.tensor.demands import demand_divisor, demand_index, demand_labels, demand_number
@@ -70,6 +72,26 @@ def test_divisors() -> None:
                  (Tensor([1]) - 1).node):  # fmt: skip
         with pytest.raises(ValueRangeError, match="divided by zero"):
             demand_divisor("op", zero)
+
+
+def test_where_nothing_is_divided_a_divisor_may_be_zero() -> None:
+    nothing, zero = picograd.zeros((0, 2), dtype="int64"), picograd.zeros((), dtype="int64")
+    truncated = picograd.jit(lambda a, b: a.div(b, rounding_mode="trunc"))
+    for found in (nothing // zero, nothing % 0, picograd.fmod(nothing, zero + 0),
+                  truncated(nothing, zero)):  # fmt: skip
+        assert found.shape == (0, 2)
+
+
+def test_other_threads_wait() -> None:
+    """Computing what they recorded would change the graph that is looked through."""
+    index, done = (Tensor([1]) + 1).node, []
+    looking = threading.Thread(target=lambda: done.append(demand_index("op", index, 3, 0)))
+    with pending.LOCK:
+        looking.start()
+        looking.join(0.1)
+        assert not done
+    looking.join()
+    assert done == [True]
 
 
 def test_an_error_leaves_nothing_behind() -> None:
