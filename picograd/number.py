@@ -74,9 +74,11 @@ def position_of(value: Any) -> Any:
     return GivenInt(value) if type(value) is int else value
 
 
-def start_of(value: int, source: Any) -> GivenInt:
+def start_of(value: int, source: Any) -> int:
     """Mark a position as given: the very number that the user gave, if that is it."""
-    return source if type(source) is GivenInt and source == value else GivenInt(value)
+    if type(source) is not GivenInt:  # it is code: the body of a loop has no arguments
+        return value
+    return source if source == value else GivenInt(value)
 
 
 def is_given(value: Any) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 from picograd.dtype import DType, float32
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import ANY, Op, table
+from picograd.graph.starts import fixed
 
 Key = tuple[Any, ...]
 
@@ -228,7 +229,8 @@ def close(
             and node.realized is None
         ):
             varying.add(id(node))
-            done[id(node)] = node.with_inputs(tuple([closed(child) for child in node.inputs]))
+            inside = node.with_inputs(tuple([closed(child) for child in node.inputs]))
+            done[id(node)] = fixed(inside)
     return [closed(root) for root in roots], constants
 
 

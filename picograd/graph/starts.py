@@ -5,10 +5,10 @@ gradients see it; the key of a plan and the schedule see its identity. `x[i]` in
 plan. How many elements there are is structure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.graph.node import Node
+from picograd.graph.node import Node, toposort
 from picograd.number import GivenInt
 
 MOVING = ("slice", "pad", "put")  # ops whose argument holds a start an axis
@@ -24,6 +24,32 @@ def starts_of(node: Node) -> list[GivenInt]:
         rows = [row for op, arg in node.arg if op == "slice" for row in arg]
         return [row[0] for row in rows if type(row[0]) is GivenInt]
     return []
+
+
+def fixed(node: Node) -> Node:
+    """Make the positions of a node code: the body of a loop has no arguments at run time."""
+    if not starts_of(node):
+        return node
+    arg = plain(node.arg)
+    return Node(node.op, node.inputs, arg, node.shape, node.dtype, node.device)
+
+
+def fixed_graph(roots: Sequence[Node]) -> list[Node]:
+    """Copy the graph of a loop's body, with positions that are code."""
+    done: dict[int, Node] = {}
+    for node in toposort(roots, lambda node: node.realized is not None):
+        copy = node
+        if node.inputs and node.realized is None:
+            copy = fixed(node.with_inputs(tuple([done[id(child)] for child in node.inputs])))
+        done[id(node)] = copy
+    return [done[id(root)] for root in roots]
+
+
+def plain(arg: Any) -> Any:
+    """Give an argument whose positions are plain ints."""
+    if isinstance(arg, tuple):
+        return tuple([plain(part) for part in arg])
+    return int(arg) if type(arg) is GivenInt else arg
 
 
 def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:

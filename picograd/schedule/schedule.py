@@ -9,7 +9,7 @@ from picograd.errors import internal
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
-from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.graph.starts import MOVING, fixed_graph, placed, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
@@ -379,6 +379,7 @@ def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:
     """Make a function that schedules the body of a loop for the same target."""
 
     def schedule_body(roots: Sequence[Node]) -> Plan:
+        roots = fixed_graph(expand_composites(roots))
         plan = schedule(roots, draft.target, draft.is_verified)
         draft.fuser.reasons += [f"in the loop: {reason}" for reason in plan.reasons]
         return plan

@@ -342,6 +342,6 @@ def test_explain_and_pictures_show_the_loop() -> None:
     w, x = made(3, 3), made(7, 2, 3)
     ys = picograd.scan(lambda h, x: ((h @ w + x).tanh(), h), x[0], x)[1]
     text = str(picograd.explain(ys, "cuda"))
-    assert "loop of 7 steps" in text and text.count("== Loop IR") == 2  # the body, and a copy
+    assert "loop of 7 steps" in text and text.count("== Loop IR") == 3  # the body, x[0], a copy
     picture = picture_of(ys, "plan").text()
     assert picture.count("loop of 7 steps") == 1
