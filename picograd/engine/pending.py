@@ -136,7 +136,7 @@ def track(node: Node, tensor: Any) -> None:
 def forget(node: Node, tensor: Any) -> None:
     """Drop the entry of a node its tensor no longer has."""
     if LIVE.get(id(node)) is tensor:
-        del LIVE[id(node)]
+        LIVE.pop(id(node), None)  # another thread may have moved the tensor meanwhile
 
 
 def drop(node: Node, tensor: Any) -> None:
