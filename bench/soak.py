@@ -16,6 +16,7 @@ The learning rate changes at every step of `schedule`, the batch at every step o
 """
 
 import argparse
+import functools
 import gc
 import subprocess
 import sys
@@ -57,84 +58,92 @@ def jit_if(is_jitted, function):
     return picograd.jit(function) if is_jitted else function
 
 
-def training(is_jitted, schedule=None):
-    """Training steps with Adam; `schedule` makes something that steps after the optimizer."""
+def trained(is_jitted, make, after=None):
+    """Make training steps: `make(model)` gives how to clear gradients and how to use them.
+
+    `after` runs when a step is done, outside the jitted function.
+    """
     data, model = Data(), network()
-    optimizer = nn.optim.Adam(model.parameters(), lr=1e-3)
-    follower = schedule(optimizer) if schedule else None
+    clear, change = make(model)
 
     def update(x, y):
-        optimizer.zero_grad()
+        clear()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
-        optimizer.step()
+        change()
         return loss
 
     run = jit_if(is_jitted, update)
 
     def step(number):
         loss = run(*data.batch())
-        if follower is not None:
-            follower.step()
+        if after is not None:
+            after()
         if number % 10 == 0:
             assert np.isfinite(loss.item())
 
     return step, run
 
 
-def wave(optimizer):
-    """Another learning rate at every step."""
-    return nn.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1 / (1 + t * 1e-4))
+def adam(is_jitted):
+    """Training steps with Adam."""
+
+    def make(model):
+        optimizer = nn.optim.Adam(model.parameters(), lr=1e-3)
+        return optimizer.zero_grad, optimizer.step
+
+    return trained(is_jitted, make)
+
+
+def schedule(is_jitted):
+    """Training steps with Adam and another learning rate at every step."""
+    schedulers = []
+
+    def make(model):
+        optimizer = nn.optim.Adam(model.parameters(), lr=1e-3)
+        wave = nn.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1 / (1 + t * 1e-4))
+        schedulers.append(wave)
+        return optimizer.zero_grad, optimizer.step
+
+    return trained(is_jitted, make, lambda: schedulers[0].step())
 
 
 def by_hand(is_jitted):
     """Training steps of p -= lr * p.grad."""
-    data, model = Data(), network()
-    parameters = list(model.parameters())
 
-    def update(x, y):
-        for p in parameters:
-            p.grad = None
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        with picograd.no_grad():
+    def make(model):
+        parameters = list(model.parameters())
+
+        def clear():
             for p in parameters:
-                p -= 0.01 * p.grad
-        return loss
+                p.grad = None
 
-    run = jit_if(is_jitted, update)
+        def change():
+            with picograd.no_grad():
+                for p in parameters:
+                    p -= 0.01 * p.grad
 
-    def step(number):
-        loss = run(*data.batch())
-        if number % 10 == 0:
-            assert np.isfinite(loss.item())
+        return clear, change
 
-    return step, run
+    return trained(is_jitted, make)
 
 
 def average(is_jitted):
     """Training steps with an exponential average of the weights."""
-    data, model, slow = Data(), network(), network()
-    optimizer = nn.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-    def update(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        with picograd.no_grad():
-            for p, q in zip(slow.parameters(), model.parameters(), strict=True):
-                p.mul_(0.99).add_(q, alpha=0.01)
-        return loss
+    def make(model):
+        slow = network()
+        optimizer = nn.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-    run = jit_if(is_jitted, update)
+        def change():
+            optimizer.step()
+            with picograd.no_grad():
+                for p, q in zip(slow.parameters(), model.parameters(), strict=True):
+                    p.mul_(0.99).add_(q, alpha=0.01)
 
-    def step(number):
-        loss = run(*data.batch())
-        if number % 10 == 0:
-            assert np.isfinite(loss.item())
+        return optimizer.zero_grad, change
 
-    return step, run
+    return trained(is_jitted, make)
 
 
 def inference(is_jitted):
@@ -168,7 +177,7 @@ def additions(is_jitted):
     return step, run
 
 
-def additions_in_place(is_jitted):
+def additions_in_place():
     """The same with `+=`."""
     total = Tensor(np.zeros(4, np.float64))
 
@@ -182,20 +191,18 @@ def additions_in_place(is_jitted):
 
 
 CASES = {
-    "adam": lambda: training(False),
-    "adam jit": lambda: training(True),
-    "schedule": lambda: training(False, wave),
-    "schedule jit": lambda: training(True, wave),
-    "by hand": lambda: by_hand(False),
-    "by hand jit": lambda: by_hand(True),
-    "average": lambda: average(False),
-    "average jit": lambda: average(True),
-    "inference": lambda: inference(False),
-    "inference jit": lambda: inference(True),
-    "additions": lambda: additions(False),
-    "additions jit": lambda: additions(True),
-    "additions in place": lambda: additions_in_place(False),
+    "adam": adam,
+    "schedule": schedule,
+    "by hand": by_hand,
+    "average": average,
+    "inference": inference,
+    "additions": additions,
 }
+MAKERS = {
+    name + ending: functools.partial(make, is_jitted)
+    for name, make in CASES.items()
+    for ending, is_jitted in (("", False), (" jit", True))
+} | {"additions in place": additions_in_place}
 
 
 def resident():
@@ -223,7 +230,7 @@ def soak(name, count):
     """Run one case, printing a row a point; tells what grew."""
     picograd.config.threads = 1
     picograd.manual_seed(0)
-    step, run = CASES[name]()
+    step, run = MAKERS[name]()
     ends = {max(int(count * part), STRETCHES): part for part in POINTS}
     stretch = max(min(ends) // STRETCHES // 2, 1)
     starts = {end - stretch * (STRETCHES - k): end for end in ends for k in range(STRETCHES)}
@@ -281,7 +288,7 @@ def main():
         print(f"{options.case:18} {'; '.join(found) if found else 'flat'}", flush=True)
         sys.exit(1 if found else 0)
     counts = ["--steps", str(options.steps), "--additions", str(options.additions)]
-    names = [name for name in CASES if options.only in name]
+    names = [name for name in MAKERS if options.only in name]
     failed = [
         name
         for name in names
