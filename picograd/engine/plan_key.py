@@ -99,10 +99,12 @@ def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:
     done: dict[int, Node] = {}
     for node in found.order:
         copy = node
-        if node.op == "const" and type(node.arg) in GIVEN:
+        if leaf_buffer(node) is not None:
+            pass  # a number too may have been computed
+        elif node.op == "const" and type(node.arg) in GIVEN:
             scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
             copy = scalar.broadcast_to(node.shape)
-        elif node.inputs and leaf_buffer(node) is None:
+        elif node.inputs:
             inputs = [done[id(child)] for child in node.inputs]
             copy = node.with_inputs(tuple(inputs))
         done[id(node)] = copy

@@ -4,8 +4,10 @@ import pytest
 
 from picograd import Tensor
 from picograd.buffer import RuntimeScalar
-from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
+from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending, with_scalars
+from picograd.engine.realize import realize
 from picograd.graph.build import const
+from picograd.number import given
 
 
 def node(*shape):
@@ -71,6 +73,17 @@ def test_walk_stops_at_realized_nodes():
     middle.realized = leaf_buffer(a)
     order = walk_pending([middle.unary("sin")])
     assert [n.op for n in order] == ["exp", "sin"]
+
+
+def test_a_given_number_that_was_computed_is_memory():
+    number = const(given(2.5), (2,), node(2).dtype, "cpu")
+    realize([number])
+    total = node(2) + number
+    found = graph_key([total])
+    assert (len(found.buffers), found.scalars) == (2, [])
+    assert with_scalars([total], found) == [total]
+    realize([total])
+    assert leaf_buffer(total) is not None
 
 
 def test_inputs_come_first_and_once():
