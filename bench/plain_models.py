@@ -4,8 +4,8 @@ python bench/plain_models.py [--device cuda] [--steps 110] [--only GPT] [--plans
 
 Both libraries start from the same weights and step in turn in one process, on one thread. Printed:
 how far the losses are apart, the steady times, the ratio, the time at the last steps over that at
-the tenth, the plans made after the third step. `--plans` prints a digest of the list of plans only:
-it is the same in every process.
+the tenth, the plans made after the third step. `--plans` prints a digest of the list of plans and
+their kernels only: it is the same in every process.
 """
 
 import argparse
@@ -19,7 +19,9 @@ from plain_networks import NETWORKS, Data
 from timing import machine, refuse_pinned_blas
 
 import picograd
+from picograd.engine.executable import all_launches
 from picograd.engine.realize import PLANS
+from picograd.schedule.canonical import canonical_key
 
 WARM, WINDOW = 10, 10
 COMPARED = 2  # later a relu whose input is 0 but for rounding takes float32 networks apart
@@ -100,8 +102,11 @@ def digest(name, device):
     known = len(PLANS)
     for _ in range(4):
         training.step()
-    made = repr(list(PLANS)[known:]).encode()
-    print(f"{name:16} {len(PLANS) - known} plans {hashlib.sha256(made).hexdigest()[:16]}")
+    made = []
+    for key in list(PLANS)[known:]:
+        launches = all_launches(PLANS[key].plan)
+        made.append((key, [(canonical_key(x.kernel), x.slots, x.scalars) for x in launches]))
+    print(f"{name:16} {len(made)} plans {hashlib.sha256(repr(made).encode()).hexdigest()[:16]}")
 
 
 def main():

@@ -287,7 +287,7 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
     scalar_numbers = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     input_order = tuple(buffer_numbers[id(leaf_buffer(node))] for node in plan.inputs)
     scalar_order = tuple(scalar_numbers[id(node.arg)] for node in plan.scalars)
-    names = {slot.device for slot in plan.slots} | set(plan.arenas)
+    names = sorted({slot.device for slot in plan.slots} | set(plan.arenas))
     devices = {name: get_device(name) for name in names}
     check_room(plan, devices)
     loaded: dict[int, Executable] = {}

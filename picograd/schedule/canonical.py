@@ -1,7 +1,8 @@
 """canonical_key: equal for kernels that differ only in their name and in which axes they use.
 
 N identical layers give N equal keys, so that code is generated once. Axes are numbered in order of
-appearance; each distinct expression is one row, so the work is linear in the kernel.
+appearance; each distinct expression is one row, so the work is linear in the kernel. Which equal
+expressions are one object does not count: comparing two makes them share their parts.
 """
 
 from hashlib import blake2b
@@ -29,7 +30,7 @@ class Numbering:
     def __init__(self) -> None:
         self.axes: dict[Axis, int] = {}
         self.expressions: dict[int, int] = {}
-        self.rows: list[Any] = []
+        self.rows: dict[Any, int] = {}  # with the types of arguments: 1 is not True
         self.targets: list[Expr] = []  # alive: their identities are keys
 
     def axis(self, axis: Axis) -> tuple[int, int]:
@@ -70,10 +71,9 @@ class Numbering:
         for expr in walk(root):
             if id(expr) not in self.expressions:
                 args = tuple([self.expressions[id(a)] for a in expr.args])
-                self.rows.append(
-                    (expr.op, args, self.argument(expr), expr.dtype.name)
-                )
-                self.expressions[id(expr)] = len(self.rows) - 1
+                row = expr.op, args, self.argument(expr), expr.dtype.name
+                number = self.rows.setdefault((row, type(expr.arg)), len(self.rows))
+                self.expressions[id(expr)] = number
         return self.expressions[id(root)]
 
     def compute(self, compute: Compute) -> tuple[Any, ...]:
@@ -159,7 +159,7 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
         [(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots]
     )
     scalars = tuple([dtype.name for dtype in kernel.scalars])
-    return kernel.hero, slots, scalars, tuple(parts), tuple(numbering.rows)
+    return kernel.hero, slots, scalars, tuple(parts), tuple([row for row, _ in numbering.rows])
 
 
 def canonical_key(kernel: Kernel) -> str:

@@ -1,10 +1,13 @@
 """Equal layers have equal keys; anything that changes the code changes the key."""
 
+from dataclasses import replace
+
 from plan_support import TARGET, leaf, linear
 
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.canonical import canonical_key
+from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.schedule import schedule
 
 
@@ -35,3 +38,17 @@ def test_differences_change_the_key() -> None:
         x.reduce("max", (0,)),
     ]
     assert len({key(node) for node in nodes}) == len(nodes)
+
+
+def test_which_equal_expressions_are_one_object_does_not_count() -> None:
+    x = leaf(4, 6)
+    (kernel,) = schedule([x.unary("exp") * x.unary("exp")], TARGET).kernels
+    (compute,) = kernel.parts[0].computes
+    first, second = (rewrite(compute.body, {}).args[0] for _ in range(2))
+    assert first is not second and first.args[0] is not second.args[0]
+    keys = []
+    for pair in ((first, first), (first, second)):
+        body = Expr("mul", pair, compute.body.arg, compute.body.dtype)
+        part = replace(kernel.parts[0], computes=(replace(compute, body=body),))
+        keys.append(canonical_key(replace(kernel, parts=(part,))))
+    assert keys == [canonical_key(kernel)] * 2
