@@ -22,7 +22,7 @@ from picograd.engine.debug import log_action
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
 from picograd.errors import InternalError
-from picograd.graph.axes import Axes, Changes, NoRule, Record, is_degenerate, record
+from picograd.graph.axes import Axes, Changes, Degenerate, NoRule, Record, is_degenerate, record
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bounded
 from picograd.graph.expand import expand_composites
@@ -41,7 +41,7 @@ BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of it
 MOST_ELEMENTS = 1 << 27  # of a bounded array, if that is far more than there are
 
 Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
-Pair = tuple[Shape, Shape]  # of an array: its shape, its bounded shape
+Pair = tuple[Shape, Shape]  # of an array: its layout, and the one wanted
 
 
 @dataclass(slots=True)
@@ -97,11 +97,11 @@ class BoundedPlan:
         results = self.inner.run(inner, scalars, origin)
         count = len(self.outputs)
         found = [
-            buffers[self.assigned[n]] if n in self.assigned else cut_out(result, pair, origin)
+            buffers[self.assigned[n]] if n in self.assigned else laid_out(result, pair, origin)
             for n, (result, pair) in enumerate(zip(results, self.outputs))
         ]
         for (number, pair), result in zip(self.written, results[count:], strict=True):
-            copy_part(buffers[number], pair[0], result, pair[1], pair[0])
+            copy_part(buffers[number], pair[0], result, pair[1])
         return found
 
 
@@ -112,29 +112,19 @@ def as_array(buffer: Buffer, shape: Shape) -> "np.ndarray[Any, Any]":
     return raw[: product(shape)].reshape(shape)
 
 
-def copy_part(to: Buffer, to_shape: Shape, source: Buffer, shape: Shape, part: Shape) -> None:
-    """Copy the first elements of every axis from one layout to another."""
-    places = tuple(slice(size) for size in part)
+def copy_part(to: Buffer, to_shape: Shape, source: Buffer, shape: Shape) -> None:
+    """Copy what two layouts have both, the first elements of every axis."""
+    places = tuple([slice(min(pair)) for pair in zip(to_shape, shape)])
     as_array(to, to_shape)[places] = as_array(source, shape)[places]
 
 
 def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
-    """Give memory in the bounded layout."""
+    """Give memory of the first layout in the second one, larger or smaller; None: they are one."""
     if pair is None:
         return buffer
-    shape, bounded = pair
-    made = get_device(buffer.device).new_buffer(buffer.dtype, product(bounded), origin)
-    copy_part(made, bounded, buffer, shape, shape)
-    return made
-
-
-def cut_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
-    """Give a result in its own layout."""
-    if pair is None:
-        return buffer
-    shape, bounded = pair
-    made = get_device(buffer.device).new_buffer(buffer.dtype, product(shape), origin)
-    copy_part(made, shape, buffer, bounded, shape)
+    size = product(pair[1])
+    made = get_device(buffer.device).new_buffer(buffer.dtype, size, origin)
+    copy_part(made, pair[1], buffer, pair[0])
     return made
 
 
@@ -159,6 +149,8 @@ def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> B
         return None
     try:
         return fitted(family, order, expanded, found, compiled)
+    except Degenerate:
+        return None
     except (NoRule, InternalError) as error:
         family.refused = str(error)
         log_action("sizes", f"each has a plan of its own: {error}")
@@ -206,9 +198,10 @@ def fitted(
     compiled: Compile,
 ) -> BoundedPlan | None:
     """Bind the plan of a family to the sizes of a graph."""
-    is_now, is_first = is_degenerate(order, family.first)
+    is_now, is_first = is_degenerate(order, family.first, family.changes)
     if is_first:
-        family.first = record(order)
+        family.first, family.changes = record(order), Changes()
+        family.bounds.clear()
     if is_now or is_first:
         return None
     before = family.changes.size()
@@ -250,7 +243,8 @@ def bind(
     assigned: dict[int, int] = {}
     targets = {id(value): numbers[id(buffer)] for buffer, _, value in graph.written}
     for number, (root, made) in enumerate(zip(expanded, wanted)):
-        outputs.append(None if root.shape == made.shape else graph.layout(root))
+        own, bound = graph.layout(root)
+        outputs.append(None if root.shape == made.shape else (bound, own))
         if id(made) in targets:
             assigned[number] = targets[id(made)]
     written = [(numbers[id(buffer)], graph.layout(node)) for buffer, node, _ in graph.written]

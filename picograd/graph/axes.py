@@ -44,6 +44,10 @@ SAME = {
 LEAVES = {"buffer", "const", "iota", "scalar", "random_bits"}
 
 
+class Degenerate(Exception):
+    """An axis that varies has at most one element now: this recording has a plan of its own."""
+
+
 class NoRule(Exception):
     """Sizes change where no rule follows them; the text says why."""
 
@@ -81,6 +85,8 @@ class Changes:
                 for axis, (now, was) in enumerate(zip(node.shape, shape)):
                     if now != was:
                         self.axes.add((number, axis))
+            if memory_of(node) is not None:
+                continue
             if node.op == "const" and not is_same_number(node.arg, arg):
                 self.numbers.add((number, -1))
             elif node.op == "slice":
@@ -102,7 +108,9 @@ class Changes:
                 self.partial.add((number, axis))
 
 
-def is_degenerate(order: Sequence[Node], first: Record) -> tuple[bool, bool]:
+def is_degenerate(
+    order: Sequence[Node], first: Record, known: Changes
+) -> tuple[bool, bool]:
     """Tell whether an axis that varies has at most one element now, and in the first recording.
 
     Such an axis is repeated where it meets others: what follows from it is another structure.
@@ -113,6 +121,7 @@ def is_degenerate(order: Sequence[Node], first: Record) -> tuple[bool, bool]:
             for now, was in zip(node.shape, shape):
                 is_now |= now != was and now < 2
                 is_first |= now != was and was < 2
+    is_now |= any(order[number].shape[axis] < 2 for number, axis in known.axes)
     return is_now, is_first
 
 
@@ -137,7 +146,9 @@ def record(order: Sequence[Node]) -> Record:
     """Note the sizes of a graph; a slice's ranges with the sizes they cut."""
     args: list[Any] = []
     for node in order:
-        if node.op == "slice":
+        if memory_of(node) is not None:
+            args.append(None)
+        elif node.op == "slice":
             sizes = node.inputs[0].shape
             args.append(
                 tuple((*cut, size) for cut, size in zip(node.arg, sizes))
@@ -172,6 +183,19 @@ class Axes:
             if any(map(self.dynamic_axes, (node, *node.inputs))):
                 raise NoRule(f"{node.op} has sizes that are fixed")
         self.find_parts()
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """Raise NoRule where an axis has another size than its class, or than its factors give."""
+        for node in self.order:
+            for axis, size in enumerate(node.shape):
+                if self.is_dynamic(node, axis):
+                    if size < 2:
+                        raise Degenerate
+                    parts = self.parts_of(node, axis)
+                    own = (self.sizes[p[0]] if isinstance(p, tuple) else p for p in parts)
+                    if product(own) != size:
+                        raise NoRule("axes of one size in other recordings differ")
 
     def find(self, node: Node, axis: int) -> int:
         """Find the class of an axis."""
@@ -244,15 +268,6 @@ class Axes:
             ] * 2:
                 if node.realized is None:
                     joined = self.merge_all(node) or joined
-        for node in self.order:
-            if node.op == "random_bits" and node.realized is None:
-                if any(
-                    self.find(node, axis) in self.parts
-                    for axis in range(len(node.shape))
-                ):
-                    raise NoRule(
-                        "random numbers along an axis merged of several"
-                    )
 
     def merge_all(self, node: Node) -> bool:
         """Find the composite classes of one reshape; tells whether classes were joined."""

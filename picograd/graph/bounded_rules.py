@@ -5,9 +5,10 @@ form of the node; graph/bounded.py says what that is.
 """
 
 from collections.abc import Callable, Sequence
+from math import lcm, nan
 
 from picograd.dtype import DType, bool_, int64
-from picograd.graph.axes import Axes, NoRule, memory_of
+from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.bounded import (
     Bounded,
     clamped,
@@ -15,12 +16,13 @@ from picograd.graph.bounded import (
     fit_all,
     read_along,
     vector,
+    wide,
     zero,
 )
 from picograd.graph.node import Node, Number
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import span
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 
 Rule = Callable[[Bounded, Node], Node]
 
@@ -49,28 +51,44 @@ def bound_iota(graph: Bounded, node: Node) -> Node:
     made = Node(
         "iota", (), node.arg, graph.shape(node), int64, node.device
     )
-    parts = graph.axes.parts_of(node, node.arg)
-    position, step, found = made, made.const_like(1), made.const_like(0)
+    return own_place(graph, node, node.arg, made)[0].cast(node.dtype)
+
+
+def own_place(
+    graph: Bounded, node: Node, axis: int, place: Node
+) -> tuple[Node, Node]:
+    """Turn places along a bounded axis into those without bounds; gives the size, too."""
+    parts = graph.axes.parts_of(node, axis)
+    step, found = place.const_like(1), place.const_like(0)
     for at in reversed(range(len(parts))):
-        own, bound = graph.factor(parts[at], made)
-        here = position.binary("mod", bound) if at else position
-        found = found + here * step
+        own, bound = graph.factor(parts[at], place)
+        here = place.binary("mod", bound) if at else place
+        found, step = found + here * step, step * own
         if at:
-            position, step = (
-                position.binary("floordiv", bound),
-                step * own,
-            )
-    return found.cast(node.dtype)
+            place = place.binary("floordiv", bound)
+    return found, step
 
 
 def bound_random(graph: Bounded, node: Node) -> Node:
-    """Draw rows to the bound: those there were have the same bits."""
-    if graph.axes.dynamic_axes(node) != [0]:
-        raise NoRule("random numbers whose rows vary in length")
-    shape = graph.shape(node)
-    inputs = tuple(graph.inputs(node))
+    """Draw to the bound, each element at the counter that it has without bounds."""
+    (offset, seed), shape = graph.inputs(node), graph.shape(node)
+    varying = graph.axes.dynamic_axes(node)
+    if varying != [0] or graph.axes.find(node, 0) in graph.axes.parts:
+        counter = wide(offset, shape).cast(int64)
+        step = counter.const_like(1)
+        for axis in reversed(range(len(shape))):
+            place, size = own_place(
+                graph, node, axis, counter.iota(axis)
+            )
+            counter, step = counter + place * step, step * size
+        offset = counter
     return Node(
-        "random_bits", inputs, node.arg, shape, node.dtype, node.device
+        "random_bits",
+        (offset, seed),
+        node.arg,
+        shape,
+        node.dtype,
+        node.device,
     )
 
 
@@ -134,29 +152,45 @@ def bound_flip(graph: Bounded, node: Node) -> Node:
 
 
 def bound_reshape(graph: Bounded, node: Node) -> Node:
-    """Merge and split: where the first factor varies alone, at its own bound."""
+    """Merge and split: layouts of the same factors, or of which the first elements are valid."""
     (x,), source = graph.inputs(node), node.inputs[0]
-    axes, inner, outer = (
-        graph.axes,
-        list(x.shape),
-        list(graph.shape(node)),
-    )
+    axes = graph.axes
+    inner, outer = list(x.shape), list(graph.shape(node))
     for ins, outs in axes.groups(node):
-        if product(inner[a] for a in ins) == product(
-            outer[a] for a in outs
-        ):
+        before = flat_parts(axes, source, ins)
+        after = flat_parts(axes, node, outs)
+        if before == after:
             continue
-        if len(ins) == 1 and axes.is_dynamic(source, ins[0]):
-            rest = product(outer[a] for a in outs[1:])
-            inner[ins[0]] = outer[outs[0]] * rest
-        elif len(outs) == 1:
-            outer[outs[0]] = product(inner[a] for a in ins)
-        else:
+        if not (is_prefix(before) and is_prefix(after)):
             raise NoRule("a reshape of several axes to several")
+        rest = product(inner[a] for a in ins[1:])
+        other = product(outer[a] for a in outs[1:])
+        step = lcm(rest, other)
+        count = ceil_div(outer[outs[0]] * other, step)
+        inner[ins[0]] = count * step // rest
+        outer[outs[0]] = count * step // other
     x = fit_all(x, tuple(inner))
     if product(inner) != product(outer):
         raise NoRule("a reshape of an axis that varies")
     return fit_all(x.reshape(tuple(outer)), graph.shape(node))
+
+
+def flat_parts(axes: Axes, node: Node, which: Sequence[int]) -> Parts:
+    """List the factors of several axes, those of a fixed size that lie together as one."""
+    found: list[Part] = []
+    for axis in which:
+        for part in axes.parts_of(node, axis):
+            last = found[-1] if found else None
+            if isinstance(part, int) and isinstance(last, int):
+                found[-1] = last * part
+            elif part != 1:
+                found.append(part)
+    return tuple(found)
+
+
+def is_prefix(parts: Parts) -> bool:
+    """Tell whether what is valid comes first: no factor but the first one varies."""
+    return not any(isinstance(part, tuple) for part in parts[1:])
 
 
 def bound_slice(graph: Bounded, node: Node) -> Node:
@@ -419,10 +453,15 @@ def bound_scan(graph: Bounded, node: Node) -> Node:
 
 
 def bound_sort(graph: Bounded, node: Node) -> Node:
-    """Sort along an axis of a fixed size."""
-    if graph.axes.is_dynamic(node, node.arg[0]):
-        raise NoRule("a sort along an axis that varies")
-    return graph.same(node, graph.inputs(node))
+    """Sort what there is to the front: the greatest values lie beyond, and equal ones stay."""
+    (x,), (axis, is_descending) = graph.inputs(node), node.arg
+    if graph.axes.is_dynamic(node, axis):
+        graph.need_plain(node, axis)
+        last = identity("max" if is_descending else "min", x.dtype)
+        if x.dtype.is_float and not is_descending:
+            last = nan
+        x = graph.mask(node, x, [axis], last)
+    return graph.same(node, [x])
 
 
 RULES: dict[str, Rule] = {

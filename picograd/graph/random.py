@@ -52,12 +52,14 @@ def signed(seed: int) -> int:
 def random_bits(
     seed: Array, offset: Array, shape: tuple[int, ...]
 ) -> Array:
-    """Draw the bits of a `random_bits` node."""
-    start = np.asarray(offset).astype(np.uint64).reshape(())
+    """Draw the bits of a `random_bits` node; an offset of its shape has the counters themselves."""
+    start = np.asarray(offset).astype(np.uint64)
     whole = int(seed)
     key = (whole & MASK, whole >> 32 & MASK)
     with np.errstate(over="ignore"):
-        counters = start + np.arange(product(shape), dtype=np.uint64)
+        counters = np.broadcast_to(start.ravel(), product(shape))
+        if not start.shape:
+            counters = counters + np.arange(product(shape), dtype=np.uint64)
         low = counters & np.uint64(MASK)
         high = counters >> np.uint64(32)
         bits = threefry(key, low.astype(np.uint32), high.astype(np.uint32))

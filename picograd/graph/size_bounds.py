@@ -58,6 +58,8 @@ def wanted_sizes(axes: Axes) -> Bounds:
 
 def fits(axes: Axes, bounds: Bounds) -> bool:
     """Tell whether bounds hold the present sizes, and not by far too much."""
+    if bounds.keys() != axes.dynamic - axes.parts.keys():
+        return False
     for found, bound in bounds.items():
         size = axes.sizes[found]
         if size > bound or bound > 2 * FAR * max(size, LEAST):

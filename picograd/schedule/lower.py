@@ -170,9 +170,13 @@ class PartBuilder:
 
     def random(self, facts: Facts, indices: Indices) -> Expr:
         """Random bits, a function of the seed, the offset and the element's position."""
-        offset, seed = (self.value(source, ()) for source in facts.inputs)
-        strides = row_major(facts.node.shape)
-        return random_bits(seed, offset, flat_index(indices, strides))
+        offset, seed = facts.inputs
+        place = flat_index(indices, row_major(facts.node.shape))
+        if offset.node.shape:  # the counter of each element
+            indices, place = indices, flat_index((), ())
+        else:
+            indices = ()
+        return random_bits(self.value(seed, ()), self.value(offset, indices), place)
 
     def pad(self, facts: Facts, indices: Indices) -> Expr:
         """The source inside, the fill value outside."""

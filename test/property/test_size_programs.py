@@ -1,0 +1,105 @@
+"""Random programs at several sizes give with shared plans what each size alone gives."""
+
+from typing import Any
+
+import pytest
+from drawing import Draw, shortened
+from libraries import Picograd
+from size_programs import (
+    SizeProgram,
+    close,
+    draw_size_program,
+    loss_of,
+    make_leaves,
+    replay,
+    run_program,
+)  # fmt: skip
+
+from picograd import Tensor
+from picograd.config import config
+from picograd.engine.backends import default_device
+from picograd.errors import InternalError
+
+CI_PROGRAMS = 4
+MODES = ("apart", "together", "backward")
+FAILURES = (
+    AssertionError, RuntimeError, ValueError, TypeError, LookupError, AttributeError, InternalError,
+)  # fmt: skip
+pytestmark = pytest.mark.skipif(default_device() != "cpu", reason="sizes share on the CPU")
+
+
+def run_ours(program: SizeProgram, sizes: Any, mode: str) -> dict[str, Any]:
+    """Run for one pair of sizes; values and gradients as arrays."""
+    library = Picograd("cpu")
+    leaves = make_leaves(program, sizes, library)
+    names: dict[str, Any] = run_program(program, sizes, library, leaves)
+    if mode == "together":
+        Tensor.realize(*names.values())
+    if mode == "apart":
+        for value in names.values():
+            value.realize()
+    found: dict[str, Any] = {}
+    total = loss_of(names, leaves)
+    if total is not None:
+        total.backward()
+        grads = {f"d{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
+        if mode == "backward":
+            Tensor.realize(*names.values(), *grads.values())
+        found |= {name: value.numpy() for name, value in grads.items()}
+    return found | {name: value.detach().numpy() for name, value in names.items()}
+
+
+def differences(program: SizeProgram, mode: str, dynamic: int) -> list[str]:
+    """List what differs from PyTorch, size by size."""
+    found = []
+    with config.override(dynamic=dynamic):
+        for number, sizes in enumerate(program.sizes):
+            try:
+                values = run_ours(program, sizes, mode)
+            except FAILURES as error:
+                found.append(f"{number} {sizes}: {type(error).__name__}: {error}")
+                continue
+            for name, wide in program.wide[number].items():
+                if name not in values:
+                    found.append(f"{number} {sizes}: {name} is missing")
+                elif not close(values[name], wide, program.narrow[number][name]):
+                    found.append(f"{number} {sizes}: {name}")
+    return found
+
+
+def place(line: str) -> str:
+    """Give the sizes, and the name or the first letters of the error."""
+    return line[: line.index(":") + 5]
+
+
+def failure(program: SizeProgram | None, mode: str) -> str | None:
+    """Tell what shared plans change, or None."""
+    if program is None:
+        return None
+    found = differences(program, mode, 1)
+    if not found:
+        return None
+    alone = {place(line) for line in differences(program, mode, 0)}
+    new = [line for line in found if place(line) not in alone]
+    return f"{mode}: {new[0]}" if new else None
+
+
+def check(number: int) -> str | None:
+    program = draw_size_program(Draw(number))
+    mode = MODES[number % 3]
+    reason = failure(program, mode)
+    if reason is None:
+        return None
+    sizes = program.sizes
+    lines, reason = shortened(
+        [*program.leaves, *program.lines], lambda few: failure(replay(sizes, few), mode), reason
+    )
+    return "\n".join([f"program {number}, sizes {sizes}, shortened:", *lines, reason])
+
+
+def test_programs_at_many_sizes(chunk: int, examples: int) -> None:
+    count = examples or CI_PROGRAMS
+    for number in range(chunk * count, (chunk + 1) * count):
+        found = check(number)
+        if found is not None:
+            pytest.fail(found, pytrace=False)
