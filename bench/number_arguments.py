@@ -53,7 +53,24 @@ def written(value):
     return ROWS[0]
 
 
+@picograd.jit
+def jitted_step(beta, rate):
+    OPTIMIZER.zero_grad()
+    found = MODEL(X)
+    loss = (found - X).square().mean() + beta * found.abs().mean()
+    (loss * rate).backward()
+    OPTIMIZER.step()
+    return loss
+
+
+@picograd.jit
+def jitted_rows(rows, number, factor):
+    return rows[number] * factor + rows[number + 1:number + 3].sum(0)
+
+
 PROGRAMS = {
+    "jit: step, two weights of losses": lambda v: jitted_step(v, 1 - v / 2),
+    "jit: position and factor": lambda v: jitted_rows(ROWS, int(v * 1900), int(v * 100)),
     "x * v": lambda v: X * v,
     "clamp(-v, v)": lambda v: X.clamp(-v, v),
     "dropout(p)": lambda v: nn.functional.dropout(X, v),
@@ -80,8 +97,8 @@ def main():
     values = np.random.default_rng(1).uniform(0.01, 0.9, count).tolist()
     print(f"{'program':34} plans kernels  ratio  step us  MB more")
     for name, program in PROGRAMS.items():
-        for _ in range(3):  # an optimizer's state is there from the second step on
-            run(program, values[0])
+        for value in (*values[:2], values[0]):  # an optimizer's state is there from the second on
+            run(program, value)
         plans, kernels = set(PLANS), set(LOADED)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         pairs = [(run(program, value), run(program, values[0])) for value in values]
@@ -90,6 +107,7 @@ def main():
         counts = len(set(PLANS) - plans), len(set(LOADED) - kernels)
         print(f"{name:34} {counts[0]:5} {counts[1]:7}  {changing / fixed:5.2f}"
               f"  {changing * 1e6:7.0f}  {more:7.1f}")  # fmt: skip
+    print(f"traces: {jitted_step.count} of the step, {jitted_rows.count} of the rows")
 
 
 if __name__ == "__main__":

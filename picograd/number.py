@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from picograd.traced_number import TracedNumber, derived, plain
+
 Number = bool | int | float
 LARGEST = 3.4e38  # beyond it, and for NaN, a number is kept as it is: not every dtype holds it
 NAMED = (-1, 0, 1)  # ints that formulas treat as cases of their own: t + 0, start at 0, sign
@@ -28,10 +30,10 @@ class Given(float):
 
 
 class GivenInt(int):
-    """A whole number that a user gave."""
+    """A whole number that a user gave; `source` is the traced number that it is, if it is one."""
 
-    __slots__ = ()
     renew: Callable[[], int] | None = None
+    source: TracedNumber | None = None
 
     @property
     def value(self) -> int:
@@ -39,7 +41,7 @@ class GivenInt(int):
         return self
 
 
-GIVEN = (Given, GivenInt)
+GIVEN = (Given, GivenInt, TracedNumber)
 Given.__name__, GivenInt.__name__ = "float", "int"  # as errors of Python call them
 
 
@@ -66,7 +68,14 @@ def given(value: Any) -> Any:
     """Mark a Python number as given; bools, named ints and what no float32 holds stay."""
     if type(value) is float:
         return Given(value) if -LARGEST < value < LARGEST else value
+    if type(value) is TracedNumber:
+        return traced(value.item())
     return GivenInt(value) if type(value) is int and value not in NAMED else value
+
+
+def traced(value: Any) -> Any:
+    """Keep a traced number as it is, unless it is none that a float32 holds."""
+    return value if isinstance(value, int) or -LARGEST < value < LARGEST else plain(value)
 
 
 def position_of(value: Any) -> Any:
@@ -74,11 +83,26 @@ def position_of(value: Any) -> Any:
     return GivenInt(value) if type(value) is int else value
 
 
-def start_of(value: int, source: Any) -> int:
+def index_of(value: Any) -> Any:
+    """Read a position as `operator.index` does; one that is traced stays."""
+    is_traced = type(value) is TracedNumber and is_whole(value)
+    return value if is_traced else operator.index(value)
+
+
+def start_of(value: Any, source: Any) -> Any:
     """Mark a position as given: the very number that the user gave, if that is it."""
+    if type(value) is TracedNumber:
+        start = GivenInt(value.value)
+        start.source = value
+        return start
     if type(source) is not GivenInt:  # it is code: the body of a loop has no arguments
         return value
     return source if source == value else GivenInt(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether a value is an int, or one that is traced."""
+    return type(value) is int or (type(value) is TracedNumber and isinstance(value, int))
 
 
 def is_given(value: Any) -> bool:
@@ -89,3 +113,10 @@ def is_given(value: Any) -> bool:
 def like(value: Any, source: Any) -> Any:
     """Mark a number as given if the one that it was computed from is."""
     return given(value) if type(source) in GIVEN else value
+
+
+def converted(function: Callable[[Any], Any], value: Any) -> Any:
+    """Convert a number that may be traced; the mark of one that was given stays."""
+    if type(value) is TracedNumber:
+        return derived(function, value)
+    return like(function(value), value)

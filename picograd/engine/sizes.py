@@ -33,6 +33,7 @@ from picograd.helpers import product
 from picograd.number import is_given
 from picograd.runtime.device import Executable
 from picograd.schedule.plan import Plan
+from picograd.traced_number import TracedNumber, plain
 
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
@@ -228,6 +229,13 @@ def check_room(graph: Bounded) -> None:
             raise NoRule(f"an array of {node.size} elements would be laid out for {size}")
 
 
+def plain_value(scalar: Any) -> int | float:
+    """Read a scalar that a plan is bound to: of a traced number, that is noted."""
+    number = scalar if type(scalar) is TracedNumber else getattr(scalar, "source", None)
+    found: int | float = scalar.value if number is None else plain(number)
+    return found
+
+
 def bind(
     graph: Bounded, expanded: Sequence[Node], found: GraphKey, compiled: Compile
 ) -> BoundedPlan:
@@ -238,7 +246,10 @@ def bind(
     inner = compiled(wanted, inner_found)
     numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
     places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
-    scalars = [(places.get(id(each), -1), each.value) for each in inner_found.scalars]
+    scalars = [
+        (places[id(each)], 0) if id(each) in places else (-1, plain_value(each))
+        for each in inner_found.scalars
+    ]
     outputs: list[Pair | None] = []
     assigned: dict[int, int] = {}
     targets = {id(value): numbers[id(buffer)] for buffer, _, value in graph.written}

@@ -16,6 +16,7 @@ VJP rows and composites can be written as arithmetic. What a user wrote goes thr
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Union
 
 import numpy as np
@@ -38,7 +39,8 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
-from picograd.number import is_given, like
+from picograd.number import converted, is_given, like
+from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
 Operand = Union["Node", Number]
@@ -151,14 +153,14 @@ class Node:
                 )
             if op == "pow":
                 return self.constant_power(other)
-            if op in RIGHT_IDENTITY and other.arg == RIGHT_IDENTITY[op]:
-                if not is_given(other.arg):
+            if op in RIGHT_IDENTITY and not is_given(other.arg):
+                if other.arg == RIGHT_IDENTITY[op]:
                     return self
         elif (
             self.op == "const"
             and op in LEFT_IDENTITY
-            and self.arg == LEFT_IDENTITY[op]
             and not is_given(self.arg)
+            and self.arg == LEFT_IDENTITY[op]
         ):
             return other
         dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
@@ -195,7 +197,7 @@ class Node:
             return self
         node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
         can_fold = self.op == "const" and (
-            dtype.is_float or math.isfinite(self.arg)
+            dtype.is_float or plain(derived(math.isfinite, self.arg))
         )
         return fold_constant(node) if can_fold else node
 
@@ -378,12 +380,28 @@ class Node:
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant node; the value takes the Python type of the dtype's kind."""
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
-    number = like(python(value), value)
+    number = converted(python, value)
     return Node("const", (), number, shape, dtype, device)
+
+
+@cache
+def folding(op: str, dtypes: tuple[DType, ...], dtype: DType) -> Callable[..., Any]:
+    """Give the function that computes an elementwise node of numbers as `fold_constant` does."""
+
+    def folded(*values: Any) -> Any:
+        inputs = [Node("const", (), value, (), kind, "cpu") for value, kind in zip(values, dtypes)]
+        return fold_constant(Node(op, tuple(inputs), None, (), dtype, "cpu")).arg
+
+    return folded
 
 
 def fold_constant(node: Node) -> Node:
     """Compute an elementwise node whose inputs are all constants."""
+    if any(type(source.arg) is TracedNumber for source in node.inputs):
+        numbers = [source.arg for source in node.inputs]
+        dtypes = tuple([source.dtype for source in node.inputs])
+        made = derived(folding(node.op, dtypes, node.dtype), *numbers)
+        return constant(made, node.shape, node.dtype, node.device)
     arrays = [convert(source.arg, source.dtype) for source in node.inputs]
     with np.errstate(all="ignore"):
         value = ELEMENTWISE[node.op].numpy(*arrays)  # type: ignore[misc]

@@ -10,6 +10,7 @@ from typing import Any
 
 from picograd.graph.node import Node, toposort
 from picograd.number import GivenInt
+from picograd.traced_number import plain as plain_number
 
 MOVING = ("slice", "pad", "put")  # ops whose argument holds a start an axis
 
@@ -49,7 +50,9 @@ def plain(arg: Any) -> Any:
     """Give an argument whose positions are plain ints."""
     if isinstance(arg, tuple):
         return tuple([plain(part) for part in arg])
-    return int(arg) if type(arg) is GivenInt else arg
+    if type(arg) is not GivenInt:
+        return arg
+    return int(arg) if arg.source is None else int(plain_number(arg.source))
 
 
 def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:

@@ -1,6 +1,7 @@
 """Assembling tensors of other tensors on nodes: diagonals, products of sets, stacks and grids."""
 
 import math
+import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -561,8 +562,8 @@ def select(node: Node, axis: Any, index: int) -> Node:
     need_rank("select", node, 1)
     at = as_axis(axis, len(node.shape), "select")
     place = check_index("select", index, node.shape[at], at)
-    first = start_of(place, index) if node.shape[at] > 1 else place
-    return movement.cut(node, at, first, place + 1).reshape(
+    first = start_of(place, index) if node.shape[at] > 1 else operator.index(place)
+    return movement.cut(node, at, first, first + 1).reshape(
         (*node.shape[:at], *node.shape[at + 1 :])
     )
 

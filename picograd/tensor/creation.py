@@ -34,6 +34,7 @@ from picograd.tensor.operands import (
     optional_dtype,
     read_scalar,
 )
+from picograd.traced_number import TracedNumber
 
 SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
 
@@ -47,6 +48,8 @@ def from_data(data: Any, dtype: DType | None, device: str) -> Node:
     """Turn Python numbers, nested lists, arrays and array-like objects into a leaf node."""
     if isinstance(data, RuntimeScalar):
         return Node("scalar", (), data, (), dtype or scalar_kind(data.value), device)
+    if type(data) is TracedNumber and type(data.value) in (int, float):
+        return full((), data, dtype, device)
     array = as_array(data, dtype)
     wanted = dtype or dtype_of(data, array)
     if wanted.is_integer and not isinstance(data, np.ndarray):
@@ -225,7 +228,8 @@ def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
 
 def fill_of(number: Scalar) -> Scalar:
     """Mark a fill as given; what `zeros` and `ones` make too stays a constant of the code."""
-    return number if number in (0, 1) else given(number)
+    is_named = type(number) is not TracedNumber and number in (0, 1)
+    return number if is_named else given(number)
 
 
 def python_type(number: Scalar) -> type:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
-from picograd.number import given
+from picograd.number import converted, given, is_whole
 from picograd.tensor.demands import demand_divisor
 from picograd.tensor.operands import (
     Operand,
@@ -130,9 +131,9 @@ def short_power(a: Node, exponent: Scalar) -> Node | None:
 
 def compare(op: str, a: Operand, b: Operand) -> Node:
     """Compute less, less_equal, equal or not_equal: a bool node."""
-    if type(b) is int and isinstance(a, Node):
+    if is_whole(b) and isinstance(a, Node):
         a, b = compare_range(a, b)
-    elif type(a) is int and isinstance(b, Node):
+    elif is_whole(a) and isinstance(b, Node):
         b, a = compare_range(b, a)
     first, second = pair(op, a, b)
     return build.binary(op, first, second)
@@ -143,7 +144,7 @@ def compare_swapped(op: str, a: Operand, b: Operand) -> Node:
     return compare(op, b, a)
 
 
-def compare_range(a: Node, number: int) -> tuple[Node, Operand]:
+def compare_range(a: Node, number: Any) -> tuple[Node, Operand]:
     """Compare an integer with a number outside its range by a pair in the same order."""
     if (a.dtype.is_integer and not -128 <= number < 128) or a.dtype.kind == "uint":
         info = np.iinfo(a.dtype.numpy)
@@ -310,7 +311,7 @@ def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
 def in_form(operand: Operand, like: Node) -> Node:
     """Broadcast an operand to the shape and dtype of a result."""
     if not isinstance(operand, Node):
-        return like.const_like(given(float(read_scalar("clamp", operand))))
+        return like.const_like(given(converted(float, read_scalar("clamp", operand))))
     return broadcast_to(build.cast(operand, like.dtype), like.shape)
 
 

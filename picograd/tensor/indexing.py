@@ -22,7 +22,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes
-from picograd.number import given, start_of
+from picograd.number import given, index_of, start_of
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import (
     Operand,
@@ -34,6 +34,7 @@ from picograd.tensor.operands import (
     need_integer,
     read_scalar,
 )
+from picograd.traced_number import TracedNumber, plain, value_of
 
 
 @dataclass(slots=True)
@@ -130,32 +131,55 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
         add_slice(selection, slice(None), size)
     else:
         try:
-            position = check_index("getitem", operator.index(item), size, axis)
+            position = check_index("getitem", index_of(item), size, axis)
         except TypeError:
             text = f"cannot index with {type(item).__name__}"
             fix = "use ints, slices, None, ..., or integer and bool tensors"
             raise IndexDTypeError("getitem", text, fix) from None
-        start = start_of(position, item) if size > 1 else position
-        selection.ranges.append((start, position + 1, 1))
+        start = start_of(position, item) if size > 1 else operator.index(position)
+        selection.ranges.append((start, start + 1, 1))
 
 
 def add_slice(selection: Selection, item: slice, size: int) -> None:
     """Apply a slice to the next source axis; a negative step is a flip of a positive one."""
     try:
-        start, stop, step = item.indices(size)
+        start, stop, step = ends_of(item, size)
     except (TypeError, ValueError) as error:
         kind = DTypeError if isinstance(error, TypeError) else ValueRangeError
         fix = "use ints and a step that is not 0"
         raise kind("getitem", f"bad slice: {error}", fix) from None
-    count = len(range(start, stop, step))
+    count = len(range(0, operator.index(stop - start), step))
     if step < 0:
         selection.flips.append(len(selection.ranges))
         start, stop, step = start + (count - 1) * step, start + 1, -step
-    stop = start + (count - 1) * step + 1 if count else start
     if item.start is not None and item.stop is not None and count < size:
         start = start_of(start, item.start)  # another start is another number, no other shape
+    start = plain(start)
+    stop = start + (count - 1) * step + 1
     selection.ranges.append((start, stop, step) if count else (0, 0, 1))
     selection.shape.append(count)
+
+
+def ends_of(item: slice, size: int) -> tuple[Any, Any, int]:
+    """Read the ends of a slice on an axis; those that are traced as Python does `indices`."""
+    ends = item.start, item.stop
+    if not any(type(end) is TracedNumber for end in ends) or item.step not in (None, 1):
+        return item.indices(size)
+    plain_start, plain_stop, _ = slice(*map(value_of, ends)).indices(size)  # raises for no int
+    start, stop = (
+        default if end is None else limited_end(end, size)
+        for end, default in zip(ends, (plain_start, plain_stop))
+    )
+    return start, stop, 1
+
+
+def limited_end(end: Any, size: int) -> Any:
+    """Count an end from the front, inside the axis."""
+    end = index_of(end)
+    if end < 0:
+        end = end + size
+        return end if end >= 0 else 0
+    return end if end <= size else size
 
 
 def view(node: Node, selection: Selection) -> Node:

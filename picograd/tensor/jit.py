@@ -5,8 +5,9 @@ is realized by one plan, and that result is returned. Later calls skip Python al
 new buffers into the plan and run it. A trace depends on
 
   arguments   tensors anywhere inside tuples, lists, dicts and dataclasses, by shape, dtype, device,
-              `requires_grad`, and by which of them are the same tensor; everything else by value,
-              or by identity where a class defines no equality (modules)
+              `requires_grad`, and by which of them are the same tensor; numbers by what the
+              function reads of them (`jit_numbers`); everything else by value, or by identity
+              where a class defines no equality (modules)
   captured    tensors the function reaches otherwise (weights), in the same way: new contents, and a
               new value given by `w.data = ...`, are seen; assignments to them always happen
   gradients   whether a `grad` that the function looks at is there
@@ -38,7 +39,7 @@ from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan
 from picograd.engine.realize import settle as hang
 from picograd.engine.tracing import Trace, is_tracing
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, TraceError
 from picograd.runtime.log import log
 from picograd.tensor import autocast
 from picograd.tensor.autocast import REGIONS
@@ -48,15 +49,23 @@ from picograd.tensor.jit_arguments import (
     Reference,
     argument_names,
     changed_sizes,
-    rebuilt,
+    number_names,
     tensors_in,
 )
 from picograd.tensor.jit_gradient import keep_graph
+from picograd.tensor.jit_numbers import (
+    changed_numbers,
+    known_numbers,
+    places_of,
+    settle,
+    worded,
+)
 from picograd.tensor.jit_replay import (
     Hand,
     check_results,
     copy_of,
     give_gradient,
+    put_together,
     ready,
     replace,
     replay,
@@ -66,6 +75,7 @@ from picograd.tensor.jit_state import Guard, Reach, name_of
 from picograd.tensor.jit_trace import Capture, Result, Tracer
 from picograd.tensor.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import Difference, Numbers
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
 KEPT = 1024  # traces of one function: in bytes, the cache of plans bounds those of all
@@ -74,7 +84,7 @@ WARN_AT = tuple(TRACE_LIMIT**power for power in range(1, 8))
 KEPT_ALIKE = 8  # of them with equal arguments, for different state
 PARTS = (
     "static arguments", "shapes or dtypes of its tensors", "which arguments are the same",
-    "objects among its arguments", "modes (no_grad, autocast, settings)",
+    "objects among its arguments", "modes (no_grad, autocast, settings)", "numbers",
 )  # fmt: skip
 
 
@@ -87,6 +97,7 @@ class Jitted:
         self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
         self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
         self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
+        self.fixed: dict[Any, dict[int, str]] = {}  # by structure: numbers in the key, and why
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.count = 0  # traces made
 
@@ -113,13 +124,20 @@ class Jitted:
         flattener = Flattener()
         structure = flattener.flatten((args, kwargs))
         arguments, objects = flattener.tensors, [*bound, *flattener.objects]
+        numbers = flattener.numbers
         pending.flush_assigns()
         buffers = realized(arguments)
         modes = MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
         described = tuple([self.describe(tensor) for tensor in arguments])
-        key = structure, described, shared(arguments, buffers), tuple(map(id, objects)), modes
-        reason = ""
+        same = shared(arguments, buffers), tuple(map(id, objects))
+        known = known_numbers(numbers, self.fixed.get(structure, ()))
+        key = structure, described, *same, modes, known
+        reason: Any = ""
         for capture in reversed(self.captures.get(key, ())):
+            slots = capture.program.run(numbers)
+            if isinstance(slots, Difference):
+                reason = reason or slots
+                continue
             if not capture.guard.holds():
                 reason = reason or capture.guard.difference()
                 continue
@@ -130,9 +148,41 @@ class Jitted:
                     self.captures.move_to_end(key)
                 if plan is not None:
                     PLANS.touch(plan)
-                return replay(capture, plan, arguments, inputs)
+                return replay(capture, plan, arguments, inputs, slots)
             reason = reason or inputs
-        return self.trace(key, (bound, args, kwargs), arguments, objects, reason)
+        return self.followed(key, (bound, args, kwargs), flattener, objects, reason)
+
+    def followed(
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any
+    ) -> Any:
+        """Trace with numbers that are followed; where they are in the way, with the values."""
+        arguments, numbers = found.tensors, Numbers(found.numbers, user_line)
+        if isinstance(reason, Difference):
+            reason = worded(reason, number_names(self.function, *call))
+        fixed = places_of(key[-1])
+        try:
+            return self.trace(key, call, arguments, objects, reason, numbers)
+        except Exception as raised:  # some code takes nothing but a number of Python's own
+            error = raised
+            if len(fixed) == len(found.numbers) or isinstance(error, TraceError):
+                raise
+            self.count -= 1
+        finally:
+            numbers.close()
+        key = self.fix(key, dict.fromkeys(range(len(found.numbers)), str(error)), found.numbers)
+        return self.trace(key, call, arguments, objects, reason, Numbers(found.numbers, user_line))
+
+    def fix(self, key: Any, lines: dict[int, str], numbers: list[Any]) -> Any:
+        """Let the traces of a structure depend on the values of some numbers; gives the new key."""
+        self.fixed[key[0]] = {**lines, **self.fixed.get(key[0], {})}
+        while len(self.fixed) > KEPT:
+            del self.fixed[next(iter(self.fixed))]
+        return *key[:-1], known_numbers(numbers, self.fixed[key[0]])
+
+    def fix_all(self, key: Any, numbers: Numbers) -> Any:
+        """Fix all numbers of a call: code asks for the class of something, which may be one."""
+        lines = dict.fromkeys(range(len(key[-1])), "code that asks for its type")
+        return self.fix(key, lines, numbers.slots[: numbers.arguments])
 
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
@@ -147,18 +197,19 @@ class Jitted:
         return id(tensor) in self.captured
 
     def trace(
-        self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str
-    ) -> Any:
+        self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str,
+        numbers: Numbers,
+    ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
         reason = reason or self.why(key, call)
         reach = Reach(self.function, objects)
         if self.note_captured(reach.tensors, arguments):
-            described = tuple([self.describe(tensor) for tensor in arguments])
-            key = key[0], described, *key[2:]
+            key = key[0], tuple(map(self.describe, arguments)), *key[2:]
+        key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         bound, args, kwargs = call
         realize_live()
-        tracer = Tracer(arguments, self.is_captured)
+        tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]))
         tracer.run(functools.partial(self.function, *bound), args, kwargs)
         noted = tracer.trace
         try:
@@ -177,6 +228,9 @@ class Jitted:
             capture.refusals.append("it stored a new tensor")
         self.note_captured([each.find() for each in capture.captured], ())
         del noted
+        lines = settle(capture, numbers, self.captures.get(key, ()))
+        if lines:
+            key = self.fix(key, lines, numbers.slots[: numbers.arguments])
         outputs = first_outputs(tracer, capture, results, values)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
@@ -234,6 +288,9 @@ class Jitted:
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
+        if found == [PARTS[5]]:
+            names = number_names(self.function, *call)
+            return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
         return f"the {' and '.join(found)} changed" if found else ""
 
     def tell(self, capture: Capture, reason: str) -> None:
@@ -361,14 +418,15 @@ def first_outputs(
             capture.escapes.append((find, Result("output", number)))
             if not stored._tracks:  # else it keeps the graph of the trace
                 replace(stored, wrap(same_value(outputs[number]._node), False))
-    return rebuilt(capture.structure, lambda place: outputs[place.number])
+    return put_together(capture, outputs, capture.program.slots)
 
 
 def jit(function: Callable[..., Any]) -> Jitted:
     """Make a function whose tensor operations are traced once and then replayed as one plan.
 
     It is traced again for other shapes and dtypes, other static arguments, and other state that it
-    reads: modes of modules, options of optimizers, variables (docs/training.md says which).
+    reads: modes of modules, options of optimizers, variables (docs/training.md says which). Numbers
+    among the arguments are followed: a trace serves all those that read the same.
 
     >>> import picograd
     >>> @picograd.jit

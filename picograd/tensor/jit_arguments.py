@@ -16,13 +16,20 @@ import numpy as np
 from picograd.errors import TraceError
 from picograd.tensor.pytree import copy_of, is_named_tuple
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import KINDS, TracedNumber
 
+NUMBER = "number"  # its value is told beside too, if the trace depends on it
 BY_VALUE = (int, bool, str, type(None), bytes, complex, slice, range, type(Ellipsis))
 TENSOR = "tensor"  # what describes a tensor: its own properties are told beside
 
 
 def argument_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
     """Name the argument that each tensor of a call is in."""
+    return named(function, bound, args, kwargs, "tensors")
+
+
+def named(function: Any, bound: Any, args: Any, kwargs: Any, what: str) -> list[str]:
+    """Name the arguments of a call, each as often as it has tensors or numbers."""
     try:
         given = inspect.signature(function).bind(*bound, *args, **kwargs).arguments
     except (TypeError, ValueError):
@@ -32,7 +39,7 @@ def argument_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[st
         if number >= len(bound):
             flattener = Flattener()
             flattener.flatten(value)
-            found += [name] * len(flattener.tensors)
+            found += [name] * len(getattr(flattener, what))
     return found
 
 
@@ -50,12 +57,15 @@ def changed_sizes(names: Sequence[str], before: Any, after: Any) -> str:
 
 
 class Place:
-    """This class stands for tensor `number` in a value that calls build again and again."""
+    """This class stands for tensor `number` in a value that calls build again and again.
 
-    __slots__ = ("number",)
+    Or for the number in a slot of a trace's program.
+    """
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    __slots__ = ("number", "slot")
+
+    def __init__(self, number: int, slot: int = -1) -> None:
+        self.number, self.slot = number, slot
 
 
 class Flattener:
@@ -63,6 +73,7 @@ class Flattener:
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
+        self.numbers: list[Any] = []
         self.objects: list[Any] = []
         self.has_containers = False
 
@@ -72,8 +83,11 @@ class Flattener:
         if isinstance(value, Tensor):
             self.tensors.append(value)
             return TENSOR
-        if kind is float:  # 0.0 and -0.0 are equal, and NaN is not
-            return kind, value if value and value == value else repr(value)
+        if kind in KINDS:
+            self.numbers.append(value)
+            return NUMBER, kind
+        if kind is TracedNumber:  # when it is looked for what a function did to its arguments
+            return NUMBER
         if kind in BY_VALUE:
             return kind, value if kind is not slice else repr(value)
         inner = parts(value)
@@ -113,14 +127,19 @@ def parts(value: Any) -> Sequence[Any] | None:
     return None
 
 
-def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Build the same containers with other tensors (or places of tensors) in them."""
-    if isinstance(value, (Tensor, Place)):
+def rebuilt(value: Any, change: Callable[[Any], Any], number: Any = None) -> Any:
+    """Build the same containers with other tensors (or places of tensors) in them.
+
+    `number` gives other numbers.
+    """
+    if type(value) in KINDS:
+        return value if number is None else number(value)
+    if isinstance(value, (Tensor, Place)) or type(value) is TracedNumber:
         return change(value)
     inner = parts(value)
     if inner is None:
         return value.copy() if isinstance(value, np.ndarray) else value
-    items = [rebuilt(item, change) for item in inner]
+    items = [rebuilt(item, change, number) for item in inner]
     kind = type(value)
     if isinstance(value, dict):
         pairs = dict(zip(value, items))
@@ -135,7 +154,26 @@ def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def template(value: Any, number: Callable[[Tensor], int]) -> Any:
     """Replace the tensors of a returned value by their places."""
-    return rebuilt(value, lambda tensor: Place(number(tensor)))
+
+
+    def place(found: Any) -> Place:
+        if type(found) is TracedNumber:
+            return Place(-1, found.slot)
+        return Place(number(found))
+
+    return rebuilt(value, place)
+
+
+def numbers_in(value: Any) -> list[int]:
+    """List the slots of the numbers of a returned value, in a template."""
+    if isinstance(value, Place):
+        return [value.slot] if value.slot >= 0 else []
+    return [slot for item in parts(value) or () for slot in numbers_in(item)]
+
+
+def number_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
+    """Name the argument that each number of a call is in."""
+    return named(function, bound, args, kwargs, "numbers")
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -153,7 +191,7 @@ def check_returned(value: Any, is_made: Callable[[Tensor], bool]) -> None:
     inner = parts(value)
     for item in inner or ():
         check_returned(item, is_made)
-    if inner is not None or isinstance(value, (Tensor, type)):
+    if inner is not None or isinstance(value, (Tensor, type)) or type(value) is TracedNumber:
         return
     held = tensors_in(dict(getattr(value, "__dict__", None) or {}))
     if isinstance(value, (set, frozenset)):

@@ -16,7 +16,9 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.starts import starts_of
 from picograd.tensor.recording import same_value, wrap
+from picograd.traced_number import plain
 
 
 @dataclass(slots=True)
@@ -60,7 +62,9 @@ def keep_graph(
     }
     for node in nodes:
         buffer = leaf_buffer(node)
-        if node.op == "scalar":
+        for start in starts_of(node):
+            plain(start.source)  # gradients begin there
+        if node.op == "scalar" or (node.op == "const" and id(node.arg) in scalars):
             values[id(node)] = stand_in(node)
             kept.scalars.append((values[id(node)], scalars[id(node.arg)]))
         elif buffer is not None:
@@ -110,9 +114,8 @@ class Recording:
             values = {id(made): given for made, given in self.leaves}
             for made, value in self.values:
                 scalar = RuntimeScalar(value)
-                values[id(made)] = build.scalar(
-                    scalar, made.device, made.dtype
-                )
+                number = build.scalar(scalar, made.device, made.dtype)
+                values[id(made)] = number.broadcast_to(made.shape)
             ends = [
                 same_value(each) for each in nodes
             ]  # no path leads from one to another

@@ -77,17 +77,18 @@ def found(target: Target, arguments: Sequence[Tensor]) -> Any:
 
 
 def replay(
-    capture: Capture, plan: Any, arguments: Sequence[Tensor], inputs: list[Buffer]
-) -> Any:
+    capture: Capture, plan: Any, arguments: Sequence[Tensor], inputs: list[Buffer],
+    numbers: Sequence[Any] = (),
+) -> Any:  # fmt: skip
     """Run a captured plan on its inputs; the function itself does not run."""
     if capture.recorded != pending.recorded():
         prepare_writes(capture, arguments)
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
-    values = draw_again(capture)
+    values = draw_again(capture, numbers)
     results = [] if plan is None else plan.run(inputs, values)
     spread_writes(capture, arguments)
-    outputs = hand_out(capture, arguments, results, values)
+    outputs = hand_out(capture, arguments, results, values, numbers)
     capture.recorded = pending.recorded()
     if capture.checks:
         check_results(capture, results)
@@ -103,8 +104,9 @@ def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
 
 
 def hand_out(
-    capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any
-) -> Any:
+    capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
+    numbers: Sequence[Any],
+) -> Any:  # fmt: skip
     """Give every tensor its result, and build the returned value."""
     hand = Hand(capture, arguments, results, values)
     for target, result in capture.replaced:
@@ -118,9 +120,18 @@ def hand_out(
             replace(tensor, wrap(same_value(outputs[result.number]._node), False))
         elif tensor is not None:
             replace(tensor, hand.tensor(result))
-    if type(capture.structure) is Place:
+    return put_together(capture, outputs, numbers)
+
+
+def put_together(capture: Capture, outputs: Sequence[Any], numbers: Sequence[Any]) -> Any:
+    """Build the returned value of its tensors and numbers."""
+    if type(capture.structure) is Place and capture.structure.slot < 0:
         return outputs[0]
-    return rebuilt(capture.structure, lambda place: outputs[place.number])
+
+    def at(place: Place) -> Any:
+        return outputs[place.number] if place.slot < 0 else numbers[place.slot]
+
+    return rebuilt(capture.structure, at)
 
 
 class Hand:
@@ -201,7 +212,7 @@ def check_results(capture: Capture, results: Sequence[Buffer]) -> None:
         check_later(results[number], error)
 
 
-def draw_again(capture: Capture) -> list[int | float]:
+def draw_again(capture: Capture, numbers: Sequence[Any]) -> list[int | float]:
     """Give the runtime scalars of a plan their next values, as running the function would.
 
     Draws that nothing reads move their generators on too.
@@ -211,7 +222,10 @@ def draw_again(capture: Capture) -> list[int | float]:
     drawn = {id(each): each.renew() for each in capture.drawn if each.renew is not None}
     rest = [s for s in capture.scalars if id(s) not in drawn]
     drawn.update({id(s): s.renew() if s.renew is not None else s.value for s in rest})
-    return [drawn[id(s)] for s in capture.scalars]
+    values = [drawn[id(s)] for s in capture.scalars]
+    for number, slot in capture.traced:
+        values[number] = numbers[slot]
+    return values
 
 
 def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:

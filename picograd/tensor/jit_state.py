@@ -134,6 +134,7 @@ class Reach:
         self.tensors: list[Tensor] = []
         self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
         self.loose: set[str] = set()
+        self.asks_class = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
         self.work += [(each, type(each).__name__) for each in objects]
@@ -239,6 +240,7 @@ class Reach:
         if is_foreign(code.co_filename):
             return
         names = names_of(code)
+        self.asks_class |= ("type",) in names.paths
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         self.loose |= names.loose
         for path in names.paths:

@@ -14,8 +14,9 @@ change only by what the function writes. When it returns, what outlives it are *
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
@@ -37,6 +38,7 @@ from picograd.tensor.jit_arguments import (
 )
 from picograd.tensor.recording import is_view, root_of, start
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import Numbers
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -108,6 +110,8 @@ class Capture:
         default_factory=list
     )  # (root, the error if it is true)
     graph: Any = None  # what the gradients of outputs need (jit_gradient)
+    traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
+    program: Any = None  # the numbers among the arguments, if there are some
     guard: Any = None
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
@@ -226,8 +230,11 @@ class Tracer:
         self,
         arguments: Sequence[Tensor],
         is_captured: Callable[[Tensor], bool],
+        numbers: Numbers,
+        fixed: Iterable[int] = (),
     ) -> None:
         self.arguments, self.trace = arguments, Trace()
+        self.numbers, self.fixed = numbers, fixed
         self.before = Before()
         self.aliases: dict[int, Buffer] = {}
         self.twins: list[Tensor] = []
@@ -263,7 +270,7 @@ class Tracer:
     ) -> None:
         """Call the function on the twins. After an error every tensor is what it was."""
         waiting = iter(self.twins)
-        inside = rebuilt((args, kwargs), lambda tensor: next(waiting))
+        inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         noted = Trace()
         try:
             with tracing(), noting() as noted:
@@ -279,6 +286,15 @@ class Tracer:
         except BaseException:
             self.before.undo(noted)
             raise
+
+    def number_of(self, places: Iterator[int]) -> Callable[[Any], Any]:
+        """Give the function that finds what stands for the next number of the arguments."""
+
+        def find(value: Any) -> Any:
+            place = next(places)
+            return value if place in self.fixed else self.numbers.argument(place)
+
+        return find
 
     def check_arguments(self, inside: Any) -> None:
         """Raise TraceError where a container among the arguments was changed."""

@@ -1,5 +1,6 @@
 """Movement on nodes: views, joining and splitting. Nothing here computes a value."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -448,8 +449,8 @@ def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
     position = as_axis(axis, len(node.shape), "narrow")
     need_rank("narrow", node, 1)
     first = narrow_start(start, length, node.shape[position])
-    if length < node.shape[position]:
-        first = start_of(first, start)
+    length = operator.index(length)
+    first = start_of(first, start) if length < node.shape[position] else operator.index(first)
     return cut(node, position, first, first + length)
 
 

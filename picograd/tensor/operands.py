@@ -6,7 +6,8 @@ tensor decides the dtype only when its category (bool < int < float) is the high
 """
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from picograd.graph.node import Node
 from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
 from picograd.helpers import product
-from picograd.number import GIVEN, Given, given, like
+from picograd.number import GIVEN, Given, converted, given
+from picograd.traced_number import TracedNumber, plain
 
 Scalar = bool | int | float
 Operand = Node | Scalar
@@ -146,7 +148,7 @@ def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
 def read_scalar(op: str, value: Any) -> Scalar:
     """Check that an operand is a Python or NumPy number."""
     if type(value) in PYTHON:
-        return value  # type: ignore[no-any-return]
+        return value.item() if type(value) is TracedNumber else value  # type: ignore[no-any-return]
     if isinstance(value, (int, float)) and not isinstance(value, np.generic):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -205,10 +207,11 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
         dtype = default_float
     if node.dtype is not dtype:
         node = build.cast(node, dtype)
-    if type(number) is int and not (dtype.is_integer and op in CODE):
-        number = given(number)
+    is_code = dtype.is_integer and op in CODE
+    if type(number) in (int, TracedNumber):
+        number = plain(number) if is_code else given(number)
     if dtype.is_integer and op not in FILLS:
-        number = like(wrapped_integer(op, int(number), dtype), number)
+        number = converted(conversion("wrapped", op, dtype), number)
     return node, constant(op, number, node.shape, dtype, node.device)
 
 
@@ -218,12 +221,23 @@ def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) ->
         is_rounded = dtype.is_narrow_float and op not in IN_FLOAT32
         number = value
         if is_rounded or type(value) is not Given:
-            number = like(float(convert(float(value), dtype) if is_rounded else value), value)
+            number = converted(conversion("rounded", op, dtype) if is_rounded else float, value)
         return Node("const", (), number, shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)
-    number = like(fitting_integer(op, value, dtype), value)
+    number = converted(conversion("fitting", op, dtype), value)
     return build.const(number, shape, dtype, device)
+
+
+@cache
+def conversion(kind: str, op: str, dtype: DType) -> Callable[[Any], Any]:
+    """Give a function of a number; the same one each time, since traces compare them."""
+    functions = {
+        "wrapped": lambda value: wrapped_integer(op, int(value), dtype),
+        "rounded": lambda value: float(convert(float(value), dtype)),
+        "fitting": lambda value: fitting_integer(op, value, dtype),
+    }
+    return functions[kind]
 
 
 def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
 from picograd.engine import pending
-from picograd.engine.tracing import note_draw
+from picograd.engine.tracing import note_draw, note_refusal
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
 from picograd.graph.node import Node
@@ -117,6 +117,7 @@ class Generator:
         if isinstance(seed, float):
             text = f"the seed must be an int, not {type(seed).__name__}"
             raise DTypeError("manual_seed", text, "pass a whole number")
+        note_refusal("a seed is set in it")
         self.key, self.offset = read_seed(seed), 0
         return self
 
@@ -166,6 +167,7 @@ class Generator:
 
     def set_state(self, state: tuple[int, int]) -> None:
         """Continue from a state of `get_state`."""
+        note_refusal("the state of a generator is set in it")
         self.key, self.offset = int(state[0]), int(state[1])
 
 

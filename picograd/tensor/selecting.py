@@ -44,6 +44,7 @@ from picograd.tensor.operands import (
     broadcast_to,
     need_integer,
 )
+from picograd.traced_number import TracedNumber
 
 SMALL_MASK = 4096  # elements of a mask that the host looks at itself
 
@@ -208,6 +209,8 @@ def single_truth(item: Any) -> Any:
 
 def as_item(item: Any) -> Any:
     """Turn a list, a tuple or an array-like index into an array."""
+    if type(item) is TracedNumber:
+        return item.item()
     is_list = isinstance(item, (list, tuple, range))
     if is_list or isinstance(item, np.ndarray) or hasattr(item, "__array__"):
         try:
