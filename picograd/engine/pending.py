@@ -314,11 +314,13 @@ def readers_of(written: Sequence[Node], candidates: Sequence[Node]) -> list[Node
     for node in walk_pending(pending):
         if id(node) in targets:
             marked.add(id(node))
-        elif leaf_buffer(node) is not None:
-            if id(leaf_buffer(node)) in buffers:
+            continue
+        read = leaf_buffer(node)
+        if read is not None:
+            if id(read) in buffers:
                 marked.add(id(node))
         elif node.op != "assign":
-            for child in node.inputs:
+            for child in node.inputs:  # no generator: this walk is part of every step
                 if id(child) in marked:
                     marked.add(id(node))
                     break

@@ -23,7 +23,6 @@ from typing import Any
 from picograd.dtype import DType, float32
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import ANY, Op, table
-from picograd.graph.starts import fixed
 
 Key = tuple[Any, ...]
 
@@ -229,8 +228,7 @@ def close(
             and node.realized is None
         ):
             varying.add(id(node))
-            inside = node.with_inputs(tuple([closed(child) for child in node.inputs]))
-            done[id(node)] = fixed(inside)
+            done[id(node)] = node.with_inputs(tuple([closed(child) for child in node.inputs]))
     return [closed(root) for root in roots], constants
 
 

@@ -27,21 +27,16 @@ def starts_of(node: Node) -> list[GivenInt]:
     return []
 
 
-def fixed(node: Node) -> Node:
-    """Make the positions of a node code: the body of a loop has no arguments at run time."""
-    if not starts_of(node):
-        return node
-    arg = plain(node.arg)
-    return Node(node.op, node.inputs, arg, node.shape, node.dtype, node.device)
-
-
 def fixed_graph(roots: Sequence[Node]) -> list[Node]:
-    """Copy the graph of a loop's body, with positions that are code."""
+    """Copy a graph with positions that are code: a loop's body has no arguments at run time."""
     done: dict[int, Node] = {}
     for node in toposort(roots, lambda node: node.realized is not None):
         copy = node
         if node.inputs and node.realized is None:
-            copy = fixed(node.with_inputs(tuple([done[id(child)] for child in node.inputs])))
+            copy = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
+            if starts_of(copy):
+                arg = plain(copy.arg)
+                copy = Node(copy.op, copy.inputs, arg, copy.shape, copy.dtype, copy.device)
         done[id(node)] = copy
     return [done[id(root)] for root in roots]
 
