@@ -12,7 +12,8 @@ The tables are those of the whole process, in the order of recording, so that tw
 ask for the same plans. Whoever reads or changes them holds `LOCK`: a thread computes the pending
 writes of all, hence the tensors of other threads must not change meanwhile.
 
-Tensors are seen here as objects with a `node` and a method `settle`; they are held weakly.
+Tensors are seen here as objects with a `node`, `requires_grad` and a method `settle`; they are held
+weakly.
 """
 
 import functools
@@ -40,7 +41,7 @@ LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
 BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
-PASSED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # not stored yet
+PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note_passed`
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
 
@@ -225,6 +226,7 @@ def compute(nodes: Sequence[Node]) -> None:
             roots = pending_roots(wanted)
             found = graph_key(roots)
         realize_roots(roots, found)
+        cut_past(found, again)
         note_passed(found)
     settle(wanted)
 
@@ -241,6 +243,29 @@ def passed_nodes(found: GraphKey) -> list[Node]:
     return sorted(again, key=lambda node: numbers[id(node)])
 
 
+def cut_past(found: GraphKey, again: Sequence[Node]) -> None:
+    """Let go what carried values were computed from, or a loop's past would stay in memory.
+
+    No gradient passes a `detach`. A value that tracks none, and that no tensor has any more, keeps
+    its past for `HOPS` values: `backward` of a small script serves leaves that did not ask.
+    """
+    past = [leaf for leaf in found.leaves if leaf.op != "buffer"]
+    for node in found.order if past else ():
+        if node.op == "detach" and node.inputs[0].realized is not None:
+            source = node.inputs[0]
+            kind = source.shape, source.dtype, source.device
+            node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)
+    carried = [leaf for leaf in past if PASSED.get(leaf, 0)]
+    hops = 1 + max([PASSED[leaf] for leaf in carried], default=0)
+    if hops > HOPS:
+        hops = 1
+        for leaf in carried:
+            become_leaf(leaf, Storage(leaf.realized))
+    for node in again:
+        if PASSED.get(node, 0):
+            PASSED[node] = hops
+
+
 def kept_calls(found: GraphKey, roots: Sequence[Node]) -> list[Node]:
     """List the host calls a graph computes on the way whose values are worth their memory."""
     if not found.calls:
@@ -252,15 +277,18 @@ def kept_calls(found: GraphKey, roots: Sequence[Node]) -> list[Node]:
 def note_passed(found: GraphKey) -> None:
     """Remember what live tensors hold that was computed on the way and not stored.
 
-    Not for what costs nothing to compute again: views of what is stored.
+    Not for what costs nothing to compute again: views of what is stored. `PASSED` has 0 for what
+    tracks gradients, else a number (`cut_past`).
     """
     live: Any = LIVE  # its dict: intersecting keys takes no Python a tensor
     for key in live.data.keys() & found.numbers.keys():
-        node = found.order[found.numbers[key]]
+        node, tensor = found.order[found.numbers[key]], LIVE.get(key)
+        is_free = tensor is not None and not tensor.requires_grad
         while node.op in FREE and node.realized is None:
+            is_free &= node.op != "detach"
             node = node.inputs[0]
         if node.realized is None and node.op not in LEAVES_OF_THE_GRAPH:
-            PASSED[node] = None
+            PASSED[node] = int(is_free)
 
 
 def pending_writes() -> list[Node]:

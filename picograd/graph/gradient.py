@@ -34,12 +34,15 @@ HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
 
 
 def gradient(
-    outputs: Sequence[tuple[Node, Node]], targets: Sequence[Node]
+    outputs: Sequence[tuple[Node, Node]],
+    targets: Sequence[Node],
+    is_end: Callable[[Node], bool] = lambda node: False,
 ) -> list[Node | None]:
     """Differentiate sum(output * cotangent) with respect to each target; None where no path leads.
 
     One topological order, walked once backwards; only nodes between outputs and targets get a
-    gradient. Rules emit nodes, so the result can be differentiated again.
+    gradient. Rules emit nodes, so the result can be differentiated again. No walk goes below what
+    lets no gradient through, or what `is_end` says: there may be all that was recorded before.
     """
     for output, cotangent in outputs:
         same = cotangent.dtype is output.dtype and cotangent.device == output.device
@@ -50,7 +53,9 @@ def gradient(
                 f"{output.dtype.name}{output.shape}",
                 "give one of the output's shape, dtype and device",
             )
-    order = toposort([output for output, _ in outputs])
+    order = toposort(
+        [output for output, _ in outputs], lambda node: not is_passed(node) or is_end(node)
+    )
     needed = reaching(order, targets)
     gradients: dict[int, Node] = {}
     for output, cotangent in outputs:
@@ -61,6 +66,11 @@ def gradient(
     if any(is_overwritten(node) for node in order):
         check_versions(order, [node for node in found if node is not None])
     return found
+
+
+def is_passed(node: Node) -> bool:
+    """Tell whether a gradient can flow from a node to its inputs."""
+    return node.dtype.is_float and OPS[node.op].is_differentiable
 
 
 def is_overwritten(node: Node) -> bool:
@@ -107,7 +117,7 @@ def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
     """Find the nodes a gradient must pass: targets, and what depends on them differentiably."""
     needed = {id(target) for target in targets}
     for node in order:
-        if id(node) in needed or not node.dtype.is_float or not OPS[node.op].is_differentiable:
+        if id(node) in needed or not is_passed(node):
             continue
         for child in node.inputs:
             if id(child) in needed and child.dtype.is_float:

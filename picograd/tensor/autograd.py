@@ -173,6 +173,12 @@ def leaf_of(node: Node) -> Any:
     return None if found is None else found()
 
 
+def is_trained(node: Node) -> bool:
+    """Tell whether a leaf asks for gradients at a node: none flows on to what made it."""
+    leaf = leaf_of(node)
+    return leaf is not None and bool(leaf.requires_grad)
+
+
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []
@@ -233,7 +239,7 @@ def backward(
         found = list(zip(tensors, gradients_of([(root, start)], tensors)))
     else:
         targets = targets_of(root, is_tracked)
-        gradients = node_gradient([(root, start)], targets)
+        gradients = node_gradient([(root, start)], targets, is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
     return [(leaf, each) for leaf, each in found if each is not None]
 
@@ -296,7 +302,7 @@ def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) ->
         if nodes is not None and all(each is not node for each in nodes):
             nodes.append(node)
     targets = [node for nodes in former.values() for node in nodes]
-    found = dict(zip(map(id, targets), node_gradient(outputs, targets)))
+    found = dict(zip(map(id, targets), node_gradient(outputs, targets, is_trained)))
     return [total([found[id(node)] for node in former[id(tensor)]]) for tensor in inputs]
 
 

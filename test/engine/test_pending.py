@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from picograd.engine import pending
 from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
-from picograd.graph.node import Node
+from picograd.graph import gradient as gradient_module
+from picograd.graph.node import Node, toposort
 from picograd.tensor.recording import apply
 
 
@@ -284,3 +286,68 @@ def test_a_write_costs_the_same_however_many_wait(operand: object) -> None:
     assert write(500) < 4 * first  # 10 to 20 times as long where each looks at those that wait
     assert x._version == 3000
     assert pending.is_overwritten(x.node.inputs[0]) and not pending.is_overwritten(x.node)
+
+
+def by_hand_under_no_grad(x: Tensor, w: Tensor, state: Tensor) -> Tensor:
+    with picograd.no_grad():
+        state = (x + state @ w).tanh()
+    state[0, 0].item()
+    return state
+
+
+def trained_and_detached(x: Tensor, w: Tensor, state: Tensor) -> Tensor:
+    state = (x + state @ w).tanh()
+    w.grad = None
+    state.square().mean().backward()
+    with picograd.no_grad():
+        w -= 0.1 * w.grad
+    w.realize()
+    return state.detach()
+
+
+@pytest.mark.parametrize("step", [by_hand_under_no_grad, trained_and_detached])
+def test_the_past_of_carried_state_is_let_go(step: Callable[..., Tensor]) -> None:
+    xs = [Tensor(np.full((2, 3), i, np.float32)) for i in range(3)]
+    w, state = Tensor(np.eye(3, dtype=np.float32), requires_grad=True), Tensor(np.zeros((2, 3)))
+    counts = []
+    for number in range(49):
+        state = step(xs[number % 3], w, state.float())
+        if number % 12 == 0:
+            gc.collect()
+            counts.append(sum(isinstance(each, Node) for each in gc.get_objects()))
+    assert max(counts[2:]) <= counts[1] + 60  # at most HOPS values keep their past
+
+
+def test_backward_does_not_walk_what_made_a_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = []
+
+    def counted(*args: Any) -> list[Node]:
+        found = toposort(*args)
+        lengths.append(len(found))
+        return found
+
+    monkeypatch.setattr(gradient_module, "toposort", counted)
+    x, w, v = Tensor([[1.0, 2.0]]), Tensor([[1.0], [2.0]]), Tensor([[1.0], [2.0]])
+    w.requires_grad, v.requires_grad = True, True
+    for _ in range(20):
+        (x @ w).sum().backward()
+        with picograd.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None
+        (slope,) = picograd.grad((x @ v).sum(), [v])
+        v = (v - 0.1 * slope).detach().requires_grad_()
+    assert lengths[-2:] == lengths[2:4] and max(lengths) < 30
+
+
+def test_small_scripts_still_get_gradients_of_what_was_carried() -> None:
+    x = Tensor([1.0, 2.0])
+
+    def shown(x: Tensor) -> Tensor:
+        y = x * 2
+        assert y.sum().item() == 6.0
+        return (y * y).sum()
+
+    loss = shown(x)
+    assert loss.item() == 20.0
+    loss.backward()
+    assert x.grad.tolist() == [8.0, 16.0]
