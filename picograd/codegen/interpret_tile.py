@@ -364,8 +364,11 @@ class BlockInterpreter:
             b = b.T
         rows, columns = step.block or acc.shape
         wide = np.float64 if acc.dtype.kind == "f" else acc.dtype
-        left = a[:rows, : step.depth].astype(wide)
-        made = left @ b[: step.depth, :columns].astype(wide)
+        depth = step.depth
+        if step.stop is not None:
+            depth = min(depth, max(int(self.index(step.stop, ())), 0))
+        left = a[:rows, :depth].astype(wide)
+        made = left @ b[:depth, :columns].astype(wide)
         target = acc[:rows, :columns]
         target[...] = made if step.is_first else target + made
 

@@ -129,6 +129,8 @@ def linearize_dot(builder: Builder, dot: Dot) -> None:
     block, emitter = Block(builder, dot), builder.emitter
     block.begin()
     start, stop = emitter.integer(0), emitter.integer(dot.depth)
+    if dot.stop is not None:
+        stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(dot.stop))
     # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
     with emitter.loop(start, stop, 1, None) as position:
         block.one_depth(position)

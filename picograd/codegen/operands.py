@@ -40,6 +40,7 @@ class Contraction:
     a: Expr  # of batch, rows and depth, in `dtype`
     b: Expr  # of batch, depth and columns, in `dtype`
     dtype: DType  # of the accumulator
+    ends: tuple[Condition, ...] = ()  # of the results: beyond them nobody looks
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -75,7 +76,8 @@ def analyse(kernel: Kernel) -> Contraction:
     batch = tuple(x for x in hero.axes if x in in_a and x in in_b)
     columns = tuple(x for x in hero.axes if x in in_b and x not in in_a)
     rows = tuple(x for x in hero.axes if x not in in_b)
-    return Contraction(computes, batch, rows, columns, hero.reduce, a, b, hero.dtype)
+    roles = batch, rows, columns, hero.reduce
+    return Contraction(computes, *roles, a, b, hero.dtype, kernel.parts[0].ends)
 
 
 def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:

@@ -90,7 +90,8 @@ class Dot:
 
     On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
     lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
-    last two) are picked by the origins alone. `is_first`: acc = instead of acc +=.
+    last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
+    ends there, if that is before `depth`.
     """
 
     acc: str
@@ -105,6 +106,7 @@ class Dot:
     acc_origin: tuple[Index, ...] | None = None
     block: tuple[int, int] | None = None
     is_first: bool = False
+    stop: Index | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +333,7 @@ def verify_step(
         for inner in step.body:
             verify_step(tiles, part, known, inner, bound)
         return
+    verify_dot(tiles, step, bound)
     if isinstance(step, Assign | Accumulate) and step.tile not in known:
         internal(f"{step.tile} is no tile", format_tiles(tiles))
     if isinstance(step, RadixStep):
@@ -357,6 +360,14 @@ def verify_step(
             name, where = expr.arg
             if name not in known or len(where) != len(known[name].shape):
                 internal(f"bad read of tile {name}", format_tiles(tiles))
+
+
+def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
+    """Check that what says where a product stops is bound."""
+    stop = step.stop if isinstance(step, Dot) else None
+    missing = set() if stop is None else axes_of(stop) - bound
+    if missing:
+        internal(f"{missing} is not bound in {step}", format_tiles(tiles))
 
 
 def format_tiles(tiles: TileKernel) -> str:
@@ -395,6 +406,8 @@ def format_step(step: Step, depth: int) -> list[str]:
             f"{head}{title}:",
             *(x for s in step.body for x in format_step(s, depth + 1)),
         ]
+    if isinstance(step, Dot) and step.stop is not None:
+        return [f"{head}{step!r} stops at {step.stop}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

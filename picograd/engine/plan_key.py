@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
+from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN, Given, GivenInt
@@ -79,11 +80,24 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
             arg = hashable(node)
             if node.op in MOVING and starts_of(node):
                 arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
-            rows.append((node.op, inputs, arg, node.shape, node.dtype.name, node.device))
+            row: tuple[Any, ...] = (node.op, inputs, arg, node.shape, node.dtype.name, node.device)
+            if type(node) is EndedNode:
+                name = partial(name_count, found.scalars, scalar_numbers)
+                for ends in (node.ends, *node.sources):
+                    row += (tuple([(e.axis, e.step, e.size, name(e)) for e in ends]),)
+            rows.append(row)
             if node.op == "host_call":
                 found.calls.append(node)
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
+
+
+def name_count(scalars: list[Any], numbers: dict[int, int], end: End) -> int:
+    """Name the runtime scalar of an end by its number."""
+    number = numbers.setdefault(id(end.count), len(scalars))
+    if number == len(scalars):
+        scalars.append(end.count)
+    return number
 
 
 def name_start(scalars: list[Any], numbers: dict[int, int], start: GivenInt) -> tuple[str, int]:

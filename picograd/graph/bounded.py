@@ -5,7 +5,8 @@
 Every dynamic axis (`Axes`) gets a bound in the place of its size, and the size becomes a runtime
 scalar. What lies beyond the size is never defined, and never seen: a reduction replaces it by the
 identity of its monoid, an index by a place that exists, a scatter sends it to a row that is cut
-off. Numbers in arguments that vary with the sizes (where a slice starts, what a mean divides by)
+off. Every node says where it ends (graph/ends.py), so that a kernel need not go to the bound.
+Numbers in arguments that vary with the sizes (where a slice starts, what a mean divides by)
 are runtime scalars too. So a graph of other sizes is the same bounded graph, and its plan is found
 by its key; the graph that was recorded gives the numbers.
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType, bool_, int64
 from picograd.graph.axes import Axes, NoRule, Part, memory_of
+from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
 from picograd.graph.ops import OPS
 from picograd.graph.shape import Shape
@@ -48,7 +50,10 @@ class Bounded:
             made = self.convert(node)
             if made.shape != self.shape(node):
                 raise NoRule(f"{node.op} has a shape that no rule gives")
-            self.made[id(node)] = made
+            # The value of an assignment has its ends already, and is looked for by identity.
+            axes = () if node.op == "assign" else self.axes.dynamic_axes(node)
+            ends = self.ends(node, axes)
+            self.made[id(node)] = ended(made, ends)
 
     def convert(self, node: Node) -> Node:
         """Apply the rule of one node."""
@@ -133,7 +138,21 @@ class Bounded:
             node.device,
         )
 
-    # sizes and masks
+    # sizes, ends and masks
+
+    def ends(self, node: Node, axes: Sequence[int]) -> tuple[End, ...]:
+        """Say which elements along some axes of a node there are."""
+        found: list[End] = []
+        for axis in axes:
+            step, parts = 1, self.axes.parts_of(node, axis)
+            for at in reversed(range(len(parts))):
+                part = parts[at]
+                bound = self.bounds[part[0]] if isinstance(part, tuple) else part
+                if isinstance(part, tuple):
+                    count = self.count(part[0])
+                    found.append(End(axis, step, bound if at else 0, count))
+                step *= bound
+        return tuple(found)
 
     def scalar(
         self, value: Number, shape: Shape, device: str, dtype: DType = int64
@@ -144,11 +163,14 @@ class Bounded:
 
     def size(self, number: int, shape: Shape, device: str) -> Node:
         """Give the size of a class."""
+        count = self.count(number)
+        return wide(Node("scalar", (), count, (), int64, device), shape)
+
+    def count(self, number: int) -> RuntimeScalar:
+        """Find the runtime scalar of the size of a class."""
         if number not in self.sizes:
             self.sizes[number] = RuntimeScalar(self.axes.sizes[number])
-        return wide(
-            Node("scalar", (), self.sizes[number], (), int64, device), shape
-        )
+        return self.sizes[number]
 
     def valid(self, node: Node, axis: int, like: Node) -> Node | None:
         """Tell which positions along an axis of `like` hold values; None if all do."""

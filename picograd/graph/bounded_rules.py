@@ -19,6 +19,7 @@ from picograd.graph.bounded import (
     wide,
     zero,
 )
+from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import span
@@ -109,6 +110,7 @@ def bound_assign(graph: Bounded, node: Node) -> Node:
         value.dtype,
         value.device,
     )
+    value = ended(value, graph.ends(node, graph.axes.dynamic_axes(node)))
     graph.written.append((buffer, node, value))
     return value
 
@@ -304,27 +306,22 @@ def bound_reduce(graph: Bounded, node: Node) -> Node:
     dynamic = [
         axis for axis in axes if graph.axes.is_dynamic(source, axis)
     ]
-    x = graph.mask(source, x, dynamic, identity(monoid, node.dtype))
-    return x.reduce(monoid, axes)
+    return ended(x.reduce(monoid, axes), (), (graph.ends(source, dynamic),))
 
 
 def identity(monoid: str, dtype: DType) -> Number:
     """Give what a reduction leaves as it is."""
     if dtype is bool_:
         return monoid in ("min", "prod")
-    if dtype.is_float and monoid == "sum":
-        return -0.0  # which keeps the sign of a sum of negative zeros
     value = scan_identity(monoid, dtype)
     return float(value) if dtype.is_float else value
 
 
 def bound_contract(graph: Bounded, node: Node) -> Node:
-    """Sum products over the elements that there are: both are 0 beyond, as 0 * NaN is NaN."""
-    factors: list[Node] = []
+    """Sum products over the elements that there are."""
+    sources: list[tuple[End, ...]] = []
     varying: set[int] = set()
-    for source, made, labels in zip(
-        node.inputs, graph.inputs(node), node.arg
-    ):
+    for source, labels in zip(node.inputs, node.arg):
         summed = [
             a
             for a, label in enumerate(labels)
@@ -338,15 +335,11 @@ def bound_contract(graph: Bounded, node: Node) -> Node:
         varying.update(
             labels[axis] for axis in graph.axes.dynamic_axes(source)
         )
-        fill = zero(source.dtype)
-        if source.dtype.is_float and not factors:
-            fill = (
-                -0.0
-            )  # the product is -0.0 then, which changes no sum
-        factors.append(graph.mask(source, made, dynamic, fill))
+        sources.append(graph.ends(source, dynamic))
     if varying == set(node.arg[0] + node.arg[1]) and len(varying) > 2:
         raise NoRule("a product all sizes of which vary")
-    return factors[0].contract(factors[1], node.arg)
+    a, b = graph.inputs(node)
+    return ended(a.contract(b, node.arg), (), tuple(sources))
 
 
 def bound_conv(graph: Bounded, node: Node) -> Node:
@@ -376,17 +369,14 @@ def bound_conv(graph: Bounded, node: Node) -> Node:
             - low
         )
         padding[number] = (low, high)
-    x = graph.mask(own_x, x, masked_x, zero(x.dtype))
-    weight = graph.mask(
-        own_weight, weight, masked_weight, zero(weight.dtype)
-    )
+    sources = graph.ends(own_x, masked_x), graph.ends(own_weight, masked_weight)
     wanted = type(spec)(
         spec.stride,
         tuple(padding),
         spec.input_dilation,
         spec.kernel_dilation,
     )
-    return x.conv(weight, wanted)
+    return ended(x.conv(weight, wanted), (), sources)
 
 
 def index_mask(graph: Bounded, index: Node, made: Node) -> Node | None:

@@ -16,9 +16,11 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType
 from picograd.errors import DeviceError
+from picograd.graph.ends import left_out, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.scanning import scan_identity
 
 Array = Any
 
@@ -70,9 +72,19 @@ def interpret(
                 done[id(node)] = run_recurrence(node, firsts, float64)
                 continue
             else:
-                result = evaluate(node, [done[id(child)] for child in node.inputs])
+                result = evaluate(node, inputs_of(node, done))
             done[id(node)] = rounded(result, node.dtype, float64)
     return [done[id(root)] for root in roots]
+
+
+def inputs_of(node: Node, done: Mapping[int, Array]) -> list[Array]:
+    """Find the values of a node's inputs: what lies beyond their ends is left out."""
+    inputs = [done[id(child)] for child in node.inputs]
+    monoid = node.arg[0] if node.op == "reduce" else "sum"
+    for number, ends in enumerate(sources_of(node)):
+        fill = scan_identity(monoid, node.inputs[number].dtype)
+        inputs[number] = left_out(inputs[number], ends, fill)
+    return inputs
 
 
 def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:

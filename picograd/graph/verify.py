@@ -6,6 +6,7 @@ from typing import Any
 from picograd.dtype import bool_
 from picograd.errors import check
 from picograd.graph import parts
+from picograd.graph.ends import every_end, problem_of_ends
 from picograd.graph.host_call import result_shape
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
@@ -40,7 +41,8 @@ def format_graph(roots: Node | Sequence[Node]) -> str:
         place = "" if node.device == device else f" on {node.device}"
         state = " realized" if node.realized is not None else ""
         kind = f"{node.dtype.name}{node.shape}"
-        lines.append(f"%{number} = {node.op}({', '.join(args)}) {kind}{place}{state}")
+        ends = "".join(f", {end} ends" for end in every_end(node))
+        lines.append(f"%{number} = {node.op}({', '.join(args)}) {kind}{place}{state}{ends}")
     return "\n".join(lines)
 
 
@@ -81,6 +83,9 @@ def problem_of(node: Node) -> str:
     wanted = wanted_shape(node)
     if wanted is not None and wanted != node.shape:
         return f"the shape should be {wanted}"
+    problem = problem_of_ends(node)
+    if problem:
+        return problem
     return ARG_CHECKS[node.op](node) if node.op in ARG_CHECKS else ""
 
 

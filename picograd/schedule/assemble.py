@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
+from picograd.schedule.ends import common_ends, is_left_out
 from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels, identity_labels
 from picograd.schedule.heroes import (
     contract_operands,
@@ -14,6 +15,7 @@ from picograd.schedule.heroes import (
 from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
 from picograd.schedule.loop import (
     Compute,
+    Condition,
     Expr,
     Kernel,
     Part,
@@ -103,7 +105,19 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
             lower_update(member, part, rows, indices_for(identity_labels(group.shape), domain))
         else:
             lower_member(member, part, domain, rows, inner)
-    return Part(rows, tuple(part.computes))
+    return Part(rows, tuple(part.computes), ends=part_ends(members, part, domain))
+
+
+def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[Condition, ...]:
+    """Say where all that a part stores ends."""
+    if any(member.is_update for member in members):
+        return ()
+    found = []
+    for placed in common_ends(member for member in members if is_stored(member)):
+        if placed[0] in domain:
+            end = part.test_of(placed[1], domain[placed[0]])
+            found += [end] if is_left_out(end, part.computes) else []
+    return tuple(found)
 
 
 def indices_for(labels: Labels, domain: Domain) -> Indices:
@@ -174,7 +188,13 @@ def lower_reduce(
         finish_member(member, part, Compute(axes, (), None, body, wide), own)
         return
     labels = source_labels(member, domain, axes + over)
-    body = apply("cast", (part.value(source, labels),), wide)
+    tests = part.tests_of_source(node, 0, labels)
+    fill = const(identity(monoid, source.node.dtype), source.node.dtype)
+    body = part.guarded(source, labels, tests, fill)
+    if body.op == "guard" and tests:
+        value = apply("cast", body.args[:1], wide)
+        body = Expr("guard", (value, const(identity(monoid, wide), wide)), body.arg, wide)
+    body = apply("cast", (body,), wide)
     finish_member(member, part, Compute(axes, over, monoid, body, wide), own)
 
 
@@ -217,8 +237,10 @@ def lower_contraction(
         body = const(0, wide)
         finish_member(member, part, Compute(rows, (), None, body, wide), own)
         return
-    left = part.guarded(member.inputs[0], a[0], a[1], const(0, node.dtype))
-    right = part.guarded(member.inputs[1], b, (), const(0, node.dtype))
+    fill = const(0, node.dtype)
+    tests = part.tests_of_source(node, 0, a[0]), part.tests_of_source(node, 1, b)
+    left = part.guarded(member.inputs[0], a[0], a[1] + tests[0], fill)
+    right = part.guarded(member.inputs[1], b, tests[1], fill)
     args = (apply("cast", (left,), wide), apply("cast", (right,), wide))
     body = Expr("mul", args, None, wide)
     finish_member(

@@ -154,7 +154,8 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
             tests = numbering.tests(s.conditions)
             scatter = (serial, inner, s.monoid, body, s.slot, target, tests)
         along = numbering.along(part.along)
-        parts.append((rows, computes, scatter, along))
+        ends = (numbering.tests(part.ends),) if part.ends else ()
+        parts.append((rows, computes, scatter, along, *ends))
     slots = tuple(
         [(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots]
     )

@@ -13,7 +13,7 @@ import numpy as np
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.schedule.index import Axis, Index, evaluate
+from picograd.schedule.index import Axis, Index, axes_of, evaluate
 from picograd.schedule.loop import (
     DIGITS,
     Compute,
@@ -92,7 +92,8 @@ class PartInterpreter:
                 slot, index = compute.store
                 places, _ = self.places(compute.axes)
                 at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
-                self.slots[slot][np.broadcast_to(at, value.shape)] = value
+                at, seen = np.broadcast_to(at, value.shape), self.seen(compute.axes)
+                self.slots[slot][at[seen]] = value[seen]
         if self.part.scatter:
             self.scatter(self.part.scatter)
         if isinstance(self.part.along, Scan):
@@ -103,6 +104,16 @@ class PartInterpreter:
             self.radix(self.part.along)
         elif self.part.along:
             self.runs(self.part.along)
+
+    def seen(self, axes: Sequence[Axis]) -> Array:
+        """Tell at which points of a space no end fails: elsewhere nothing is stored."""
+        places, shape = self.places(axes)
+        held: Array = np.ones(shape, bool)
+        for index, lo, hi in self.part.ends:
+            if axes_of(index) <= places.keys():
+                at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
+                held = held & (at >= lo) & (at <= hi)
+        return held
 
     def places(
         self, axes: Sequence[Axis]

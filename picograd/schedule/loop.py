@@ -29,6 +29,10 @@ Expr operations:
   tile    arg = (tile name, (Index, ...)): only in Tile IR
   others  one elementwise row of the op table (`graph/ops.py`), "cast" included
 
+Ends. `part.ends` are conditions on the axes of the part, with runtime scalars in them: nobody sees
+what is computed where one of them fails, and reductions over the axis of one leave it out by a
+guard. So loops may stop there, before the bound that the axis has in memory, and need not.
+
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
@@ -212,6 +216,7 @@ class Part:
     computes: tuple[Compute, ...]
     scatter: Scatter | None = None
     along: Along | None = None
+    ends: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +399,8 @@ def format_kernel(kernel: Kernel) -> str:
     for number, slot in enumerate(kernel.slots):
         lines.append(f"  s{number}: {slot.role} {slot.dtype.name}[{slot.size}]")
     for part in kernel.parts:
-        lines.append(f"  part [{', '.join(map(repr, part.rows))}]")
+        ends = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in part.ends)
+        lines.append(f"  part [{', '.join(map(repr, part.rows))}]{ends}")
         lines += [format_compute(n, c) for n, c in enumerate(part.computes)]
         if part.scatter:
             lines.append(format_scatter(part.scatter))

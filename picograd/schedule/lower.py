@@ -13,6 +13,7 @@ from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
 from picograd.helpers import product, row_major
 from picograd.number import GivenInt
@@ -244,7 +245,22 @@ class PartBuilder:
             return const(identity(monoid, node.dtype), node.dtype)
         if not axes:
             return apply("cast", (self.value(source, tuple(inside)),), node.dtype)
-        return self.window(source, tuple(inside), (), tuple(axes), monoid, node.dtype)
+        tests = self.tests_of_source(node, 0, tuple(inside))
+        return self.window(source, tuple(inside), tests, tuple(axes), monoid, node.dtype)
+
+    def tests_of_source(self, node: Node, number: int, at: Indices) -> tuple[Condition, ...]:
+        """Say where an input of a reduction is not left out."""
+        sources = sources_of(node)
+        ends = sources[number] if sources else ()
+        return tuple([self.test_of(end, at[end.axis]) for end in ends])
+
+    def test_of(self, end: End, place: Index) -> Condition:
+        """Write an end at a place of its axis: less than a count that is at most the bound."""
+        scalar = Expr("scalar", (), self.kernel.argument(id(end.count), int64), int64)
+        place = place // end.step
+        place = place % end.size if end.size else place
+        index = place - atom_index(Dynamic(scalar, 0, place.hi + 1))
+        return index, index.lo, -1
 
     def window(
         self,

@@ -10,7 +10,7 @@ together in the same way. A division that no split removes stays as it is.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from picograd.helpers import product
 from picograd.schedule.index import (
@@ -24,7 +24,7 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Compute, Part, indices_of, rewrite, walk
+from picograd.schedule.loop import Compute, Condition, Part, indices_of, rewrite, walk
 
 Form = dict[Axis, int]  # coefficients of one linear form
 
@@ -47,6 +47,11 @@ def part_indices(part: Part) -> Iterator[Index]:
             yield compute.store[1]
 
 
+def end_indices(part: Part) -> Iterator[Index]:
+    """Yield the indices of the ends of a part."""
+    yield from (index for index, _, _ in part.ends)
+
+
 def replace_axes(
     part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
 ) -> Part:
@@ -62,14 +67,23 @@ def replace_axes(
         computes.append(
             Compute(listed(c.axes), listed(c.reduce), c.monoid, body, c.dtype, store)
         )
-    return Part(listed(part.rows), tuple(computes))
+    ends = [
+        (substitute(index, axes), lo, hi)
+        for index, lo, hi in part.ends
+    ]
+    return replace(
+        part,
+        rows=listed(part.rows),
+        computes=tuple(computes),
+        ends=tuple(ends),
+    )
 
 
 def split_axes(part: Part) -> Part:
     """Split axes at the divisors of their div and mod terms, where these divide one another."""
     cuts: dict[Axis, set[int]] = {}
     seen: set[Index] = set()
-    for index in part_indices(part):
+    for index in chain(part_indices(part), end_indices(part)):
         if index not in seen:
             seen.add(index)
             collect_cuts(index, cuts)
@@ -135,7 +149,8 @@ def order_axes(part: Part) -> Part:
         )
         for c in part.computes
     )
-    return Part(tuple(sorted(part.rows, key=lambda a: rank.get(a, 0))), computes)
+    rows = tuple(sorted(part.rows, key=lambda a: rank.get(a, 0)))
+    return replace(part, rows=rows, computes=computes)
 
 
 def order_key(part: Part) -> dict[Axis, int]:
@@ -173,14 +188,16 @@ def sorted_by_stride(axes: list[Axis], references: list[Index]) -> list[Axis]:
 
 def merge_axes(part: Part) -> Part:
     """Merge neighbouring axes that every index and every compute treat as one."""
-    forms = linear_forms(part)
+    forms, ends = linear_forms(part), list(map(plain_form, end_indices(part)))
     roles = axis_roles(part)
     axes: dict[Axis, Index] = {}
     order: dict[Axis, list[Axis]] = {}
     for run in runs(part):
-        for group in merged_runs(run, forms, roles):
+        for group in merged_runs(run, forms, roles, ends):
             if len(group) == 1:
                 continue
+            ended = [over_group(end, group) for end in part.ends]
+            part = replace(part, ends=tuple(ended))
             whole = Axis(group[0].name, product(axis.size for axis in group))
             for axis in group:
                 axes[axis], order[axis] = constant(0), []
@@ -221,19 +238,40 @@ def linear_forms(part: Part) -> list[Form]:
         if index in seen:
             continue
         seen.add(index)
-        plain = {atom: c for atom, c in index.terms if isinstance(atom, Axis)}
+        plain = plain_form(index)
         forms.setdefault(frozenset(plain.items()), plain)
         stack += [atom.index for atom, _ in index.terms if isinstance(atom, (Div, Mod))]
     return list(forms.values())
 
 
+def plain_form(index: Index) -> Form:
+    """The linear form of an index: the factors of its axes."""
+    return {atom: c for atom, c in index.terms if isinstance(atom, Axis)}
+
+
+def over_group(end: Condition, group: list[Axis]) -> Condition:
+    """Write an end for axes that merge: x <= -1 is x * n + rest <= -1 for every rest < n."""
+    index, _, hi = end
+    free = [axis for axis in group if axis not in plain_form(index)]
+    if not free or len(free) == len(group):
+        return end
+    index = index * product(axis.size for axis in free) + position_over(free)
+    return index, index.lo, hi
+
+
 def merged_runs(
-    run: tuple[Axis, ...], forms: list[Form], roles: Mapping[Axis, tuple[int, ...]]
+    run: tuple[Axis, ...],
+    forms: list[Form],
+    roles: Mapping[Axis, tuple[int, ...]],
+    ends: list[Form],
 ) -> list[list[Axis]]:
-    """Cut a run into maximal stretches that merge."""
+    """Cut a run into maximal stretches that merge; an axis that ends is the first of its own."""
     groups = [[run[0]]]
     for outer, inner in pairwise(run):
         together = roles[outer] == roles[inner]
+        together = together and all(
+            inner not in f or f.get(outer, 0) == f[inner] * inner.size for f in ends
+        )
         if together and all(
             f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms
         ):

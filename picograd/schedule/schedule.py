@@ -6,6 +6,7 @@ from typing import Any
 
 from picograd.dtype import DType, int64
 from picograd.errors import internal
+from picograd.graph.ends import ends_of, every_end, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
@@ -87,6 +88,8 @@ def number_input(draft: Draft, node: Node) -> None:
     elif node.op in MOVING:
         for start in starts_of(node):
             number_scalar(draft, Node("scalar", (), start, (), int64, node.device))
+    for end in () if is_leaf(node) else every_end(node):
+        number_scalar(draft, end.scalar)
 
 
 def number_scalar(draft: Draft, node: Node) -> None:
@@ -165,7 +168,16 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
         arg = id(node)
     elif node.op in MOVING and starts_of(node):
         arg = placed(node, id)
-    return node.op, inputs, arg, node.shape, node.dtype, node.device
+    ends = ends_of(node), sources_of(node)
+    return (
+        node.op,
+        inputs,
+        arg,
+        node.shape,
+        node.dtype,
+        node.device,
+        ends,
+    )
 
 
 def order_launches(draft: Draft) -> None:

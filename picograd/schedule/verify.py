@@ -58,11 +58,24 @@ def verify(kernel: Kernel) -> Kernel:
         )
         for number, compute in enumerate(part.computes):
             verify_compute(kernel, part, number, compute)
+        verify_ends(kernel, part)
         if part.scatter:
             verify_scatter(kernel, part)
         if part.along:
             verify_along(kernel, part, part.along)
     return kernel
+
+
+def verify_ends(kernel: Kernel, part: Part) -> None:
+    """Check the ends of a part: they compare axes of it with runtime scalars that are integers."""
+    known = set(part.rows).union(*((*c.axes, *c.reduce) for c in part.computes))
+    for index, _, _ in part.ends:
+        check(axes_of(index) <= known, f"an end of axes unbound: {index}", kernel)
+        for atom in dynamics_of(index):
+            is_scalar = atom.expr.op == "scalar" and atom.expr.dtype.is_integer
+            check(is_scalar, f"an end is no runtime scalar: {index}", kernel)
+            is_known = is_scalar and 0 <= atom.expr.arg < len(kernel.scalars)
+            check(is_known, f"unknown scalar in {index}", kernel)
 
 
 def verify_compute(

@@ -1,5 +1,6 @@
 """Graphs of other sizes share a plan: right values and gradients, few plans, nothing leaks."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from picograd import Tensor, nn
 from picograd.config import config
 from picograd.dtype import DType
 from picograd.engine import realize, sizes
-from picograd.engine.backends import default_device
+from picograd.engine.backends import default_device, get_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 from picograd.helpers import product
@@ -36,6 +37,15 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             array[beyond] = np.nan if array.dtype.kind == "f" else wrong_number(made.dtype)
         return made
 
+    device: Any = get_device("cpu")
+    allocate = device.allocate
+
+    def allocate_poisoned(nbytes: int) -> Any:
+        block = allocate(nbytes)
+        ctypes.memset(block.address, 0xFF, nbytes)  # NaN, -1: of results, temporaries and parts
+        return block
+
+    monkeypatch.setattr(device, "allocate", allocate_poisoned)
     monkeypatch.setattr(sizes, "laid_out", poison)
     monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())

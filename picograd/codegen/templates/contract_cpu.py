@@ -25,6 +25,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
+from picograd.codegen.reach import exist, inside, starts
 from picograd.codegen.templates.contract_plan import (
     WORK_PER_TASK,
     Plan,
@@ -50,6 +51,7 @@ from picograd.helpers import ceil_div, product
 from picograd.schedule.index import (
     Axis,
     Index,
+    axes_of,
     axis_index,
     constant,
     position_over,
@@ -174,15 +176,18 @@ def packed_part(plan: Plan) -> TilePart:
         before = loops(plan.depth.outer, pack_b)
     else:
         block = [*pack_b, *block]
-    inside: list[Step] = [] if plan.is_first else [clear(plan)]
+    content: list[Step] = [] if plan.is_first else [clear(plan)]
     if plan.depth.size:
-        guarded_block = guarded_steps(plan.depth.guard, block)
-        inside += loops(plan.depth.outer, guarded_block)
-    inside += finish(plan)
+        deep = () if plan.is_first else exist(plan.reach[2])
+        guarded_block = guarded_steps((*plan.depth.guard, *deep), block)
+        content += loops(plan.depth.outer, guarded_block)
+    content += finish(plan)
     if plan.rows.first is not None and plan.row_loop.size > 1:
         exists = needed(plan.rows.first, plan.rows.total)
-        inside = list(guarded_steps(exists, inside))
-    steps = (*before, *loops((plan.row_loop,), inside))
+        content = list(guarded_steps(exists, content))
+    content = list(guarded_steps(exist(plan.reach[0]), content))
+    steps = (*before, *loops((plan.row_loop,), content))
+    steps = guarded_steps(block_exists(plan), steps)
     if plan.part.size == 1:
         return TilePart(plan.cells, tiles(plan), steps)
     partial, cells = partial_tile(plan), size_of(plan.cells)
@@ -190,6 +195,12 @@ def packed_part(plan: Plan) -> TilePart:
     workspaces = (size, False), (4 * cells, True)
     grid = (*plan.cells, plan.part)
     return TilePart(grid, (*tiles(plan), partial), steps, workspaces)
+
+
+def block_exists(plan: Plan) -> list[Condition]:
+    """Say when a task has anything to do: its matrix and its columns begin before their ends."""
+    ends = [end for end in plan.product.ends if axes_of(end[0]) <= set(plan.product.batch)]
+    return [*ends, *exist(plan.reach[1])]
 
 
 def finish(plan: Plan) -> Sequence[Step]:
@@ -249,7 +260,8 @@ def pack_rows(plan: Plan) -> list[Step]:
     for row in plan.rows.pieces:
         for deep in plan.depth.pieces:
             expr = bind(plan.product.a, {**row.values, **deep.values})
-            expr = guarded(expr, row.guards)
+            wanted = inside(plan.reach[0], plan.rows, row, plan.is_km)
+            expr = guarded(expr, (*row.guards, *wanted))
             dims = (
                 (*deep.dims, *row.dims)
                 if plan.is_km
@@ -313,11 +325,11 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
         found += guarded_steps(
             when, [pack("b", (*panels, axis, lane), zero, index)]
         )
-    return (
-        loops((columns.panel,), found)
-        if columns.is_looped
-        else tuple(found)
-    )
+    if not columns.is_looped:
+        return tuple(found)
+    lanes = columns.lanes
+    wanted = starts(plan.reach[1], axis_index(columns.panel) * lanes, lanes)
+    return loops((columns.panel,), guarded_steps(wanted, found))
 
 
 def with_short_runs(piece: Piece) -> Piece:
@@ -386,6 +398,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     row = axis_index(group) * plan.height
     zero = constant(0)
     block = plan.depth.block if plan.packs_all else zero
+    stops = [each.limit for each in plan.reach[2] if each.limit is not None]
     dot = Dot(
         "c", "a", "b", plan.depth.size,
         a_is_km=plan.is_km,
@@ -394,17 +407,20 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         acc_origin=(row, axis_index(panel) * lanes),
         block=(plan.height, lanes),
         is_first=plan.is_first,
+        stop=stops[0] if stops else None,
     )  # fmt: skip
     inner: tuple[Step, ...] = (dot,)
     if plan.rows.first is not None:
         inner = guarded_steps(
             needed(plan.rows.first + row, plan.rows.total), inner
         )
+    inner = guarded_steps(starts(plan.reach[0], row, plan.height), inner)
     inner = loops((group,), inner)
     first = plan.columns.cut.first
     if first is not None:
         start = first + axis_index(panel) * lanes
         inner = guarded_steps(needed(start, plan.columns.cut.total), inner)
+    inner = guarded_steps(starts(plan.reach[1], axis_index(panel) * lanes, lanes), inner)
     return loops((panel,), inner)
 
 
@@ -424,8 +440,10 @@ def epilogue(plan: Plan) -> list[Step]:
             outputs = stores(
                 plan.product, {**row.values, **column.values}, value
             )
+            wanted = inside(plan.reach[0], plan.rows, row, not column.dims)
+            wanted += inside(plan.reach[1], plan.columns.cut, column, True)
             steps = [
-                Store(o.slot, o.index, dims, o.expr, row.guards)
+                Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted))
                 for o in outputs
             ]
             found += guarded_steps((*row.when, *column.when), steps)

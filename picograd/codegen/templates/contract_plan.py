@@ -20,6 +20,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
+from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import (
@@ -69,6 +70,17 @@ class Plan:
     part: Axis  # grid axis of the parts of K
     is_km: bool
     packs_all: bool
+
+    @property
+    def reach(self) -> tuple[list[Reach], list[Reach], list[Reach]]:
+        """How far rows, columns and depths go, where their sizes vary."""
+        product, ends = self.product, self.product.ends
+        deep = depth_ends(product.a, product.b, product.depth)
+        return (
+            reaches(self.rows, product.rows, ends),
+            reaches(self.columns.cut, product.columns, ends),
+            reaches(self.depth, product.depth, deep),
+        )
 
     @property
     def cells(self) -> tuple[Axis, ...]:
@@ -140,7 +152,11 @@ def with_orders(product: Contraction) -> Contraction:
     else:
         columns = by_stride(product.columns, b_steps)
     far = {x: (a_steps[x], b_steps[x]) for x in product.depth}
-    order = sorted(product.depth, key=lambda x: (x.size > 1, (-far[x][0], -far[x][1])))
+    # An axis that ends comes first: the sum stops there.
+    deep = {single_axis(end) for end in depth_ends(product.a, product.b, product.depth)}
+    order = sorted(
+        product.depth, key=lambda x: (x.size > 1, x not in deep, (-far[x][0], -far[x][1]))
+    )
     return replace(product, rows=rows, columns=columns, depth=tuple(order))
 
 

@@ -27,6 +27,7 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
+from picograd.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,14 @@ def cut(axes: Sequence[Axis], points: int) -> Cut:
     conditions = ((index, 0, split.size - 1),) if split.size % chunk else ()
     grid = (*axes[: place - 1], chunks)
     return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
+
+
+def ended(space: Cut, part: Part, target: Target) -> Cut:
+    """Leave out the points of a cut space beyond the ends of its part."""
+    if target.language != "llvm":
+        return space
+    ends = tuple((rebind(index, space.axes), lo, hi) for index, lo, hi in part.ends)
+    return replace(space, conditions=(*space.conditions, *ends)) if ends else space
 
 
 def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
@@ -124,6 +133,7 @@ def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
 def part_indices(part: Part) -> Iterator[Index]:
     """Yield every index a part uses, those inside Dynamic atoms included."""
     own: list[Index] = [c.store[1] for c in part.computes if c.store]
+    own += [index for index, _, _ in part.ends]
     roots: list[Expr] = [compute.body for compute in part.computes]
     if part.scatter:
         roots.append(part.scatter.body)
@@ -271,7 +281,8 @@ def substitute_part(
     along = part.along
     if along:
         along = substitute_along(along, axes, index, body)
-    return Part(axes(part.rows), computes, scatter, along)
+    ends = tuple((index(i), lo, hi) for i, lo, hi in part.ends)
+    return Part(axes(part.rows), computes, scatter, along, ends)
 
 
 def substitute_along(

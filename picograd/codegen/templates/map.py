@@ -12,6 +12,7 @@ from picograd.codegen.templates.grid import (
     cut,
     cut_flat,
     cut_square,
+    ended,
     merge_part,
     part_indices,
     rebind,
@@ -64,7 +65,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         extra = (1,) * (len(shape) - 1)
         vector = (1, lanes) if lanes > 1 else (1,)
         layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
-    tiles, steps = map_steps(part, space, layout)
+    tiles, steps = map_steps(part, ended(space, part, target), layout)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -93,7 +94,7 @@ def build_transpose(
         space = cut_square(axes, across, CUDA_SIDE)
         shape = tuple(axis.size for axis in space.dims)
         layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
-    tiles, steps = map_steps(part, space, layout)
+    tiles, steps = map_steps(part, ended(space, part, target), layout)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 

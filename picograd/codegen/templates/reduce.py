@@ -11,14 +11,15 @@ inner loop is contiguous), else one row (CPU) or as many as keep a block of thre
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import Cut, balanced, cut, merge_part
+from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.rows import Rows, Threads
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.index import Axis, Index, axis_index, position_over
-from picograd.schedule.loop import Compute, Kernel, Part, walk
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
+from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536
@@ -181,14 +182,18 @@ def build_whole(
     is_serial = target.language == "llvm" and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
-    conditions = () if is_serial else space.conditions
+    ends = ended_rows(part, space, target)
+    conditions = () if is_serial else (*space.conditions, *ends)
     point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial:
         for axis in reversed(space.dims):
-            body = (For(axis, body),)
+            own = tuple(end for end in ends if axis in axes_of(end[0]))
+            ends = tuple(end for end in ends if end not in own)
+            body = (For(axis, when(own, body)),)
         body = insert_when(body, space)
+        body = when(ends, body)
     first, last = rows.grand(product(a.size for a in space.grid), point)
     return TilePart(
         space.grid,
@@ -196,6 +201,19 @@ def build_whole(
         (*first, *body, *last),
         tuple(rows.workspaces),
     )
+
+
+def ended_rows(part: Part, space: Cut, target: Target) -> tuple[Condition, ...]:
+    """List the ends of a part that are along its rows alone, in a cut space."""
+    rows = set(part.rows)
+    along = tuple(end for end in part.ends if axes_of(end[0]) <= rows)
+    bare = replace(space, conditions=())
+    return ended(bare, replace(part, ends=along), target).conditions
+
+
+def when(conditions: tuple[Condition, ...], body: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Run steps under conditions, if there are any."""
+    return (When(conditions, body),) if conditions and body else body
 
 
 def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
@@ -236,7 +254,8 @@ def build_split(
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
     threads = threads_for(kernel, part, target, space.dims, is_column)
     axes: dict[Axis, Index] = {**space.axes, first: index}
-    rows = Rows(part, space.dims, axes, space.conditions, threads, is_column)
+    conditions = (*space.conditions, *ended_rows(part, space, target))
+    rows = Rows(part, space.dims, axes, conditions, threads, is_column)
     point = position_over(space.grid)
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)

@@ -4,12 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from picograd.codegen.layout import Blocked
+from picograd.codegen.reach import compares_counts
 from picograd.codegen.templates.grid import balanced, rebind
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index, constant, flatten
-from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Part,
+    const,
+    rewrite,
+    walk,
+)
 from picograd.schedule.monoid import identity
 
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
@@ -98,6 +107,8 @@ class Rows:
         conditions = (*self.conditions, *more)
         if not conditions:
             return expr
+        if compares_counts(expr) and expr.args[1] == const(fill, expr.dtype):
+            conditions, expr = (*conditions, *expr.arg), expr.args[0]
         return Expr("guard", (expr, const(fill, expr.dtype)), conditions, expr.dtype)
 
     def tile(self, name: str, inner: Sequence[Axis], dtype: DType) -> Expr:
@@ -245,12 +256,19 @@ class Rows:
         more: tuple[Condition, ...],
     ) -> Store:
         """Make a store; on a CPU the contiguous columns go innermost."""
-        conditions = (*self.conditions, *more)
+        conditions = (*self.conditions, *more, *self.ends_inside(inner))
         if self.threads or not self.is_column:
             return Store(
                 slot, index, (*self.dims, *inner), value, conditions, self.layout(inner)
             )
         return Store(slot, index, (*inner, *self.dims), value, conditions)
+
+    def ends_inside(self, inner: tuple[Axis, ...]) -> tuple[Condition, ...]:
+        """List the ends of the part along the elements of a row, where they are stored."""
+        if self.threads:
+            return ()
+        ends = [end for end in self.part.ends if axes_of(end[0]) & set(inner)]
+        return tuple((rebind(index, self.axes), lo, hi) for index, lo, hi in ends)
 
     # -- accumulation -----------------------------------------------------------------------------
 
