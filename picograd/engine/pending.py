@@ -5,8 +5,9 @@ still reads the old contents has to be computed in the same plan ("a reader reco
 the old value"). Writes run with the first computation that follows them, whatever it asks for: a
 training step then is one plan, and the same plan at every step. A value that lived through one
 computation and is read by the next is stored by it, so that no work is done a third time. And work
-that nobody asks for is bounded: after `BUDGET` recorded operations everything pending is computed,
-so that a loop of a million lazy additions has constant memory.
+that nobody asks for is bounded: after `BUDGET` recorded operations, or `CHAIN` writes of a tensor,
+everything pending is computed, so that a loop of a million lazy additions has constant memory. That
+happens where it did the last time, so that every round of a loop leaves the same graph: one plan.
 
 The tables are those of the whole process, in the order of recording, so that two runs of a program
 ask for the same plans. Whoever reads or changes them holds `LOCK`: a thread computes the pending
@@ -18,18 +19,21 @@ weakly.
 
 import functools
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.engine.debug import PACKAGE
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.realize import pending_roots, realize_roots
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
+CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
@@ -44,6 +48,8 @@ BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionar
 PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note_passed`
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
+IS_DUE = [False]  # a chain of writes is long
+PLACES: list[Any] = [None, None]  # where work was computed last: the lines, and what was written
 
 
 def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -115,13 +121,30 @@ def before_writes(nodes: Sequence[Node]) -> None:
         compute(readers)
 
 
-def note_write(node: Node) -> None:
-    """Remember the value a tensor was given in place: the next computation stores it."""
+def note_write(node: Node, version: int = 0) -> None:
+    """Remember the value a tensor was given in place: the next computation stores it.
+
+    `version` counts the writes to a tensor that has no memory yet.
+    """
     if node.op == "assign":
         WRITES[node] = None
         BY_TARGET[id(node.inputs[0])] = node
     else:
         CHANGED[node] = None
+    note_chain(node, version)
+
+
+def note_chain(node: Node, version: int) -> None:
+    """See whether a tensor was written so often that everything should be computed.
+
+    Of all tensors that a loop writes it is always the same one that decides.
+    """
+    count = version
+    while node.op == "assign" and node.arg is None and count < 2 * CHAIN:
+        node, count = node.inputs[0], count + 1
+    mark = id(node.arg) if node.op == "buffer" else None
+    if count >= 2 * CHAIN or (count >= CHAIN and PLACES[1] in (None, mark)):
+        IS_DUE[0], PLACES[1] = True, mark
 
 
 def recorded() -> int:
@@ -168,7 +191,22 @@ def is_overwritten(node: Node) -> bool:
 def is_over_budget() -> bool:
     """Count one recorded operation and tell whether it is time to compute what is pending."""
     RECORDED[0] += 1
-    return RECORDED[0] > BUDGET and not is_tracing()
+    if IS_DUE[0]:
+        return not is_tracing()
+    return RECORDED[0] > BUDGET and not is_tracing() and is_place()
+
+
+def is_place() -> bool:
+    """Tell whether work was computed here the last time; after half a budget more any place is."""
+    frame: Any = sys._getframe(3)
+    lines: list[Any] = []
+    while frame is not None:
+        lines.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back if frame.f_code.co_filename.startswith(PACKAGE) else None
+    if PLACES[0] not in (None, lines) and RECORDED[0] < BUDGET * 1.5:
+        return False
+    PLACES[0] = lines
+    return True
 
 
 def live_tensors() -> list[Any]:
@@ -180,7 +218,7 @@ def live_tensors() -> list[Any]:
 def flushed() -> None:
     """Begin to count recorded operations anew."""
     FLUSHED[0] += RECORDED[0]
-    RECORDED[0] = 0
+    RECORDED[0], IS_DUE[0] = 0, False
 
 
 @locked

@@ -604,7 +604,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     LEAVES[target._node] = weakref.ref(target)
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1
-    pending.note_write(target._node)
+    pending.note_write(target._node, version)
     if foreign.SHARED:
         foreign.settle(target._node)
 

@@ -351,3 +351,30 @@ def test_small_scripts_still_get_gradients_of_what_was_carried() -> None:
     assert loss.item() == 20.0
     loss.backward()
     assert x.grad.tolist() == [8.0, 16.0]
+
+
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_a_loop_that_nobody_reads_makes_few_plans(
+    is_in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "BUDGET", 2000 if is_in_place else 70)
+    monkeypatch.setattr(pending, "CHAIN", 8)
+    monkeypatch.setattr(pending, "PLACES", [None, None])
+    state, other = Tensor([1.0, 2.0]), Tensor([0.5, 0.5])
+    keys: list[Any] = []
+    run = pending.realize_roots
+
+    def noted(roots: Sequence[Node], found: GraphKey) -> object:
+        keys.append(found.key)
+        return run(roots, found)
+
+    monkeypatch.setattr(pending, "realize_roots", noted)
+    for _ in range(200):
+        if is_in_place:
+            state.mul_(0.5).add_(1)
+            other *= 0.25
+        else:
+            state = (state * 0.5 + other).tanh() + 1
+            other = other.exp().log() * 0.25
+    assert len(set(keys)) <= 3 and len(keys) > 12 and keys[-1] == keys[-2]
+    assert other.tolist() == [0.0, 0.0]
