@@ -302,16 +302,20 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
     found: list[Step] = []
     columns = plan.columns
     block = plan.depth.block if plan.packs_all else constant(0)
-    for piece in columns.packs:
+    for whole in columns.packs:
+        piece, stretch = in_stretches(whole, plan)
         at = piece.position // columns.lanes, piece.position % columns.lanes
         for deep in plan.depth.pieces:
             deep = with_short_runs(deep)
             expr = bind(plan.product.b, {**piece.values, **deep.values})
-            dims = pack_order(expr, deep.dims, piece.dims)
+            inner = tuple(axis for axis in piece.dims if axis is not stretch)
+            dims = pack_order(expr, deep.dims, inner)
             step = pack(
                 "b", dims, expr, (block, at[0], deep.position, at[1])
             )
-            found += guarded_steps((*piece.when, *deep.when), [step])
+            steps = guarded_steps(wanted_stretch(plan, stretch), [step])
+            steps = loops((stretch,), steps) if stretch is not None else steps
+            found += guarded_steps((*piece.when, *deep.when), steps)
     for when, (axis, position) in missing_depth(plan.depth):
         lane = Axis("lane", columns.lanes)
         zero = const(0, plan.product.dtype)
@@ -332,6 +336,31 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
     return loops((columns.panel,), guarded_steps(wanted, found))
 
 
+def in_stretches(piece: Piece, plan: Plan) -> tuple[Piece, Axis | None]:
+    """Split the columns of a panel where they may end inside it; gives the axis of the pieces."""
+    axis = piece.dims[0] if len(piece.dims) == 1 else None
+    ends = starts(plan.reach[1], constant(0), VECTOR)
+    if axis is None or not ends or not plan.columns.is_looped or axis.size % VECTOR:
+        return piece, None
+    stretch, lane = Axis("stretch", axis.size // VECTOR), Axis("lane", VECTOR)
+    moved = {axis: axis_index(stretch) * VECTOR + axis_index(lane)}
+    return moved_piece(piece, moved, (stretch, lane)), stretch
+
+
+def wanted_stretch(plan: Plan, stretch: Axis | None) -> tuple[Condition, ...]:
+    """Say that a stretch of a panel holds columns that anybody sees."""
+    if stretch is None:
+        return ()
+    panel = axis_index(plan.columns.panel) * plan.columns.lanes
+    return starts(plan.reach[1], panel + axis_index(stretch) * VECTOR, VECTOR)
+
+
+def moved_piece(piece: Piece, moved: dict[Axis, Index], dims: tuple[Axis, ...]) -> Piece:
+    """Walk a piece along other dims."""
+    values = {x: substitute(v, moved) for x, v in piece.values.items()} | moved
+    return replace(piece, dims=dims, values=values, position=substitute(piece.position, moved))
+
+
 def with_short_runs(piece: Piece) -> Piece:
     """Split the last dim so that transposing reads one cache line of each column at a time."""
     axis = piece.dims[-1] if piece.dims else None
@@ -342,16 +371,7 @@ def with_short_runs(piece: Piece) -> Piece:
         Axis(f"{axis.name}r", VECTOR),
     )
     moved = {axis: axis_index(run[0]) * VECTOR + axis_index(run[1])}
-    values = {
-        x: substitute(v, moved) for x, v in piece.values.items()
-    } | moved
-    position = substitute(piece.position, moved)
-    return replace(
-        piece,
-        dims=(*piece.dims[:-1], *run),
-        values=values,
-        position=position,
-    )
+    return moved_piece(piece, moved, (*piece.dims[:-1], *run))
 
 
 def pack_order(

@@ -215,6 +215,19 @@ def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int
     return found
 
 
+def aligned_height(product: Contraction, height: int) -> int:
+    """Let groups of rows divide a short axis that ends: those beyond its end are left out then."""
+    rows = [axis for axis in product.rows if axis.size != 1]
+    for axis in map(single_axis, product.ends):
+        if axis is None or axis not in rows[1:]:
+            continue
+        length = size_of(rows[rows.index(axis) :])
+        parts = [each for each in range(height // 2 + 1, height + 1) if length % each == 0]
+        if length < 8 * height and parts:
+            return parts[-1]
+    return height
+
+
 def is_rowwise(product: Contraction) -> bool:
     """Tell whether a is contiguous along M, so that it is packed [k][m]; ties: the longer run."""
     steps = strides(product.a, (*product.rows, *product.depth))
@@ -287,6 +300,7 @@ def choose(product: Contraction, target: Target) -> Plan:
     batch, m, n, k = product.sizes
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize
     height, vectors = register_block(m, n, lanes, target.registers)
+    height = aligned_height(product, height)
     depth = nested_cut(product.depth, DEPTH)
     wanted = min(batch * m * n * k // WORK_PER_TASK, 4 * target.threads)
     wanted //= max(batch, 1)
