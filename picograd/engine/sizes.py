@@ -37,6 +37,7 @@ from picograd.traced_number import TracedNumber, plain
 
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
+TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
 MOST_ELEMENTS = 1 << 27  # of a bounded array, if that is far more than there are
@@ -50,9 +51,17 @@ class Family:
     """Recordings of one structure: the first one, what varied since, and the bounds in use."""
 
     first: Record
+    largest: list[Shape]  # each node's sizes, the largest that were seen
     changes: Changes = field(default_factory=Changes)
     bounds: list[Bounds] = field(default_factory=list)
     refused: str = ""
+    made: int = 0  # plans for many sizes
+    reused: int = 0  # recordings that took one that was there
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether another plan for many sizes is likely to serve more than one of them."""
+        return self.made < TRIALS or self.reused >= self.made
 
 
 FAMILIES: OrderedDict[Any, Family] = OrderedDict()
@@ -141,7 +150,7 @@ def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> B
     key = structure(order, expanded)
     family = FAMILIES.get(key)
     if family is None:
-        FAMILIES[key] = Family(record(order))
+        FAMILIES[key] = Family(record(order), [node.shape for node in order])
         while len(FAMILIES) > FAMILY_LIMIT:
             FAMILIES.popitem(last=False)
         return None
@@ -200,22 +209,29 @@ def fitted(
 ) -> BoundedPlan | None:
     """Bind the plan of a family to the sizes of a graph."""
     is_now, is_first = is_degenerate(order, family.first, family.changes)
+    pairs = zip(family.largest, order)
+    family.largest = [tuple(map(max, most, node.shape)) for most, node in pairs]
     if is_first:
         family.first, family.changes = record(order), Changes()
         family.bounds.clear()
     if is_now or is_first:
         return None
-    before = family.changes.size()
-    family.changes.compare(order, family.first)
-    if not family.changes.axes:
+    changes = family.changes.copy()
+    changes.compare(order, family.first)
+    is_wider = changes.size() != family.changes.size()
+    if not changes.axes or (is_wider and not family.is_wanted):
         return None
-    if family.changes.size() != before:
-        family.bounds.clear()
-    axes = Axes(order, family.first, family.changes)
-    bounds = next((each for each in family.bounds if fits(axes, each)), None)
+    axes = Axes(order, family.first, changes)
+    known = [] if is_wider else family.bounds
+    bounds = next((each for each in known if fits(axes, each)), None)
     if bounds is None:
-        bounds = choose_bounds(axes)
-        family.bounds.append(bounds)
+        if not family.is_wanted:
+            return None
+        bounds = choose_bounds(axes, family.largest)
+        family.changes, family.bounds = changes, [*known, bounds]
+        family.made += 1
+    else:
+        family.reused += 1
     graph = bounded(axes, bounds)
     check_room(graph)
     return bind(graph, expanded, found, compiled)

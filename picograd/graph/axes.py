@@ -72,6 +72,10 @@ class Changes:
         default_factory=set
     )  # axes a slice cuts
 
+    def copy(self) -> "Changes":
+        """Copy what was found."""
+        return Changes(set(self.axes), set(self.numbers), set(self.partial))
+
     def size(self) -> int:
         """Count what was found: it grows when a recording brings something new."""
         return len(self.axes) + len(self.numbers) + len(self.partial)

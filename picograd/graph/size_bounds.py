@@ -5,11 +5,11 @@ follows from another, so does its bound:
 64 rows of 3 elements are 192.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from picograd.graph.axes import Axes, memory_of
 from picograd.graph.node import Node
-from picograd.graph.shape import conv_sizes, window_count
+from picograd.graph.shape import Shape, conv_sizes, window_count
 from picograd.helpers import product
 
 LEAST = 8  # as a bound: smaller sizes share one plan
@@ -23,10 +23,10 @@ def next_power(size: int) -> int:
     return max(1 << (size - 1).bit_length(), LEAST)
 
 
-def choose_bounds(axes: Axes) -> Bounds:
-    """Choose the bounds of all plain dynamic classes for the sizes of two recordings."""
+def choose_bounds(axes: Axes, largest: Sequence[Shape]) -> Bounds:
+    """Choose the bounds of all plain dynamic classes; `largest` has the sizes seen so far."""
     bounds: Bounds = {}
-    wanted = wanted_sizes(axes)
+    wanted = wanted_sizes(axes, largest)
     for node in axes.order:
         if memory_of(node) is not None:
             for axis in axes.dynamic_axes(node):
@@ -39,20 +39,19 @@ def choose_bounds(axes: Axes) -> Bounds:
                 if bound >= wanted[found]:
                     bounds.setdefault(found, bound)
     for found in axes.dynamic:
-        if found not in axes.parts:
-            bounds.setdefault(found, next_power(wanted[found]))
-    return bounds
+        bounds.setdefault(found, next_power(wanted[found]))
+    return {found: bound for found, bound in bounds.items() if found not in axes.parts}
 
 
-def wanted_sizes(axes: Axes) -> Bounds:
-    """Find the size that a bound has to hold: the larger one of both recordings, if not too far."""
+def wanted_sizes(axes: Axes, largest: Sequence[Shape]) -> Bounds:
+    """Find the size that a bound has to hold: the largest one seen, if that is not too far."""
     wanted: Bounds = {}
     for number, node in enumerate(axes.order):
         for axis, now in enumerate(node.shape):
             found = axes.root(axes.bases[number] + axis)
             if found in axes.dynamic:
-                was = axes.first.shapes[number][axis]
-                wanted[found] = max(now, was) if was <= FAR * now else now
+                most = largest[number][axis]
+                wanted[found] = max(now, most) if most <= FAR * now else now
     return wanted
 
 
