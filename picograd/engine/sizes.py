@@ -21,8 +21,17 @@ from picograd.engine.backends import get_device
 from picograd.engine.debug import log_action
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
-from picograd.errors import InternalError
-from picograd.graph.axes import Axes, Changes, Degenerate, NoRule, Record, is_degenerate, record
+from picograd.errors import CompileError, InternalError
+from picograd.graph.axes import (
+    Axes,
+    Changes,
+    Degenerate,
+    NoRule,
+    Record,
+    is_degenerate,
+    memory_of,
+    record,
+)
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bounded
 from picograd.graph.expand import expand_composites
@@ -40,7 +49,7 @@ PATIENCE = 100  # runs at one size; a count, not a time, so that a program repea
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
-MOST_ELEMENTS = 1 << 27  # of a bounded array, if that is far more than there are
+MOST_ELEMENTS = 1 << 26  # of a bounded array, if that is more than twice what there is
 
 Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
 Pair = tuple[Shape, Shape]  # of an array: its layout, and the one wanted
@@ -161,7 +170,7 @@ def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> B
         return fitted(family, order, expanded, found, compiled)
     except Degenerate:
         return None
-    except (NoRule, InternalError) as error:
+    except (NoRule, InternalError, CompileError) as error:
         family.refused = str(error)
         log_action("sizes", f"each has a plan of its own: {error}")
         return None
@@ -238,11 +247,11 @@ def fitted(
 
 
 def check_room(graph: Bounded) -> None:
-    """Raise NoRule where the layout for the largest sizes takes much more memory."""
+    """Raise Degenerate where the layout for the largest sizes takes much more memory."""
     for node in graph.axes.order:
         size = graph.made[id(node)].size
-        if size > MOST_ELEMENTS and size > 4 * node.size:
-            raise NoRule(f"an array of {node.size} elements would be laid out for {size}")
+        if size > MOST_ELEMENTS and size > 2 * node.size:
+            raise Degenerate
 
 
 def plain_value(scalar: Any) -> int | float:
@@ -256,6 +265,9 @@ def bind(
     graph: Bounded, expanded: Sequence[Node], found: GraphKey, compiled: Compile
 ) -> BoundedPlan:
     """Compile a bounded graph, and say where its inputs come from and its results go."""
+    parts = written_parts(found.order)
+    if any(id(buffer) in parts for buffer, _, _ in graph.written):
+        raise Degenerate
     wanted = [graph.made[id(root)] for root in expanded]
     wanted += [value for _, _, value in graph.written]
     inner_found = graph_key(wanted)
@@ -288,13 +300,27 @@ def bind(
     )
 
 
+def written_parts(order: Sequence[Node]) -> set[int]:
+    """Find the memory of which a part is written: to lay it out anew would copy all the rest."""
+    found = set()
+    for node in order:
+        if node.op == "assign" and memory_of(node) is None:
+            value, target = node.inputs[1], node.inputs[0]
+            while value.op == "contiguous":
+                value = value.inputs[0]
+            if value.op in ("put", "scatter"):
+                found.add(id(memory_of(target)))
+    return found
+
+
 def bound_inputs(
     graph: Bounded, numbers: dict[int, int], inner: GraphKey
 ) -> list[tuple[int, Pair | None]]:
     """Say for every buffer of a bounded graph which buffer it is, and how it is laid out."""
     laid: dict[int, tuple[int, Pair | None]] = {}
     for buffer, node, leaf in graph.leaves:
-        laid[id(leaf_buffer(leaf))] = numbers[id(buffer)], graph.layout(node)
+        own, bound = graph.layout(node)
+        laid[id(leaf_buffer(leaf))] = numbers[id(buffer)], (own, bound) if own != bound else None
     found = []
     for buffer in inner.buffers:
         at = laid.get(id(buffer))

@@ -45,7 +45,7 @@ LEAVES = {"buffer", "const", "iota", "scalar", "random_bits"}
 
 
 class Degenerate(Exception):
-    """An axis that varies has at most one element now: this recording has a plan of its own."""
+    """These sizes have a plan of their own, as an axis that varies has at most one element."""
 
 
 class NoRule(Exception):

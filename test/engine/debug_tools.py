@@ -11,6 +11,7 @@ from picograd.config import config
 from picograd.engine import compile as compiling
 from picograd.engine import debug, realize
 from picograd.engine.cache import CACHES
+from picograd.engine.sizes import FAMILIES
 
 MASKS = (
     (r"\S*/(\w+\.py):\d+", r"\1:LINE"),
@@ -53,6 +54,7 @@ def fresh_engine(**settings: int | str) -> Iterator[None]:
     realize.PLANS.clear()
     compiling.LOADED.clear()
     CACHES.clear()
+    FAMILIES.clear()
     debug.TOTALS.__init__()  # type: ignore[misc]
     try:
         with config.override(**settings):

@@ -250,6 +250,16 @@ def test_writes_into_memory_of_varying_sizes() -> None:
             np.testing.assert_allclose(x.numpy(), array + array.mean(), rtol=1e-5, atol=1e-6)
 
 
+def test_a_write_of_a_part_copies_no_memory_of_varying_size() -> None:
+    for rows in (8, 12, 10):
+        x = Tensor(np.zeros((rows, 3), np.float32))
+        x[1] = picograd.ones(3)
+        x.index_add_(0, Tensor(np.array([2])), picograd.ones(1, 3))
+        assert x.sum(1).tolist() == [0, 3, 3] + [0] * (rows - 3)
+    bounded = [plan for plan in realize.PLANS.plans.values() if isinstance(plan, BoundedPlan)]
+    assert not any(plan.written for plan in bounded)
+
+
 DRAWS: dict[str, Callable[[int], Tensor]] = {
     "rows": lambda n: picograd.rand(n, 3),
     "in a row": lambda n: picograd.randn(2, n, n + 3),
