@@ -180,8 +180,9 @@ def measure(name: str, rounds: int) -> None:
                     found.append(took)
         ratios.append((size, median(shared), median(own)))
     shown = "  ".join(f"{size}: {a:.2f} / {b:.2f} ms = {a / b:.2f}" for size, a, b in ratios)
-    print(f"{name:14} {counts[-1] - before:3} plans for {len(case.sizes)} sizes, the last for "
-          f"number {last + 1}; bind {median(firsts or [0]):.1f} ms;  {shown}", flush=True)  # fmt: skip
+    made, bind = counts[-1] - before, median(firsts or [0.0])
+    print(f"{name:14} {made:3} plans for {len(case.sizes)} sizes, the last for number {last + 1}; "
+          f"bind {bind:.1f} ms;  {shown}", flush=True)  # fmt: skip
 
 
 def main() -> None:

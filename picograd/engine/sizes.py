@@ -170,8 +170,9 @@ def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> B
         return fitted(family, order, expanded, found, compiled)
     except Degenerate:
         return None
-    except (NoRule, InternalError, CompileError) as error:
-        family.refused = str(error)
+    except (NoRule, InternalError, CompileError, ArithmeticError, LookupError) as error:
+        kind = "" if isinstance(error, NoRule) else f"{type(error).__name__}: "
+        family.refused = f"{kind}{error}"
         log_action("sizes", f"each has a plan of its own: {error}")
         return None
 

@@ -118,9 +118,12 @@ def is_degenerate(
     """Tell whether an axis that varies has at most one element now, and in the first recording.
 
     Such an axis is repeated where it meets others: what follows from it is another structure.
+    So is what has no elements at all.
     """
     is_now = is_first = False
     for node, shape in zip(order, first.shapes):
+        is_now |= 0 in node.shape
+        is_first |= 0 in shape
         if node.shape != shape:
             for now, was in zip(node.shape, shape):
                 is_now |= now != was and now < 2

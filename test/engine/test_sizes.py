@@ -260,6 +260,13 @@ def test_a_write_of_a_part_copies_no_memory_of_varying_size() -> None:
     assert not any(plan.written for plan in bounded)
 
 
+def test_what_is_empty_has_plans_of_its_own() -> None:
+    for n, m in ((5, 5), (5, 8), (3, 4)):
+        x = Tensor(np.ones((4, 1, n), np.float32))
+        assert x[:, 1::2].reshape(m, n, -1).contiguous().numpy().shape == (m, n, 0)
+    assert not refusals()
+
+
 DRAWS: dict[str, Callable[[int], Tensor]] = {
     "rows": lambda n: picograd.rand(n, 3),
     "in a row": lambda n: picograd.randn(2, n, n + 3),

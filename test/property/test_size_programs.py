@@ -18,6 +18,7 @@ from size_programs import (
 from picograd import Tensor
 from picograd.config import config
 from picograd.engine.backends import default_device
+from picograd.engine.sizes import FAMILIES
 from picograd.errors import InternalError
 
 CI_PROGRAMS = 4
@@ -77,6 +78,10 @@ def failure(program: SizeProgram | None, mode: str) -> str | None:
     if program is None:
         return None
     found = differences(program, mode, 1)
+    bugs = [each.refused for each in FAMILIES.values() if "Error: " in each.refused]
+    if bugs:
+        FAMILIES.clear()
+        return f"{mode}: {bugs[0]}"
     if not found:
         return None
     alone = {place(line) for line in differences(program, mode, 0)}
