@@ -259,8 +259,10 @@ def put(
 
 def write_once(block: Block, layout: Layout) -> int | None:
     """Mask of the threads that write, where several hold the same element."""
-    replicas = replicas_of(layout, block.threads)
-    rest = axis_index(block.thread) % replicas
+    if isinstance(layout, Blocked) and layout.is_first_fastest:
+        rest = axis_index(block.thread) // layout.thread_count
+    else:
+        rest = axis_index(block.thread) % replicas_of(layout, block.threads)
     return block.emitter.conditions([(rest, 0, 0)])
 
 

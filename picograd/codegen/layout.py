@@ -13,7 +13,10 @@ from picograd.helpers import product
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """`shape` over `threads` (per dimension, last fastest), `vector` neighbours a thread a step.
+    """`shape` over `threads` (per dimension), `vector` neighbours a thread a step.
+
+    Neighbouring threads differ in the last dimension, or, if `is_first_fastest`, in the first:
+    where columns are contiguous in memory and rows are reduced.
 
     Along a dimension: coordinate = (step * threads + thread) * vector + lane. Registers run over
     the steps of all dimensions (row-major), then over the lanes (row-major).
@@ -23,6 +26,7 @@ class Blocked:
     shape: tuple[int, ...]
     threads: tuple[int, ...]
     vector: tuple[int, ...]
+    is_first_fastest: bool = False
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -44,7 +48,10 @@ class Blocked:
         """Find the element that `register` of `thread` holds."""
         lanes = split(register % product(self.vector), self.vector)
         steps = split(register // product(self.vector), self.steps)
-        threads = split(thread, self.threads)
+        if self.is_first_fastest:
+            threads = split(thread, self.threads[::-1])[::-1]
+        else:
+            threads = split(thread, self.threads)
         parts = zip(steps, self.threads, threads, self.vector, lanes, strict=True)
         return tuple((s * count + t) * v + lane for s, count, t, v, lane in parts)
 

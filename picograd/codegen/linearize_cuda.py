@@ -7,7 +7,6 @@ in `linearize_cuda_mainloop`.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from picograd.codegen.block_cuda import (
     Block,
@@ -20,7 +19,7 @@ from picograd.codegen.block_cuda import (
 )
 from picograd.codegen.layout import Layout
 from picograd.codegen.linearize_cuda_mainloop import main_loop
-from picograd.codegen.linearize_cuda_reduce import accumulate, combine
+from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_radix_cuda import radix_cuda
 from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan_cuda import scan_cuda
@@ -103,9 +102,9 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
 
 def steps(block: Block, body: Sequence[Step]) -> None:
     """Write steps in order."""
-    for step in body:
+    for group in shared_loops(block, body):
         block.emitter.forget()
-        STEPS[type(step)](block, step)
+        STEPS[type(group[0])](block, *group)
 
 
 def assign(block: Block, step: Assign) -> None:
@@ -259,7 +258,7 @@ def unsupported(block: Block, step: Dot) -> None:
     internal("Dot is not written for CUDA: use MainLoop", step)
 
 
-STEPS: dict[type, Callable[[Block, Any], None]] = {
+STEPS: dict[type, Callable[..., None]] = {
     Assign: assign,
     Accumulate: accumulate,
     Store: store,

@@ -4,17 +4,18 @@ The order is fixed by the layout, so the same inputs give the same bits. Threads
 element of the result are consecutive: the reduced dims are the last, the fastest, of the layout.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked
-from picograd.codegen.tile import Accumulate, Tile
+from picograd.codegen.tile import Accumulate, Step, Tile
 from picograd.codegen.walk_cuda import Walk
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import axis_index, constant, substitute
-from picograd.schedule.loop import rewrite
+from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
@@ -25,42 +26,93 @@ def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
     return emitter.apply(COMBINE[monoid], a, b)
 
 
-def accumulate(block: Block, step: Accumulate) -> None:
-    """Write an Accumulate: for every element of the result, reduce and hand the result round."""
-    tile, emitter = block.tiles[step.tile], block.emitter
+def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
+    """Group neighbouring reductions over the same elements: they are read once for all."""
+    group: tuple[Step, ...] = ()
+    for step in steps:
+        if group and not can_join(block, group, step):
+            yield group
+            group = ()
+        group = (*group, step)
+    if group:
+        yield group
+
+
+def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
+    """Tell whether a reduction can share the loops of those before it, in vectors as they are."""
+    first = group[0]
+    if not isinstance(first, Accumulate) or not isinstance(step, Accumulate):
+        return False
+    if (step.dims, step.over) != (first.dims, first.over):
+        return False
+    if step.layout != first.layout:
+        return False
+    before = [each for each in group if isinstance(each, Accumulate)]
+    names = {each.tile for each in before}
+    if step.tile in names or names & tiles_read(step.expr):
+        return False
+    exprs = [each.expr for each in (*before, step)]
+    together = is_vector(block, step, exprs)
+    alone = [is_vector(block, step, [each]) for each in exprs]
+    return all(each == together for each in alone)
+
+
+def tiles_read(expr: Expr) -> set[str]:
+    """List the tiles that an expression reads."""
+    return {each.arg[0] for each in walk(expr) if each.op == "tile"}
+
+
+def is_vector(block: Block, step: Accumulate, exprs: Sequence[Expr]) -> bool:
+    """Tell whether expressions over the elements of a reduction are computed in vectors."""
+    layout = step.layout
+    if not isinstance(layout, Blocked):
+        internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
+    found, _ = block.walked(layout, (*step.dims, *step.over), exprs)
+    return found.vector is not None
+
+
+def accumulate(block: Block, *steps: Accumulate) -> None:
+    """Write reductions over the same dims: for every element reduce, and hand the results round."""
+    step, emitter = steps[0], block.emitter
     layout = step.layout
     if not isinstance(layout, Blocked):
         internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
     count = len(step.dims)
-    found, values = block.walked(layout, (*step.dims, *step.over), [step.expr])
-    dtype = compute_dtype(tile.dtype)
-    start = emitter.const(identity(step.monoid, dtype), dtype)
+    exprs = [each.expr for each in steps]
+    found, values = block.walked(layout, (*step.dims, *step.over), exprs)
     lanes = found.vector[1] if found.vector and found.vector_dim < count else 1
     with ExitStack() as stack:
-        outer = found.loops_of(0, count)
-        for axis in outer:
+        for axis in found.loops_of(0, count):
             stack.enter_context(emitter.axis_loop(axis, True))
-        partial = emitter.add("array", dtype, arg=lanes)
-        for lane in range(lanes):
-            emitter.add("set", None, (partial, emitter.integer(lane), start))
+        partials = [start(block, each, lanes) for each in steps]
         with ExitStack() as inner:
-            has_registers = reads_registers(block, step)
-            loops(
-                block,
-                inner,
-                found.loops_of(count, len(layout.shape)),
-                has_registers,
-            )
+            axes = found.loops_of(count, len(layout.shape))
+            loops(block, inner, axes, reads_registers(block, step))
             mask = emitter.conditions(found.conditions)
             inside(block, inner, found, mask)
-            value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
-            if mask is not None:
-                value = emitter.apply("where", mask, value, start, dtype=dtype)
-            add_lanes(block, step.monoid, found, partial, lanes, value)
-        for lane in range(lanes):
-            value = emitter.add("get", dtype, (partial, emitter.integer(lane)))
-            value = across_threads(block, layout, count, step.monoid, value)
-            finish(block, step, found, tile, lane, value)
+            for each, (partial, first) in zip(steps, partials, strict=True):
+                dtype = emitter.dtype(partial)
+                value = emitter.value(rewrite(each.expr, values))
+                value = emitter.cast(value, dtype)
+                if mask is not None:
+                    value = emitter.apply("where", mask, value, first, dtype=dtype)
+                add_lanes(block, each.monoid, found, partial, lanes, value)
+        for each, (partial, _) in zip(steps, partials, strict=True):
+            for lane in range(lanes):
+                dtype = emitter.dtype(partial)
+                value = emitter.add("get", dtype, (partial, emitter.integer(lane)))
+                value = across_threads(block, layout, count, each.monoid, value)
+                finish(block, each, found, block.tiles[each.tile], lane, value)
+
+
+def start(block: Block, step: Accumulate, lanes: int) -> tuple[int, int]:
+    """Make the partial results of one reduction, and the value that they begin with."""
+    emitter, dtype = block.emitter, compute_dtype(block.tiles[step.tile].dtype)
+    first = emitter.const(identity(step.monoid, dtype), dtype)
+    partial = emitter.add("array", dtype, arg=lanes)
+    for lane in range(lanes):
+        emitter.add("set", None, (partial, emitter.integer(lane), first))
+    return partial, first
 
 
 def reads_registers(block: Block, step: Accumulate) -> bool:
@@ -88,44 +140,55 @@ def add_lanes(
 def across_threads(
     block: Block, layout: Blocked, count: int, monoid: str, value: int
 ) -> int:
-    """Combine a value over the threads that share an element; all of them get the result."""
+    """Combine a value over the threads that share an element; all of them get the result.
+
+    They are `stride` apart: as far as there are copies of each, or elements where those are faster.
+    """
     emitter = block.emitter
     shared = product(layout.threads[count:])
-    replicas = block.threads // layout.thread_count
+    stride = block.threads // layout.thread_count
+    if layout.is_first_fastest:
+        stride = product(layout.threads[:count])
     if shared == 1:
         return value
     check(
         shared & (shared - 1) == 0,
         f"{shared} threads share an element: not a power of two",
     )
-    mask = replicas
-    while mask < min(shared * replicas, WARP):
+    mask = stride
+    while mask < min(shared * stride, WARP):
         other = emitter.add("shuffle_xor", emitter.dtype(value), (value,), mask)
         value = combine(emitter, monoid, value, other)
         mask *= 2
-    if shared * replicas <= WARP:
+    if shared * stride <= WARP:
         return value
     check(
-        replicas <= WARP and shared * replicas % WARP == 0,
+        stride <= WARP and shared * stride % WARP == 0,
         "a reduction ends inside a warp",
     )
-    return across_warps(block, shared * replicas // WARP, monoid, value)
+    elements = stride if layout.is_first_fastest else 1
+    return across_warps(block, shared * stride // WARP, elements, monoid, value)
 
 
-def across_warps(block: Block, warps: int, monoid: str, value: int) -> int:
-    """Combine a value, equal in all lanes of a warp, over groups of `warps` warps."""
+def across_warps(
+    block: Block, warps: int, elements: int, monoid: str, value: int
+) -> int:
+    """Combine what the first `elements` lanes of a warp hold over groups of `warps` warps."""
     emitter = block.emitter
     dtype, thread = emitter.dtype(value), axis_index(block.thread)
-    offset = block.scratch_for(block.threads // WARP * dtype.itemsize)
+    offset = block.scratch_for(block.threads // WARP * elements * dtype.itemsize)
     place = emitter.add("shared", dtype, arg=offset)
     emitter.add("barrier", None)
-    is_first_lane = emitter.conditions([(thread % WARP, 0, 0)])
-    emitter.store(place, emitter.index(thread // WARP), value, is_first_lane)
+    is_first = emitter.conditions([(thread % WARP, 0, elements - 1)])
+    warp, element = thread // WARP, thread % elements
+    at = warp * elements + element
+    emitter.store(place, emitter.index(at), value, is_first)
     emitter.add("barrier", None)
-    first = thread // (WARP * warps) * warps
+    group = thread // (WARP * warps)
+    first = group * (warps * elements) + element
     total = emitter.load(place, emitter.index(first))
     for number in range(1, warps):
-        other = emitter.load(place, emitter.index(first + number))
+        other = emitter.load(place, emitter.index(first + number * elements))
         total = combine(emitter, monoid, total, other)
     return total
 

@@ -389,7 +389,8 @@ def format_tiles(tiles: TileKernel) -> str:
 def format_layout(layout: Layout) -> str:
     """Print a layout in short."""
     if isinstance(layout, Blocked):
-        return f"threads {layout.threads} x vector {layout.vector}"
+        fastest = ", first fastest" if layout.is_first_fastest else ""
+        return f"threads {layout.threads} x vector {layout.vector}{fastest}"
     return repr(layout)
 
 

@@ -90,10 +90,17 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
 
 
 def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
-    """Walk a Blocked layout; threads beyond its own replicate it (t acts as t // replicas)."""
+    """Walk a Blocked layout; threads beyond its own replicate it (t acts as t // replicas).
+
+    Where the first dimension is the fastest, replicas are the slowest: t acts as t % threads.
+    """
     replicas, rest = divmod(thread.size, layout.thread_count)
     check(rest == 0, f"{thread.size} threads do not replicate {layout}")
-    threads = unflatten(axis_index(thread) // replicas, layout.threads)
+    if layout.is_first_fastest:
+        own = axis_index(thread) % layout.thread_count
+        threads = unflatten(own, layout.threads[::-1])[::-1]
+    else:
+        threads = unflatten(axis_index(thread) // replicas, layout.threads)
     dims = range(len(layout.shape))
     steps = [Axis(f"step{d}", layout.steps[d]) for d in dims]
     lanes = [Axis(f"lane{d}", layout.vector[d]) for d in dims]

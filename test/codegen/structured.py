@@ -104,6 +104,23 @@ def column_sum(rows: int = 300, columns: int = 70, monoid: str = "sum") -> Case:
     return build(made, tolerance=1e-4)
 
 
+def column_statistics(shape: tuple[int, ...], columns: int) -> Case:
+    """Sums of x - centre and of its square over all axes but the last, as a batch norm's."""
+    rows = tuple(Axis(f"r{n}", size) for n, size in enumerate(shape))
+    c, sizes = Axis("c", columns), (*shape, columns)
+    x = load(0, float32, at((*rows, c), sizes))
+    moved = op("sub", x, load(1, float32, axis_index(c)))
+    square = op("mul", moved, moved)
+    computes = (
+        Compute((c,), rows, "sum", moved, float32, (2, axis_index(c))),
+        Compute((c,), rows, "sum", square, float32, (3, axis_index(c))),
+    )
+    slots = [(float32, product(sizes), "in")]
+    slots += [(float32, columns, kind) for kind in ("in", "out", "out")]
+    made = kernel("column_statistics", "reduce.col", slots, Part((c,), computes))
+    return build(made, tolerance=1e-4)
+
+
 def total(
     size: int = 5000, shape: tuple[int, ...] = (), dtype: DType = float32
 ) -> Case:

@@ -15,6 +15,7 @@ LAYOUTS = [
     Blocked((), (), ()),
     Blocked((64,), (16,), (4,)),
     Blocked((8, 64), (4, 16), (1, 2)),
+    Blocked((8, 64), (4, 16), (1, 2), True),
     Blocked((6, 32, 8), (1, 8, 4), (2, 1, 2)),
     MmaAccumulator((64, 32), (2, 2)),
     WgmmaAccumulator(24, 2),

@@ -89,6 +89,10 @@ COLUMN_LAYOUTS = [
     (64, Blocked((64, 30), (64, 1), (1, 1))),
     (256, Blocked((64, 30), (64, 4), (1, 1))),
     (256, Blocked((64, 30), (16, 16), (4, 1))),
+    (256, Blocked((64, 30), (16, 16), (4, 1), True)),
+    (256, Blocked((64, 30), (32, 8), (1, 1), True)),
+    (256, Blocked((64, 30), (8, 16), (4, 1), True)),
+    (32, Blocked((64, 30), (4, 4), (4, 1), True)),
 ]
 
 
@@ -96,7 +100,8 @@ COLUMN_LAYOUTS = [
 def test_column_sums_in_chunks(number):
     threads, layout = COLUMN_LAYOUTS[number]
     c, r, chunk = Axis("c", 64), Axis("r", 30), Axis("chunk", 3)
-    narrow = Blocked((64,), layout.threads[:1], layout.vector[:1])
+    own = layout.threads[:1], layout.vector[:1], layout.is_first_fastest
+    narrow = Blocked((64,), *own)
     row = axis_index(chunk) * 30 + axis_index(r)
     expr = load(0, row * 64 + axis_index(c), float32)
     steps = (
@@ -109,6 +114,27 @@ def test_column_sums_in_chunks(number):
     x = values(90 * 64).reshape(90, 64)
     got = run(build(f"columns_{number}", slots, [part], threads), {0: x})[1]
     np.testing.assert_allclose(got, x.sum(0) + 1.5, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_reductions_over_the_same_elements_read_them_once(is_joined):
+    row, column = Axis("row", ROWS), Axis("column", COLUMNS)
+    narrow, layout = Blocked((), (), ()), Blocked((COLUMNS,), (32,), (1,))
+    x = load(0, axis_index(row) * COLUMNS + axis_index(column), float32)
+    second = Expr("mul", (x, x if is_joined else tile_read("a")), None, float32)
+    tiles = tuple(Tile(name, (), float32, "register", narrow) for name in "ab")
+    steps = [Accumulate("a", (), (column,), "sum", x, True, layout)]
+    steps += [Accumulate("b", (), (column,), "sum", second, True, layout)]
+    steps += [Store(n, axis_index(row), (), tile_read(name)) for n, name in enumerate("ab", 1)]
+    slots = [Slot(float32, ROWS * COLUMNS, "in")] + [Slot(float32, ROWS, "out")] * 2
+    kernel = build("both", slots, [TilePart((row,), tiles, tuple(steps))], 32)
+    array = values(ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    found = run(kernel, {0: array})
+    total = array.sum(1)
+    wanted = (array * (array if is_joined else total[:, None])).sum(1)
+    np.testing.assert_allclose(found[1], total, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[2], wanted, rtol=1e-4, atol=1e-4)
+    assert source_of(kernel)[0].count("? s0[") == (1 if is_joined else 2)
 
 
 @pytest.mark.parametrize("vector", [1, 4])

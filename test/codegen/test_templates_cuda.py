@@ -7,15 +7,26 @@ import pytest
 from cases import Case
 from compare import check_arrays, inputs
 from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
-from structured import STRUCTURED, column_sum, cross_entropy, layer_norm, softmax, total
+from structured import (
+    STRUCTURED,
+    column_statistics,
+    column_sum,
+    cross_entropy,
+    layer_norm,
+    softmax,
+    total,
+)
 
 from picograd.codegen.pipeline import tile
+from picograd.codegen.tile import format_tiles
 
 LARGE = {
     "softmax_wide": lambda: softmax(6, 2052),
     "softmax_aligned": lambda: softmax(20, 512),
     "layer_norm_aligned": lambda: layer_norm(17, 256),
     "column_split": lambda: column_sum(500, 132),
+    "column_narrow": lambda: column_statistics((90, 14, 2), 8),
+    "column_odd": lambda: column_statistics((300, 3), 5),
     "total_split": lambda: total(40001),
     "total_vectors": lambda: total(41000),
     "cross_entropy_wide": lambda: cross_entropy(19, 1500),
@@ -49,9 +60,20 @@ def test_runs_right(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["softmax_aligned", "column_split", "adam", "total_split"]
+    "name", ["softmax_aligned", "column_split", "column_narrow", "adam", "total_split"]
 )
 def test_compiles_without_spills(name: str) -> None:
     _, tiles, _ = library()
     cubin, log = compile_cuda(source_of(tiles[name])[0], "sm_90a")
     assert cubin and "0 bytes spill stores" in log
+
+
+def test_what_a_column_reads_once_is_read_before_its_rows() -> None:
+    """And both sums run in one loop, all of whose threads have elements."""
+    _, tiles, _ = library()
+    source = source_of(tiles["column_narrow"])[0]
+    before, loop = source[source.index("__global__") :].split("for (", 1)
+    assert before.count("(s1 +") == 1 and loop.count("(s1 +") == 0
+    assert before.count("(s0 +") == 0 and loop.count("(s0 +") == 1
+    text = format_tiles(tiles["column_narrow"])
+    assert "threads (2,) x vector (4,), first fastest" in text

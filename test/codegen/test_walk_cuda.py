@@ -10,6 +10,8 @@ from picograd.schedule.index import Axis, evaluate
 
 LAYOUTS = {
     "row": (Blocked((1, 100), (1, 32), (1, 4)), 32),
+    "column": (Blocked((8, 40), (2, 16), (2, 1), True), 32),
+    "copied column": (Blocked((8, 40), (2, 8), (2, 1), True), 32),
     "block": (Blocked((8, 40), (2, 16), (2, 1)), 32),
     "replicated": (Blocked((4, 8), (2, 4), (1, 1)), 32),
     "mma": (MmaAccumulator((32, 16), (1, 2)), 64),
@@ -45,7 +47,9 @@ def test_walk_is_the_layout(name: str, is_vector: bool) -> None:
     rows = visits(layout, threads, is_vector)
     replicas = replicas_of(layout, threads)
     for thread, register, *coordinates in rows.tolist():
-        assert tuple(coordinates) == layout.coordinate(thread // replicas, register)
+        is_first = isinstance(layout, Blocked) and layout.is_first_fastest
+        own = thread % layout.thread_count if is_first else thread // replicas
+        assert tuple(coordinates) == layout.coordinate(own, register)
     points = np.unique(rows[:, 2:], axis=0)
     shape = layout.shape if isinstance(layout, Blocked) else points.max(0) + 1
     assert len(points) == np.prod(shape) and len(rows) == len(points) * replicas

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
-from picograd.codegen.templates.rows import Rows, Threads
+from picograd.codegen.templates.rows import Rows
+from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
@@ -153,9 +154,10 @@ def threads_for(
         lanes = map_template.vector_lanes(kernel, part, part.rows[-1])
         lanes = lanes if sizes and sizes[-1] % lanes == 0 else 1
         ones = (1,) * (len(sizes) - 1)
-        inner = CUDA_THREADS // CUDA_COLUMN_THREADS
+        columns = threads_along(sizes[-1], lanes) if sizes else 1
+        columns = min(columns, CUDA_COLUMN_THREADS)
         return Threads(
-            sizes, (*ones, CUDA_COLUMN_THREADS), (*ones, lanes), inner, 1
+            sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True
         )
     inner_axes = [c.reduce[-1] for c in part.computes if c.reduce]
     lanes = (
@@ -246,7 +248,7 @@ def build_split(
         space = Cut(part.rows, (), {}, ())
     first = over[0]
     chunk = balanced(first.size, ceil_div(first.size, splits))
-    if threads_need_vectors(over, chunk, target):
+    if not is_column and threads_need_vectors(over, chunk, target):
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     split = Axis("split", ceil_div(first.size, chunk))
     within = Axis(f"{first.name}_in", chunk)

@@ -1,59 +1,30 @@
 """Rows: the steps by which one grid point reduces its rows; see reduce.py for the schemes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.reach import compares_counts
 from picograd.codegen.templates.grid import balanced, rebind
+from picograd.codegen.templates.threads import Threads, loads_free_of
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
-from picograd.schedule.loop import (
-    Compute,
-    Condition,
-    Expr,
-    Part,
-    const,
-    rewrite,
-    walk,
-)
+from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
 from picograd.schedule.monoid import identity
 
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
 # for each lane of four vectors, but only one partial sum of a column.
 ROW_PIECE, COLUMN_PIECE = 65536, 4096
-EXPENSIVE = {"exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
-             "portable_log", "portable_exp", "portable_cos_turn", "exp2", "expm1", "log2", "log10",
-             "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-             "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu"}  # fmt: skip
+EXPENSIVE = {
+    "exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
+    "portable_log", "portable_exp", "portable_cos_turn",
+    "exp2", "expm1", "log2", "log10", "log1p",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu",
+}  # fmt: skip
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
-
-
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """How the threads of a CUDA block share dims (per dimension) and the elements of a row."""
-
-    dims: tuple[int, ...]
-    threads: tuple[int, ...]
-    vector: tuple[int, ...]
-    inner: int
-    lanes: int
-
-    def layout(self, inner: Sequence[Axis] = ()) -> Blocked:
-        """Make the layout over (*dims, *inner)."""
-        sizes = tuple(axis.size for axis in inner)
-        if not sizes:
-            return Blocked(self.dims, self.threads, self.vector)
-        ones = (1,) * (len(sizes) - 1)
-        lanes = self.lanes if sizes[-1] % self.lanes == 0 else 1
-        return Blocked(
-            (*self.dims, *sizes),
-            (*self.threads, *ones, self.inner),
-            (*self.vector, *ones, lanes),
-        )
 
 
 class Rows:
@@ -78,6 +49,7 @@ class Rows:
         self.tiles: list[Tile] = []
         self.workspaces: list[tuple[int, bool]] = []
         self.values: list[Expr] = []
+        self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Step] = []
 
     # -- levels -----------------------------------------------------------------------------------
@@ -156,7 +128,8 @@ class Rows:
         exprs = []
         for _, compute in group:
             fill = identity(compute.monoid or "sum", compute.body.dtype)
-            exprs.append(self.guarded(self.body(compute), fill))
+            body = self.with_fixed(self.body(compute), compute.reduce)
+            exprs.append(self.guarded(body, fill))
         steps = self.accumulate(group, group[0][1].reduce, exprs)
         for number, compute in group:
             self.store(compute, self.values[number], ())
@@ -211,7 +184,10 @@ class Rows:
             return None
         ones, sizes = (1,) * len(over), tuple(a.size for a in over)
         return Blocked(
-            (*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones)
+            (*layout.shape, *sizes),
+            (*layout.threads, *ones),
+            (*layout.vector, *ones),
+            layout.is_first_fastest,
         )
 
     def kept(self) -> set[int]:
@@ -270,6 +246,27 @@ class Rows:
         ends = [end for end in self.part.ends if axes_of(end[0]) & set(inner)]
         return tuple((rebind(index, self.axes), lo, hi) for index, lo, hi in ends)
 
+    def with_fixed(self, body: Expr, over: tuple[Axis, ...]) -> Expr:
+        """Read what a GPU would load again for every element of a row from registers.
+
+        Loads under a condition of their own stay where they are.
+        """
+        if self.threads is None:
+            return body
+        found: dict[Expr, Expr] = {}
+        registers = self.threads.layout().register_count
+        limit = KEPT_REGISTERS // registers
+        for expr in loads_free_of(body, over):
+            if expr.arg not in self.fixed:
+                if len(self.fixed) >= limit:
+                    continue
+                name = f"f{len(self.tiles)}"
+                read = self.tile(name, (), expr.dtype)
+                value = self.guarded(expr, 0)
+                self.fixed[expr.arg] = read, Assign(name, self.dims, value)
+            found[expr] = self.fixed[expr.arg][0]
+        return rewrite(body, {}, found.get)
+
     # -- accumulation -----------------------------------------------------------------------------
 
     def accumulate(
@@ -279,13 +276,14 @@ class Rows:
         exprs: Sequence[Expr],
     ) -> list[Step]:
         """Write reductions into the tiles r<number>, long float sums piece by piece."""
+        before, self.fixed = [step for _, step in self.fixed.values()], {}
         length = product(axis.size for axis in over)
         limit = COLUMN_PIECE if self.is_column else ROW_PIECE
         is_sum = any(c.monoid == "sum" and c.dtype.is_float for _, c in group)
         names = [f"r{number}" for number, _ in group]
         monoids = [compute.monoid or "sum" for _, compute in group]
         if self.threads or not is_sum or length < 2 * limit or over[0].size == 1:
-            return [
+            return before + [
                 Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
                 for name, monoid, expr in zip(names, monoids, exprs, strict=True)
             ]
@@ -396,9 +394,8 @@ class Rows:
 
     def workspace_tile(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
         """Make a tile in a workspace of its own."""
-        self.tiles.append(
-            Tile(name, shape, dtype, "workspace", None, len(self.workspaces))
-        )
+        number = len(self.workspaces)
+        self.tiles.append(Tile(name, shape, dtype, "workspace", None, number))
         self.workspaces.append((product(shape) * dtype.itemsize, False))
 
     # -- the split scheme -------------------------------------------------------------------------
@@ -418,7 +415,8 @@ class Rows:
         for number, compute in enumerate(self.part.computes):
             if self.level(compute) == "row" and compute.reduce:
                 fill = identity(compute.monoid or "sum", compute.body.dtype)
-                exprs.append(self.guarded(self.body(compute), fill, ragged))
+                value = self.with_fixed(self.body(compute), over)
+                exprs.append(self.guarded(value, fill, ragged))
                 reductions.append((number, compute))
                 self.values.append(self.tile(f"r{number}", (), compute.dtype))
             elif self.level(compute) == "row":

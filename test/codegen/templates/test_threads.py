@@ -1,0 +1,26 @@
+"""How the threads of a CUDA block share the elements that they reduce."""
+
+import pytest
+
+from picograd.codegen.templates.threads import spread
+from picograd.helpers import ceil_div, product
+
+
+@pytest.mark.parametrize(
+    "sizes, vector, threads, wanted",
+    [
+        ((16, 784), (1, 4), 256, (1, 256)),  # one row of 196 vectors
+        ((7, 2, 14, 2), (1, 1, 1, 1), 32, (1, 1, 16, 2)),  # windows of a pool: none stays idle
+        ((7, 2, 14, 2), (1, 1, 1, 1), 256, (4, 2, 16, 2)),
+        ((100, 3), (1, 1), 8, (2, 4)),
+        ((2, 2), (1, 1), 64, (2, 32)),  # more threads than elements
+        ((5000,), (4,), 1, (1,)),
+    ],
+)
+def test_threads_go_where_the_elements_are(sizes, vector, threads, wanted) -> None:
+    found = spread(sizes, vector, threads)
+    assert found == wanted
+    assert product(found) == threads
+    steps = [ceil_div(s, t * v) for s, t, v in zip(sizes, found, vector, strict=True)]
+    if product(sizes) > threads * product(vector):
+        assert product(steps) * threads * product(vector) < 2.5 * product(sizes)
