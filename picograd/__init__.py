@@ -312,6 +312,7 @@ from picograd.tensor.functions import (
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inspect import plan, synchronize
 from picograd.tensor.jit import jit
+from picograd.tensor.jit_sizes import Dim
 from picograd.tensor.looping import scan
 from picograd.tensor.printing import set_printoptions
 from picograd.tensor.random import Generator
@@ -380,7 +381,7 @@ __all__ = [
     "vmap", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip
 __all__ += [*families.__all__, "special"]
-__all__ += ["autocast", "get_autocast_dtype", "is_autocast_enabled"]
+__all__ += ["Dim", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
 

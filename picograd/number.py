@@ -89,9 +89,19 @@ def index_of(value: Any) -> Any:
     return value if is_traced else operator.index(value)
 
 
+def size_of(value: Any) -> Any:
+    """Read a size as `operator.index` does; it stays traced where a trace follows sizes."""
+    if type(value) is TracedNumber and value.numbers.has_sizes and is_whole(value):
+        return value
+    return operator.index(value)
+
+
 def start_of(value: Any, source: Any) -> Any:
     """Mark a position as given: the very number that the user gave, if that is it."""
     if type(value) is TracedNumber:
+        if value.numbers.has_sizes:  # the end follows it
+            return value
+        value.numbers.positions.add(value.slot)
         start = GivenInt(value.value)
         start.source = value
         return start

@@ -37,6 +37,8 @@ class Numbers:
         self.steps: list[Step] = []
         self.known: dict[Any, Any] = {}  # numbers by how they were computed
         self.guards: dict[int, str] = {}  # slots that were read, and the line
+        self.positions: set[int] = set()  # slots that became plain ints in a graph
+        self.has_sizes = False  # graphs hold traced numbers in shapes and arguments
         self.is_open = True
 
     def argument(self, number: int) -> "TracedNumber":
@@ -334,7 +336,7 @@ class Program:
         return found
 
 
-def program(numbers: Numbers, wanted: Sequence[int], positions: Sequence[int]) -> Program:
+def program(numbers: Numbers, wanted: Sequence[int]) -> Program:
     """Keep of a trace what its replays need: the numbers wanted, and the guards."""
     steps = numbers.needed([*wanted, *numbers.guards])
     slots = numbers.slots.copy()
@@ -342,6 +344,6 @@ def program(numbers: Numbers, wanted: Sequence[int], positions: Sequence[int]) -
         (slot, slots[slot], Guard(line, tuple(sorted(numbers.sources(slot)))))
         for slot, line in numbers.guards.items()
     ]
-    sources = {each for slot in positions for each in numbers.sources(slot)}
+    sources = {each for slot in numbers.positions for each in numbers.sources(slot)}
     exact = {each: slots[each] for each in sources if each not in numbers.guards}
     return Program(slots, numbers.arguments, steps, guards, exact)

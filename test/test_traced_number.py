@@ -21,7 +21,7 @@ COMPUTED = [
 READS = [
     lambda a, b: a < 1, lambda a, b: max(a, b), lambda a, b: bool(b), lambda a, b: int(a),
     lambda a, b: float(b), lambda a, b: range(b), lambda a, b: [1, 2, 3, 4, 5][b],
-    lambda a, b: f"{a:.1f}", lambda a, b: str(a), lambda a, b: "%.3f %d" % (a, b),
+    lambda a, b: f"{a:.1f}", lambda a, b: str(a), lambda a, b: "%d" % b,  # noqa: UP031
     lambda a, b: hash(a), lambda a, b: {2: 1}.get(b), lambda a, b: a in (1, 4.25),
     lambda a, b: math.exp(a), lambda a, b: np.array([a, b]).sum(), lambda a, b: np.float32(a),
     lambda a, b: struct.pack("di", a, b), lambda a, b: a.is_integer(),
@@ -40,7 +40,7 @@ def traced(function: Any, a: float, b: int) -> tuple[Any, Numbers, Program]:
     each = found if isinstance(found, tuple) else (found,)
     slots = [item.slot for item in each if type(item) is TracedNumber]
     numbers.close()
-    return found, numbers, program(numbers, slots, [])
+    return found, numbers, program(numbers, slots)
 
 
 @pytest.mark.parametrize("number", range(len(COMPUTED)))

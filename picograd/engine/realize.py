@@ -10,7 +10,7 @@ structure costs one walk, one dictionary look-up and one launch tape.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,16 +63,18 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
     return compiled
 
 
-def find_plan(found: GraphKey, roots: Sequence[Node]) -> Runnable:
-    """Look a plan up by structural key, or make it."""
+def find_plan(
+    found: GraphKey, roots: Sequence[Node], limits: Mapping[tuple[int, int], int] | None = None
+) -> Runnable:
+    """Look a plan up by structural key, or make it; with `limits`, one for other sizes too."""
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if compiled is not None and not compiled.is_worn:
         return compiled
     if compiled is None:
         check_values(found.order)
-    if compiled is None and config.dynamic:
-        bounded = bounded_plan(roots, found, own_plan)
+    if compiled is None and (config.dynamic or limits is not None):
+        bounded = bounded_plan(roots, found, own_plan, limits or {})
         if bounded is not None:
             PLANS.put(key, bounded)
             return bounded

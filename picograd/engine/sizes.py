@@ -10,7 +10,7 @@ often that a plan of its own is worth its compilation gets one (`PATIENCE`).
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of it
 MOST_ELEMENTS = 1 << 26  # of a bounded array, if that is more than twice what there is
 
 Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
+Limits = Mapping[tuple[int, int], int]
 Pair = tuple[Shape, Shape]  # of an array: its layout, and the one wanted
 
 
@@ -147,10 +148,20 @@ def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
     return made
 
 
-def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> BoundedPlan | None:
+def prime(roots: Sequence[Node]) -> None:
+    """Note a graph as one seen before, at sizes that it will have."""
+    expanded = expand_composites(with_scalars(roots, graph_key(roots)), KEPT)
+    order = walk_pending(expanded)
+    family = Family(record(order), [node.shape for node in order])
+    FAMILIES.setdefault(structure(order, expanded), family)
+
+
+def bounded_plan(
+    roots: Sequence[Node], found: GraphKey, compiled: Compile, limits: Limits
+) -> BoundedPlan | None:
     """Find a plan for many sizes; None if the sizes are new, or no plan for others will do.
 
-    `compiled` finds or makes the plan of a graph.
+    `compiled` finds or makes the plan of a graph; `limits` are bounds by memory and axis.
     """
     if any(node.device != "cpu" for node in found.order):
         return None
@@ -167,7 +178,7 @@ def bounded_plan(roots: Sequence[Node], found: GraphKey, compiled: Compile) -> B
     if family.refused:
         return None
     try:
-        return fitted(family, order, expanded, found, compiled)
+        return fitted(family, order, expanded, found, compiled, limits)
     except Degenerate:
         return None
     except (NoRule, InternalError, CompileError, ArithmeticError, LookupError) as error:
@@ -216,6 +227,7 @@ def fitted(
     expanded: Sequence[Node],
     found: GraphKey,
     compiled: Compile,
+    limits: Limits,
 ) -> BoundedPlan | None:
     """Bind the plan of a family to the sizes of a graph."""
     is_now, is_first = is_degenerate(order, family.first, family.changes)
@@ -237,9 +249,10 @@ def fitted(
     if bounds is None:
         if not family.is_wanted:
             return None
-        bounds = choose_bounds(axes, family.largest)
-        family.changes, family.bounds = changes, [*known, bounds]
-        family.made += 1
+        bounds = choose_bounds(axes, family.largest, limits)
+        if bounds not in known:
+            family.changes, family.bounds = changes, [*known, bounds]
+            family.made += 1
     else:
         family.reused += 1
     graph = bounded(axes, bounds)

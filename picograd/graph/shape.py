@@ -35,15 +35,15 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
     for sizes in zip(*padded):
-        wide = {size for size in sizes if size != 1}
-        if len(wide) > 1:
+        wide = [size for size in sizes if size != 1]
+        if any(size != wide[0] for size in wide):
             listed = " and ".join(str(shape) for shape in shapes)
             raise ShapeError(
                 op,
                 f"shapes {listed} do not broadcast",
                 "make sizes equal or 1, counted from the right",
             )
-        result.append(wide.pop() if wide else 1)
+        result.append(wide[0] if wide else 1)
     return tuple(result)
 
 
@@ -135,7 +135,12 @@ def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:
 
 def slice_shape(ranges: Iterable[tuple[int, int, int]]) -> Shape:
     """Sizes of `range(start, stop, step)` along each axis."""
-    return tuple(len(range(*each)) for each in ranges)
+    return tuple(range_size(*each) for each in ranges)
+
+
+def range_size(start: int, stop: int, step: int) -> int:
+    """Count `range(start, stop, step)`; step >= 1. A size that is traced stays so."""
+    return max(stop - start if step == 1 else -((start - stop) // step), 0)
 
 
 def pad_shape(shape: Shape, pads: Iterable[tuple[int, int]]) -> Shape:

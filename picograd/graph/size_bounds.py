@@ -5,7 +5,7 @@ follows from another, so does its bound:
 64 rows of 3 elements are 192.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from picograd.graph.axes import Axes, memory_of
 from picograd.graph.node import Node
@@ -23,15 +23,21 @@ def next_power(size: int) -> int:
     return max(1 << (size - 1).bit_length(), LEAST)
 
 
-def choose_bounds(axes: Axes, largest: Sequence[Shape]) -> Bounds:
-    """Choose the bounds of all plain dynamic classes; `largest` has the sizes seen so far."""
+def choose_bounds(
+    axes: Axes, largest: Sequence[Shape], limits: Mapping[tuple[int, int], int]
+) -> Bounds:
+    """Choose the bounds of all plain dynamic classes; `largest` has the sizes seen so far.
+
+    `limits` are those that a user gave, by memory and axis.
+    """
     bounds: Bounds = {}
     wanted = wanted_sizes(axes, largest)
     for node in axes.order:
         if memory_of(node) is not None:
             for axis in axes.dynamic_axes(node):
                 found = axes.find(node, axis)
-                bounds.setdefault(found, next_power(wanted[found]))
+                limit = limits.get((id(memory_of(node)), axis), 0)
+                bounds.setdefault(found, limit or next_power(wanted[found]))
     for node in axes.order:
         rule = NATURAL.get(node.op)
         if rule is not None and memory_of(node) is None:

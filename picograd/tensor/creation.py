@@ -24,7 +24,7 @@ from picograd.engine.realize import node_from_numpy
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
-from picograd.number import given
+from picograd.number import converted, given, size_of
 from picograd.tensor.operands import (
     Scalar,
     Shape,
@@ -34,7 +34,7 @@ from picograd.tensor.operands import (
     optional_dtype,
     read_scalar,
 )
-from picograd.traced_number import TracedNumber
+from picograd.traced_number import TracedNumber, derived, plain
 
 SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
 
@@ -248,19 +248,20 @@ def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
 def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
     """Count from `start` up to but not including `stop`; ints give int64."""
     numbers = [read_scalar("arange", value) for value in (start, stop, step)]
-    if not all(math.isfinite(number) for number in numbers):
+    if not all(plain(derived(math.isfinite, number)) for number in numbers):
         text = f"start {start}, stop {stop} and step {step} are not all finite"
         raise ValueRangeError("arange", text, "pass finite numbers")
     default = default_float if any(isinstance(x, float) for x in numbers) else int64
     wanted = optional_dtype(dtype) or default
     if wanted is int64:  # PyTorch counts in whole numbers then
-        start, stop, step = (int(number) for number in numbers)
+        start, stop, step = (converted(int, number) for number in numbers)
     if step == 0 or (wanted.is_integer and not int(step)):
         text = f"step {numbers[2]} is 0 in {wanted.name}"
         raise ValueRangeError("arange", text, "pass a positive or negative step")
     size = math.ceil((stop - start) / step)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         size = -(-(stop - start) // step)
+    size = size_of(size)
     if size < 0:
         text = f"stop {stop} is not reached from {start} by steps of {step}"
         raise ValueRangeError("arange", text, "change the sign of step")
@@ -275,7 +276,7 @@ def progression(shape: Shape, start: Scalar, step: Scalar, dtype: DType, device:
     if not whole:
         node = node.cast(to_dtype("float64") if needs_double(start, step) else dtype)
     number = int if whole else float
-    node = node * fill_of(number(step)) + fill_of(number(start))
+    node = node * fill_of(converted(number, step)) + fill_of(converted(number, start))
     return node.cast(dtype)
 
 

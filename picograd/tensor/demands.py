@@ -28,6 +28,7 @@ from picograd.graph.bounds import Bounds, bounds
 from picograd.graph.node import Node
 from picograd.tensor.known import CHECKED, known_values
 from picograd.tensor.samples import LEVELS
+from picograd.traced_number import TracedNumber
 
 Array = Any
 ALL = 1 << 62
@@ -109,8 +110,10 @@ def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True)
 
     if not size and index.size and known_values(index) is None:
         raise AxisError(op, "the axis is empty", "nothing can be selected from it")
-    text = f"an index is out of range for axis {axis} of size {size}"
-    error = AxisError(op, text, f"use indices from {low} to {size - 1}")
+    text, fix = f"an index is out of range for axis {axis}", "use indices inside the axis"
+    if type(size) is not TracedNumber:
+        text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
+    error = AxisError(op, text, fix)
     return demand(
         index,
         look,

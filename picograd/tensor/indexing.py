@@ -21,8 +21,8 @@ from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
-from picograd.graph.shape import broadcast_shapes
-from picograd.number import given, index_of, start_of
+from picograd.graph.shape import broadcast_shapes, range_size
+from picograd.number import given, index_of, is_given, size_of, start_of
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import (
     Operand,
@@ -34,7 +34,7 @@ from picograd.tensor.operands import (
     need_integer,
     read_scalar,
 )
-from picograd.traced_number import TracedNumber, plain, value_of
+from picograd.traced_number import TracedNumber, value_of
 
 
 @dataclass(slots=True)
@@ -148,13 +148,13 @@ def add_slice(selection: Selection, item: slice, size: int) -> None:
         kind = DTypeError if isinstance(error, TypeError) else ValueRangeError
         fix = "use ints and a step that is not 0"
         raise kind("getitem", f"bad slice: {error}", fix) from None
-    count = len(range(0, operator.index(stop - start), step))
+    count = size_of(range_size(start, stop, step) if step > 0 else len(range(start, stop, step)))
     if step < 0:
         selection.flips.append(len(selection.ranges))
         start, stop, step = start + (count - 1) * step, start + 1, -step
     if item.start is not None and item.stop is not None and count < size:
         start = start_of(start, item.start)  # another start is another number, no other shape
-    start = plain(start)
+    start = start if is_given(start) and type(start) is not TracedNumber else size_of(start)
     stop = start + (count - 1) * step + 1
     selection.ranges.append((start, stop, step) if count else (0, 0, 1))
     selection.shape.append(count)
@@ -163,14 +163,12 @@ def add_slice(selection: Selection, item: slice, size: int) -> None:
 def ends_of(item: slice, size: int) -> tuple[Any, Any, int]:
     """Read the ends of a slice on an axis; those that are traced as Python does `indices`."""
     ends = item.start, item.stop
-    if not any(type(end) is TracedNumber for end in ends) or item.step not in (None, 1):
+    is_traced = any(type(end) is TracedNumber for end in (*ends, size))
+    if not is_traced or item.step not in (None, 1):
         return item.indices(size)
-    plain_start, plain_stop, _ = slice(*map(value_of, ends)).indices(size)  # raises for no int
-    start, stop = (
-        default if end is None else limited_end(end, size)
-        for end, default in zip(ends, (plain_start, plain_stop))
-    )
-    return start, stop, 1
+    slice(*map(value_of, ends)).indices(value_of(size))  # raises for what is no int
+    start = 0 if item.start is None else limited_end(item.start, size)
+    return start, size if item.stop is None else limited_end(item.stop, size), 1
 
 
 def limited_end(end: Any, size: int) -> Any:

@@ -71,11 +71,12 @@ from picograd.tensor.jit_replay import (
     replay,
     spread_writes,
 )
+from picograd.tensor.jit_sizes import Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.jit_state import Guard, Reach, name_of
 from picograd.tensor.jit_trace import Capture, Result, Tracer
 from picograd.tensor.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
-from picograd.traced_number import Difference, Numbers
+from picograd.traced_number import Difference, Numbers, program
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
 KEPT = 1024  # traces of one function: in bytes, the cache of plans bounds those of all
@@ -91,8 +92,9 @@ PARTS = (
 class Jitted:
     """A jitted function; see the module docstring. `traces` counts the traces that are kept."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], dynamic: Any = None) -> None:
         functools.update_wrapper(self, function)
+        self.dynamic = read_dynamic(dynamic)
         self.function = function
         self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
         self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
@@ -129,6 +131,10 @@ class Jitted:
         buffers = realized(arguments)
         modes = MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
         described = tuple([self.describe(tensor) for tensor in arguments])
+        marked = self.marked(flattener, (bound, args, kwargs))
+        if marked is not None:
+            numbers, structure = flattener.numbers, (structure, marked.key)
+            described = marked.masked(described)
         same = shared(arguments, buffers), tuple(map(id, objects))
         known = known_numbers(numbers, self.fixed.get(structure, ()))
         key = structure, described, *same, modes, known
@@ -143,6 +149,8 @@ class Jitted:
                 continue
             plan = capture.find_plan()  # held: making others must not let it fall out now
             inputs = ready(capture, arguments, buffers)
+            if isinstance(inputs, list) and capture.sizes is not None:
+                plan, inputs = capture.sizes.plan(capture, slots, inputs)
             if isinstance(inputs, list):
                 if len(self.captures) > 1:
                     self.captures.move_to_end(key)
@@ -150,18 +158,32 @@ class Jitted:
                     PLANS.touch(plan)
                 return replay(capture, plan, arguments, inputs, slots)
             reason = reason or inputs
-        return self.followed(key, (bound, args, kwargs), flattener, objects, reason)
+        return self.followed(key, (bound, args, kwargs), flattener, objects, reason, marked)
+
+    def marked(self, found: Flattener, call: Any) -> Marked | None:
+        """Find the sizes of a call that are marked: they are numbers of it too."""
+        if not self.dynamic:
+            return None
+        names = argument_names(self.function, *call)
+        marks = marks_of(self.dynamic, names, found.tensors)
+        marked = Marked(marks, names, found.tensors, len(found.numbers))
+        found.numbers = found.numbers + marked.values
+        return marked
 
     def followed(
-        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any
-    ) -> Any:
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any,
+        marked: Marked | None = None,
+    ) -> Any:  # fmt: skip
         """Trace with numbers that are followed; where they are in the way, with the values."""
         arguments, numbers = found.tensors, Numbers(found.numbers, user_line)
         if isinstance(reason, Difference):
-            reason = worded(reason, number_names(self.function, *call))
+            reason = worded(reason, self.names_of(call, marked))
         fixed = places_of(key[-1])
+        sizes = None
+        if marked is not None and not fixed.issuperset(marked.axes.values()):
+            sizes = Sizes(numbers, marked)
         try:
-            return self.trace(key, call, arguments, objects, reason, numbers)
+            return self.trace(key, call, arguments, objects, reason, numbers, sizes)
         except Exception as raised:  # some code takes nothing but a number of Python's own
             error = raised
             if len(fixed) == len(found.numbers) or isinstance(error, TraceError):
@@ -184,6 +206,10 @@ class Jitted:
         lines = dict.fromkeys(range(len(key[-1])), "code that asks for its type")
         return self.fix(key, lines, numbers.slots[: numbers.arguments])
 
+    def names_of(self, call: Any, marked: Marked | None) -> list[str]:
+        """Name the arguments of the numbers of a call, and its followed sizes."""
+        return number_names(self.function, *call) + (marked.names if marked else [])
+
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
         node = tensor._node
@@ -198,7 +224,7 @@ class Jitted:
 
     def trace(
         self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str,
-        numbers: Numbers,
+        numbers: Numbers, sizes: Sizes | None = None,
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
@@ -209,7 +235,7 @@ class Jitted:
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         bound, args, kwargs = call
         realize_live()
-        tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]))
+        tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
         tracer.run(functools.partial(self.function, *bound), args, kwargs)
         noted = tracer.trace
         try:
@@ -290,6 +316,7 @@ class Jitted:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
         if found == [PARTS[5]]:
             names = number_names(self.function, *call)
+            names += ["of a size"] * len(key[5])
             return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
         return f"the {' and '.join(found)} changed" if found else ""
 
@@ -364,29 +391,67 @@ def is_gone(capture: Capture) -> bool:
 
 def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
     """Compute the roots of a trace by one plan; gives the results, and the scalars it read."""
-    roots = list(tracer.roots.values())
+    roots, sizes = list(tracer.roots.values()), tracer.sizes
     if not roots:
         return [], []
+    traced = roots
+    if sizes is not None:
+        roots = sizes.graph(traced)
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
     is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
     if is_recorded and not capture.gradients:
-        wanted = {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
+        wanted = recorded(capture, roots)
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
-    plan, capture.scalars = find_plan(found, roots), found.scalars
+    capture.scalars, limits = found.scalars, None
+    if sizes is not None:
+        limits = follow(capture, tracer, traced, roots, found)
+    plan = find_plan(found, roots, limits)
     for position in capture.copies:
         capture.inputs[position] = copy_of(capture.inputs[position])
     values = scalar_values(found.scalars)
     capture.set_plan(plan)
     results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
-    pending.settle(roots)
+    hang(traced, results)
+    pending.settle(traced)
     for target in capture.written:
         if isinstance(target, int):
             tensor = tracer.arguments[target]
             tensor._move(pending.next_leaf(tensor._node))
     spread_writes(capture, tracer.arguments)
     return results, values
+
+
+def follow(
+    capture: Capture, tracer: Tracer, traced: Sequence[Any], roots: Sequence[Any], found: Any
+) -> Any:
+    """Keep a graph for other sizes, unless the trace does what only these sizes allow.
+
+    Gives the largest sizes of its inputs, for a plan.
+    """
+    sizes, numbers = tracer.sizes, tracer.numbers
+    for each in (*results_of(capture), *[result for _, result in capture.gradients]):
+        each.sizes = each.shape
+        each.shape = sizes.copied.value(each.shape, False)
+    if capture.graph is not None and sizes.has_own_gradients(traced):
+        for place in set(sizes.marked.axes.values()):
+            numbers.read(place)  # what is kept of the graph has these sizes
+        return None
+    sizes.fix_positions(capture, roots)
+    for place, scalar in enumerate(found.scalars):
+        if id(scalar) in sizes.copied.slot_of:
+            capture.traced.append((place, sizes.copied.slot_of[id(scalar)]))
+    capture.sizes = sizes
+    sizes.keep(traced, found.buffers)
+    wanted = range(len(numbers.slots))
+    sizes.prime(program(numbers, wanted), found.buffers)
+    return sizes.limits(found.buffers, capture.arguments)
+
+
+def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
+    """List the roots of which gradients may be asked."""
+    return {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
 
 
 def results_of(capture: Capture) -> list[Result]:
@@ -410,23 +475,29 @@ def first_outputs(
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))
     outputs = [hand.tensor(result) for result in capture.outputs]
+    for find, result in capture.escapes if tracer.sizes is not None else ():
+        replace(find(), hand.tensor(result))  # its shape is that of the trace
     distinct = {id(each): weakref.ref(each) for each in tensors_in(tracer.result)}
     tracer.result, tracer.trace, tracer.roots = None, Trace(), {}
     for number, find in enumerate(distinct.values()):
         stored = find()
         if stored is not None and capture.outputs[number].kind == "root":
             capture.escapes.append((find, Result("output", number)))
-            if not stored._tracks:  # else it keeps the graph of the trace
+            if tracer.sizes is not None:
+                replace(stored, outputs[number])
+            elif not stored._tracks:  # else it keeps the graph of the trace
                 replace(stored, wrap(same_value(outputs[number]._node), False))
     return put_together(capture, outputs, capture.program.slots)
 
 
-def jit(function: Callable[..., Any]) -> Jitted:
+def jit(function: Any = None, *, dynamic: Any = None) -> Any:
     """Make a function whose tensor operations are traced once and then replayed as one plan.
 
     It is traced again for other shapes and dtypes, other static arguments, and other state that it
     reads: modes of modules, options of optimizers, variables (docs/training.md says which). Numbers
-    among the arguments are followed: a trace serves all those that read the same.
+    among the arguments are followed: a trace serves all those that read the same. So are the sizes
+    that `dynamic` marks: True, or axes by argument, each with a `picograd.Dim`, its largest size or
+    True. Raises ShapeError for a size outside the range of its Dim.
 
     >>> import picograd
     >>> @picograd.jit
@@ -435,7 +506,9 @@ def jit(function: Callable[..., Any]) -> Jitted:
     >>> double(picograd.Tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
+    if function is None:
+        return functools.partial(jit, dynamic=dynamic)
     if not callable(function):
         problem = f"{type(function).__name__} is no function"
         raise DTypeError("jit", problem, "write @picograd.jit above a function")
-    return Jitted(function)
+    return Jitted(function, dynamic)

@@ -42,16 +42,16 @@ def places_of(known: Sequence[Any]) -> frozenset[int]:
 
 def settle(capture: Capture, numbers: Numbers, others: Sequence[Capture]) -> dict[int, str]:
     """End a trace: say what its replays evaluate, and which numbers must be fixed, and why."""
-    positions: list[int] = []
     for place, scalar in enumerate(capture.scalars):
         source = scalar.source if type(scalar) is GivenInt else scalar
         if type(source) is TracedNumber and source.numbers is numbers:
             capture.traced.append((place, source.slot))
-            positions += [source.slot] if source is not scalar else []
     numbers.close()
     wanted = numbers_in(capture.structure)
+    if capture.sizes is not None:
+        wanted += range(len(numbers.slots))
     wanted += [slot for _, slot in capture.traced]
-    capture.program = program(numbers, wanted, positions)
+    capture.program = program(numbers, wanted)
     guards = numbers.guards
     lines = {at: line for at, line in guards.items() if at < numbers.arguments}
     for other in others:

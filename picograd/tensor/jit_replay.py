@@ -17,6 +17,7 @@ from picograd.tensor.jit_trace import Capture, Captured, Result, Target, describ
 from picograd.tensor.recording import made as made_leaf
 from picograd.tensor.recording import same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import TracedNumber
 
 
 def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> Any:
@@ -108,7 +109,7 @@ def hand_out(
     numbers: Sequence[Any],
 ) -> Any:  # fmt: skip
     """Give every tensor its result, and build the returned value."""
-    hand = Hand(capture, arguments, results, values)
+    hand = Hand(capture, arguments, results, values, numbers)
     for target, result in capture.replaced:
         replace(found(target, arguments), hand.tensor(result))
     for target, result in capture.gradients:
@@ -137,11 +138,13 @@ def put_together(capture: Capture, outputs: Sequence[Any], numbers: Sequence[Any
 class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
-    __slots__ = ("arguments", "capture", "recording", "results", "values")
+    __slots__ = ("arguments", "capture", "numbers", "recording", "results", "values")
 
     def __init__(
-        self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any
-    ) -> None:
+        self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
+        numbers: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        self.numbers = numbers
         self.capture, self.arguments, self.results = capture, arguments, results
         self.values = values
         self.recording: Recording | None = None
@@ -151,7 +154,7 @@ class Hand:
         if result.kind == "root":
             if result.tracks and not result.is_leaf and self.capture.graph is not None:
                 return self.recorded(result)
-            node = leaf(self.results[result.number], result.shape)
+            node = leaf(self.results[result.number], self.shape(result))
         elif result.kind == "argument":
             return self.arguments[result.number]
         elif result.kind == "captured":
@@ -164,11 +167,20 @@ class Hand:
         made._tracks = result.tracks and result.is_leaf
         return made
 
+    def shape(self, result: Result) -> Any:
+        """Give the shape of a result for the sizes of this call."""
+        if result.sizes is None or not self.numbers:
+            return result.shape
+        slots = self.numbers
+        return tuple([slots[n.slot] if type(n) is TracedNumber else n for n in result.sizes])
+
     def recorded(self, result: Result) -> Any:
         """Make an output that gradients can be asked of."""
         if self.recording is None:
             self.recording = Recording(self.capture.graph, self.arguments, self.values)
-        return self.recording.output(result.number, self.results[result.number], result.shape)
+        return self.recording.output(
+            result.number, self.results[result.number], self.shape(result)
+        )
 
 
 def replace(tensor: Any, value: Any) -> None:

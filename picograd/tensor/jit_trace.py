@@ -38,7 +38,7 @@ from picograd.tensor.jit_arguments import (
 )
 from picograd.tensor.recording import is_view, root_of, start
 from picograd.tensor.tensor import Tensor
-from picograd.traced_number import Numbers
+from picograd.traced_number import Numbers, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -72,6 +72,7 @@ class Result:
     is_made: bool = (
         False  # not computed from other tensors: gradients may stop at it
     )
+    sizes: Any = None  # the shape, with traced numbers in it
 
 
 @dataclass(slots=True)
@@ -109,6 +110,7 @@ class Capture:
     checks: list[tuple[int, PicogradError]] = field(
         default_factory=list
     )  # (root, the error if it is true)
+    sizes: Any = None  # the graph for other sizes, if some are followed
     graph: Any = None  # what the gradients of outputs need (jit_gradient)
     traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
     program: Any = None  # the numbers among the arguments, if there are some
@@ -185,7 +187,7 @@ class Before:
             noted.tensor._grad = noted.first
 
 
-def twin_of(tensor: Tensor, aliases: dict[int, Buffer]) -> Tensor:
+def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     """Make a stand-in of an argument: the same class and attributes, the same memory, its own node.
 
     Arguments that share memory share it among their twins.
@@ -202,7 +204,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer]) -> Tensor:
         aliases[id(buffer)] = Buffer(*place, buffer)
     kind = type(tensor)
     made: Any = kind.__new__(kind)
-    start(made, leaf(aliases[id(buffer)], tensor.shape), False)
+    start(made, leaf(aliases[id(buffer)], shape), False)
     LEAVES[made._node] = weakref.ref(made)
     made._tracks, made._hooks, made.name = (
         tensor._tracks,
@@ -232,9 +234,10 @@ class Tracer:
         is_captured: Callable[[Tensor], bool],
         numbers: Numbers,
         fixed: Iterable[int] = (),
+        sizes: Any = None,
     ) -> None:
         self.arguments, self.trace = arguments, Trace()
-        self.numbers, self.fixed = numbers, fixed
+        self.numbers, self.fixed, self.sizes = numbers, fixed, sizes
         self.before = Before()
         self.aliases: dict[int, Buffer] = {}
         self.twins: list[Tensor] = []
@@ -245,11 +248,11 @@ class Tracer:
         made: dict[int, Tensor] = {}
         for number, tensor in enumerate(arguments):
             if id(tensor) not in made:
-                twin = (
-                    tensor
-                    if is_captured(tensor)
-                    else twin_of(tensor, self.aliases)
-                )
+                shape, twin = self.shape_of(number, tensor), tensor
+                if is_captured(tensor):
+                    list(map(plain, shape))  # the trace depends on the sizes that it has
+                else:
+                    twin = twin_of(tensor, self.aliases, shape)
                 made[id(tensor)] = twin
                 if twin is not tensor:
                     self.first[number], self.number[id(twin)] = (
@@ -286,6 +289,16 @@ class Tracer:
         except BaseException:
             self.before.undo(noted)
             raise
+
+    def shape_of(self, number: int, tensor: Tensor) -> Any:
+        """Give the shape of an argument: sizes that are marked are followed."""
+        if self.sizes is None:
+            return tensor.shape
+        return self.sizes.marked.shape(number, tensor.shape, self.size)
+
+    def size(self, place: int) -> Any:
+        """Give what stands for a size."""
+        return self.numbers.slots[place] if place in self.fixed else self.numbers.argument(place)
 
     def number_of(self, places: Iterator[int]) -> Callable[[Any], Any]:
         """Give the function that finds what stands for the next number of the arguments."""

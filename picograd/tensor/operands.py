@@ -27,7 +27,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
 from picograd.helpers import product
-from picograd.number import GIVEN, Given, converted, given
+from picograd.number import GIVEN, Given, converted, given, size_of
 from picograd.traced_number import TracedNumber, plain
 
 Scalar = bool | int | float
@@ -89,7 +89,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
         sizes = sizes[0]
     try:
-        read = tuple(operator.index(size) for size in sizes)
+        read = tuple(map(size_of, sizes))
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
     if any(not -(1 << 63) <= size < 1 << 63 for size in read):

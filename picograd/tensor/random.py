@@ -5,6 +5,7 @@ neither the order of realisation nor the backend changes a value: the bits are t
 (seed, offset + position). Dropout and the like are recomputed from them, never stored.
 """
 
+import operator
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -135,7 +136,7 @@ class Generator:
 
         A jitted plan that runs again renews it: it reserves the next block of counters.
         """
-        whole = count
+        whole = count = operator.index(count)  # every call takes as many
         for loop in REPEATED:
             whole *= loop.times
         first = note_draw(RuntimeScalar(self.advance(whole), lambda: self.advance(whole)))

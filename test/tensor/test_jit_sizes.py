@@ -1,0 +1,176 @@
+"""Marked sizes of a jitted function's arguments: one trace serves all of them, and is right."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Dim, Tensor, nn
+from picograd.config import config
+
+F = nn.functional
+RANDOM = np.random.default_rng(0)
+W = picograd.tensor(RANDOM.standard_normal((6, 6)).astype(np.float32))
+LSTM = nn.LSTM(6, 4, batch_first=True)
+SIZES = (4, 5, 9, 2, 1, 6)
+
+
+def rows(count: int) -> Tensor:
+    values = np.random.default_rng(count).standard_normal((count, 6))
+    return picograd.tensor(values.astype(np.float32))
+
+
+def written(x: Tensor) -> Tensor:
+    y = x * 1
+    y[0], y[-1] = x.shape[0], 0.5
+    y[1:, 0] = x[:-1, 0]
+    return y
+
+
+FOLLOWED = {
+    "reductions": lambda x: x.mean() + x.var(0) + x.sum(1, keepdim=True) * x.shape[0],
+    "products": lambda x: (x @ W) @ (x @ W).T,
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "softmax": lambda x: x.softmax(0).log_softmax(1) / x.numel(),
+    "positions": lambda x: x[-1] + x[x.shape[0] // 2] * x.size(0),
+    "joined": lambda x: picograd.cat([x, x * 2, x[:1]]).reshape(-1, 3),
+    "made": lambda x: picograd.zeros(x.shape[0], 2) + 1 + picograd.arange(x.shape[0])[:, None],
+    "masked": lambda x: (x @ x.T).tril().masked_fill(picograd.eye(x.shape[0]) == 1, x.shape[0]),
+    "window": lambda x: F.pad(x, (0, 0, 1, 2)).unfold(0, 2, 1).sum(-1),
+    "norm": lambda x: F.layer_norm(x, (6,)) + F.normalize(x, dim=0),
+    "loss": lambda x: F.cross_entropy(x, picograd.arange(x.shape[0]) % 6),
+    "gather": lambda x: x[picograd.arange(x.shape[0]) // 2] + x.flip(0),
+    "gradient": lambda x: picograd.func.grad(lambda y: (y * y.mean()).square().mean())(x),
+}  # fmt: skip
+OTHERS = {
+    "half": lambda x: x[:x.shape[0] // 2 + 1].sum(0),
+    "branch": lambda x: x * 2 if x.shape[0] > 4 else x * 3,
+    "written": written,
+    "length": lambda x: x * len(x),
+    "loop": lambda x: sum([x[k] for k in range(x.shape[0])]),
+    "scan": lambda x: picograd.scan(lambda c, row: (c + row, c), x[0] * 0, x)[0],
+    "lstm": lambda x: LSTM(x[None])[0],
+    "sorted": lambda x: x.sort(0)[0] + x.cumsum(0),
+    "host": lambda x: picograd.linalg.inv(x.T @ x + picograd.eye(6)),
+    "custom": lambda x: F.gelu(x) + x.clamp(0.1, 0.5),
+    "pieces": lambda x: x.split(1)[0] + x.chunk(2, 1)[1].sum(),
+}  # fmt: skip
+
+
+def compare(function: Any, jitted: Any, sizes: Any = SIZES) -> None:
+    for count in (*sizes, *sizes[:2]):
+        found, wanted = jitted(rows(count)), function(rows(count))
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_one_trace_serves_all_sizes(name: str) -> None:
+    f = picograd.jit(FOLLOWED[name], dynamic={"x": {0: Dim("rows", 1, 16)}})
+    compare(FOLLOWED[name], f)
+    assert f.count <= 3  # size 1 is a structure of its own, as is 1 of what follows from 2
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_followed_is_traced_again(name: str) -> None:
+    compare(OTHERS[name], picograd.jit(OTHERS[name], dynamic=True))
+
+
+def test_a_training_step_with_batches_of_any_size() -> None:
+    losses = []
+    for is_jitted in (True, False):
+        picograd.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+        optimizer = nn.optim.Adam(model.parameters(), lr=0.01)
+
+        def step(x: Tensor, y: Tensor, model: Any = model, optimizer: Any = optimizer) -> Tensor:
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        batch = Dim("batch", 2, 16)
+        run = picograd.jit(step, dynamic={"x": {0: batch}, "y": {0: batch}}) if is_jitted else step
+        losses.append([run(rows(n), rows(n)[:, :1]).item() for n in (8, 8, 5, 3, 8, 2, 16)])
+        assert not is_jitted or run.count <= 2  # the optimizer's state is made in the first
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_gradients_of_outputs_are_those_of_the_sizes_of_the_call() -> None:
+    weight = picograd.tensor(np.ones((6, 2), np.float32), requires_grad=True)
+    f = picograd.jit(lambda x, k: (x @ weight).sum(1) * k / x.shape[0], dynamic={"x": 0})
+    for count, factor in ((4, 2.0), (7, 0.5), (3, 1.5), (7, 2.5)):
+        weight.grad = None
+        f(rows(count), factor).sum().backward()
+        wanted = rows(count).numpy().sum(0) * factor / count
+        np.testing.assert_allclose(weight.grad.numpy()[:, 0], wanted, rtol=1e-5)
+    assert f.count <= 2
+
+
+def test_positions_and_sizes_are_followed_together() -> None:
+    def store(x: Tensor, cache: Tensor, at: int) -> Tensor:
+        cache[at:at + x.shape[0]] = x
+        return cache[at] + x.sum(0) * at
+
+    f = picograd.jit(store, dynamic={"x": {0: 8}})
+    for count, at in ((3, 0), (2, 5), (4, 3), (3, 2), (5, 4), (5, 1)):
+        caches = picograd.zeros(12, 6), picograd.zeros(12, 6)
+        found, wanted = f(rows(count), caches[0], at), store(rows(count), caches[1], at)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
+        np.testing.assert_array_equal(caches[0].numpy(), caches[1].numpy())
+    assert f.count <= 3
+
+
+def test_random_numbers_are_those_of_the_sizes_of_the_call() -> None:
+    f = picograd.jit(lambda x: F.dropout(x * 0 + 1, 0.5), dynamic=True)
+    found = []
+    for function in (f, f.function):
+        picograd.manual_seed(3)
+        found.append([function(rows(count)).tolist() for count in (3, 5, 3, 4, 5)])
+    assert found[0] == found[1]
+
+
+def test_sizes_that_must_be_equal_are_compared() -> None:
+    f = picograd.jit(lambda x, y: x + y, dynamic=True)
+    assert f(rows(4), rows(4)).shape == f(rows(5), rows(5)).shape[:0] + (4, 6) and f.count == 1
+    assert f(rows(5), rows(1)).shape == (5, 6)
+    with pytest.raises(ValueError, match="broadcast"):
+        f(rows(5), rows(4))
+
+
+def test_errors_name_the_argument_the_dimension_and_the_range() -> None:
+    batch = Dim("batch", 2, 8)
+    f = picograd.jit(lambda x, y: x.sum() + y.sum(), dynamic={"x": {0: batch}, "y": {0: batch}})
+    with pytest.raises(ValueError, match=r"axis 0 of argument x has size 9.*batch.*from 2 to 8"):
+        f(rows(9), rows(9))
+    with pytest.raises(ValueError, match=r"dimension batch is 3 and.*argument y, 4"):
+        f(rows(3), rows(4))
+    with pytest.raises(ValueError, match="axis 2 is marked"):
+        picograd.jit(lambda x: x, dynamic={"x": {2: 8}})(rows(3))
+    for wrong in (3, {"x": {"0": 4}}, {"x": {0: "many"}}, {"x": 0.5}):
+        with pytest.raises(TypeError, match="dynamic="):
+            picograd.jit(lambda x: x, dynamic=wrong)
+    for numbers in ((3, 2), (-1, 4), (1.0, 2)):
+        with pytest.raises(ValueError, match="no range"):
+            Dim("batch", *numbers)
+
+
+def test_reasons_name_the_size_and_the_line(capfd: Any) -> None:
+    f = picograd.jit(OTHERS["branch"], dynamic=True)
+    with config.override(debug=1):
+        f(rows(3))
+        f(rows(5))
+    text = "".join(capfd.readouterr())
+    assert "argument x.shape[0]: " in text and "test_jit_sizes.py" in text
+
+
+def test_the_decorator_takes_options() -> None:
+    @picograd.jit(dynamic={"x": (0, 1)})
+    def total(x: Tensor) -> Tensor:
+        return x.sum()
+
+    assert total(rows(3)).item() == pytest.approx(rows(3).sum().item(), rel=1e-5)
+    assert total(rows(4)[:, :3]).item() == pytest.approx(rows(4)[:, :3].sum().item(), rel=1e-5)
+    assert total.count == 1
