@@ -119,7 +119,7 @@ def main() -> None:
         sizes, counts = [], []
         for rows in ROWS:
             sizes.append(candidates(write, rows, options.columns))
-            counts.append(max(stored(compiled.plan) for compiled in realize.PLANS.values()))
+            counts.append(max(stored(realize.PLANS[key].plan) for key in realize.PLANS))
         best: dict[tuple[str, int], float] = {}
         for _ in range(options.rounds):
             for number, found in enumerate(sizes):
