@@ -200,7 +200,7 @@ class PartBuilder:
         self.conditions = outer
         if not needed or value == fill:
             return value
-        if value.op == "guard" and value.args[1] == fill:
+        if value.op == "guard" and value.args[1] == fill and not reads_memory(value.arg):
             needed, value = needed + value.arg, value.args[0]
         return Expr("guard", (value, fill), needed, value.dtype)
 
@@ -317,6 +317,16 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
     return Expr(op, args, None, dtype)
 
 
+def reads_memory(tests: tuple[Condition, ...]) -> bool:
+    """Tell whether tests look at values: under a test before them, they may not stand beside it."""
+    return any(is_read(test[0]) for test in tests)
+
+
+def is_read(index: Index) -> bool:
+    """Tell whether an index comes from more than runtime scalars."""
+    return any(each.expr.op != "scalar" for each in dynamics_of(index))
+
+
 def cast_const(source: Expr, dtype: DType) -> Expr:
     """Cast a float constant: exact only towards a wider dtype."""
     if dtype.bits > source.dtype.bits:
@@ -347,7 +357,7 @@ def mentioned_axes(indices: Indices, tests: tuple[Condition, ...]) -> set[Axis] 
     """Axes that a window depends on; None (all) where run-time indices hide them."""
     found: set[Axis] = set()
     for index in (*indices, *(test[0] for test in tests)):
-        if any(each.expr.op != "scalar" for each in dynamics_of(index)):
+        if is_read(index):
             return None
         found |= axes_of(index)
     return found

@@ -63,6 +63,20 @@ def test_a_pad_is_guarded_where_it_matters() -> None:
     assert part.value(facts, (constant(0),)).op == "const", "always outside"
 
 
+def test_a_test_that_reads_memory_stays_behind_the_test_that_allows_it() -> None:
+    """Pad of a gather of a pad: where to look must be known to exist before it is looked up."""
+    below = build.pad(leaf(6), ((1, 0),), 0.0)
+    found = build.gather(below, [leaf(6, dtype=int64)], (0,))
+    shifted = build.pad(found, ((1, 0),), 0.0)
+    inner = Facts(below, 2, inputs=(source(0),))
+    position = Facts(found.inputs[1], 1, is_source=True)
+    middle = Facts(found, 3, inputs=(inner, position))
+    part = PartBuilder(builder(6, 6), 1)
+    value = part.value(Facts(shifted, 4, inputs=(middle,)), (axis_index(Axis("p", 7)),))
+    assert value.op == value.args[0].op == "guard"
+    assert len(value.arg) == len(value.args[0].arg) == 1
+
+
 def test_a_small_reduction_becomes_a_compute_before_its_reader() -> None:
     node = build.window(leaf(6), ((0, 2, 2, 1),)).reduce("max", (1,))
     window = Facts(node.inputs[0], 1, inputs=(source(0),))
