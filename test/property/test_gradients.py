@@ -14,7 +14,7 @@ import picograd
 
 torch = pytest.importorskip("torch")
 
-CI_PROGRAMS = 80
+CI_PROGRAMS = 30
 
 
 def draw_smooth_program(draw: Draw, length: int = 10) -> Program:

@@ -13,7 +13,7 @@ from picograd import Tensor
 from picograd.errors import InternalError
 from picograd.graph.interpret import interpret
 
-CI_PROGRAMS = 50
+CI_PROGRAMS = 20
 # what a wrong value, a refused line and a bug of ours raise
 FAILURES = (AssertionError, RuntimeError, ValueError, TypeError, LookupError, InternalError)
 Check = Callable[[Program], None]
