@@ -254,9 +254,8 @@ def max_pool_vjp(
     flat = (*output.shape, math.prod(windows.shape[rank:]))
     column = (*output.shape, 1)
     rows = windows.reshape(flat)
-    is_top = rows.binary(
-        "equal", output.reshape(column).expand(flat)
-    )
+    top = output.again().reshape(column)
+    is_top = rows.binary("equal", top.expand(flat))
     position = is_top.where(is_top.iota(rank, int32), flat[rank])
     first = position.reduce("min", (rank,), keepdim=True).expand(
         flat

@@ -113,6 +113,7 @@ def extremum_gradients(
 ) -> tuple[Node, Node]:
     """Share the gradient evenly among the base and the values that attain the extremum."""
     axes, _ = output.arg
+    output = output.again()
     base_wins = base.binary("equal", output)
     value_wins = values.binary("equal", output.gather(indices, axes))
     one = base_wins.cast(gradient.dtype)

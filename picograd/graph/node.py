@@ -104,6 +104,13 @@ class Node:
             return self
         return Node(self.op, inputs, self.arg, self.shape, self.dtype, self.device)
 
+    def again(self) -> "Node":
+        """Compute the same value anew, for a gradient that compares it with what it came from.
+
+        A stored one may be of another plan, which added sums in another order.
+        """
+        return Node(self.op, self.inputs, self.arg, self.shape, self.dtype, self.device)
+
     # elementwise
 
     def __add__(self, other: Operand) -> "Node":

@@ -138,7 +138,8 @@ def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
         return (wide,)
     if monoid == "prod":
         return (product_gradient(wide, x, axes),)
-    is_extreme = x.binary("equal", output.reshape(kept).expand(x.shape))
+    extreme = output.again().reshape(kept)
+    is_extreme = x.binary("equal", extreme.expand(x.shape))
     share = gradient.accumulated()
     count = is_extreme.cast(share.dtype).reduce("sum", axes)
     share = (share / count).cast(x.dtype).reshape(kept)
