@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-NUMPY = (*np.sctypeDict.values(),)
+NUMPY = np.sctypeDict.values()
 KINDS = frozenset(
     (int, float, *(kind for kind in NUMPY if issubclass(kind, (np.integer, np.floating))))
 )

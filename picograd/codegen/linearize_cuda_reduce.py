@@ -1,7 +1,8 @@
 """Reductions over the threads of a CUDA block: within a thread, a warp, then the block.
 
-The order is fixed by the layout, so the same inputs give the same bits. Threads that share an
-element of the result are consecutive: the reduced dims are the last, the fastest, of the layout.
+The order is fixed by the layout, so the same inputs give the same bits. The reduced dims are the
+last of the layout: threads that share an element of the result are consecutive or, where the first
+dim is the fastest, as far apart as it has threads.
 """
 
 from collections.abc import Iterator, Sequence

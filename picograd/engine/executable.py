@@ -133,9 +133,12 @@ Action = Union[TapeRun, CopyStep, HostRun, LoopRun]
 class Runnable(Protocol):
     """What the cache of plans keeps, and traces run: a plan, or one bound to sizes."""
 
-    executables: tuple[Executable, ...]
     nbytes: int
     key: Any
+
+    @property
+    def executables(self) -> tuple[Executable, ...]:
+        """The kernels it runs, each once."""
 
     @property
     def is_worn(self) -> bool:

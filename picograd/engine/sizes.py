@@ -93,7 +93,6 @@ class BoundedPlan:
     written: list[tuple[int, Pair]]
     assigned: dict[int, int]  # roots that are assignments: which buffer of the key they are
     patience: int  # runs before a plan for these sizes alone is worth making
-    executables: tuple[Executable, ...]  # those of the plan, each once
     nbytes: int = 0  # of memory it takes beside the code, about
     key: Any = None  # in the cache of plans
 
@@ -101,6 +100,11 @@ class BoundedPlan:
     def plan(self) -> Plan:
         """The plan of the bounded graph."""
         return self.inner.plan
+
+    @property
+    def executables(self) -> tuple[Executable, ...]:
+        """The kernels of that plan, each once."""
+        return self.inner.executables
 
     @property
     def is_worn(self) -> bool:
@@ -309,7 +313,6 @@ def bind(
         written,
         assigned,
         PATIENCE,
-        inner.executables,
         BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers)),
     )
 
