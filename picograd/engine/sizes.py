@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Buffer
+from picograd.config import config
 from picograd.engine.backends import get_device
+from picograd.engine.binding import Binding, Bound, Pair, all_sizes, make_binding, written_parts
 from picograd.engine.debug import log_action
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
@@ -29,7 +31,6 @@ from picograd.graph.axes import (
     NoRule,
     Record,
     is_degenerate,
-    memory_of,
     record,
 )
 from picograd.graph.bounded import Bounded
@@ -38,22 +39,20 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, choose_bounds, fits
+from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.number import is_given
 from picograd.runtime.device import Executable
 from picograd.schedule.plan import Plan
-from picograd.traced_number import TracedNumber, plain
 
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
-MOST_ELEMENTS = 1 << 26  # of a bounded array, if that is more than twice what there is
 
 Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
 Limits = Mapping[tuple[int, int], int]
-Pair = tuple[Shape, Shape]  # of an array: its layout, and the one wanted
 
 
 @dataclass(slots=True)
@@ -64,6 +63,7 @@ class Family:
     largest: list[Shape]  # each node's sizes, the largest that were seen
     changes: Changes = field(default_factory=Changes)
     bounds: list[Bounds] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
     refused: str = ""
     made: int = 0  # plans for many sizes
     reused: int = 0  # recordings that took one that was there
@@ -81,17 +81,14 @@ FAMILIES: OrderedDict[Any, Family] = OrderedDict()
 class BoundedPlan:
     """A plan for many sizes, bound to one: how arrays are laid out, and the runtime scalars.
 
-    `inputs` has, for every buffer of the plan, which buffer of the graph key it is, and how it is
-    laid out; `scalars` which scalar of the key, or -1 and a value; `outputs` how each root is cut
-    out; `written` which buffers of the key get the last results.
+    Of `bound`, `inputs` has, for every buffer of the plan, which buffer of the graph key it is, and
+    how it is laid out; `scalars` which scalar of the key, or -1 and a value; `outputs` how each
+    root is cut out; `written` which buffers of the key get the last results; `assigned` the roots
+    that are assignments, and their buffers of the key.
     """
 
     inner: CompiledPlan
-    inputs: list[tuple[int, Pair | None]]
-    scalars: list[tuple[int, int | float]]
-    outputs: list[Pair | None]
-    written: list[tuple[int, Pair]]
-    assigned: dict[int, int]  # roots that are assignments: which buffer of the key they are
+    bound: Bound
     patience: int  # runs before a plan for these sizes alone is worth making
     nbytes: int = 0  # of memory it takes beside the code, about
     key: Any = None  # in the cache of plans
@@ -116,15 +113,16 @@ class BoundedPlan:
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
         self.patience -= 1
-        inner = [laid_out(buffers[number], pair, origin) for number, pair in self.inputs]
-        scalars = [values[number] if number >= 0 else value for number, value in self.scalars]
+        bound = self.bound
+        inner = [laid_out(buffers[number], pair, origin) for number, pair in bound.inputs]
+        scalars = [values[number] if number >= 0 else value for number, value in bound.scalars]
         results = self.inner.run(inner, scalars, origin)
-        count = len(self.outputs)
+        count, assigned = len(bound.outputs), bound.assigned
         found = [
-            buffers[self.assigned[n]] if n in self.assigned else laid_out(result, pair, origin)
-            for n, (result, pair) in enumerate(zip(results, self.outputs))
+            buffers[assigned[n]] if n in assigned else laid_out(result, pair, origin)
+            for n, (result, pair) in enumerate(zip(results, bound.outputs))
         ]
-        for (number, pair), result in zip(self.written, results[count:], strict=True):
+        for (number, pair), result in zip(bound.written, results[count:], strict=True):
             copy_part(buffers[number], pair[0], result, pair[1])
         return found
 
@@ -205,24 +203,36 @@ def structure(order: Sequence[Node], roots: Sequence[Node]) -> Any:
         if buffer is not None:
             rows.append((*kind[1:], buffers.setdefault(id(buffer), position)))
         elif node.op == "scalar":
-            rows.append((kind, scalars.setdefault(id(node.arg), position)))
+            rows.append((kind, scalars.setdefault(id(node.arg), len(scalars))))
         else:
             inputs = tuple([numbers[id(source)] for source in node.inputs])
-            rows.append((kind, inputs, fixed_part(node)))
+            rows.append((kind, inputs, fixed_part(node, scalars)))
     return tuple(rows), tuple(numbers[id(root)] for root in roots)
 
 
-def fixed_part(node: Node) -> Any:
-    """Give what of an argument is no size."""
+def fixed_part(node: Node, scalars: dict[int, int]) -> Any:
+    """Give what of an argument is no size; positions that a user gave are named by `scalars`."""
     if node.op in ("reshape", "expand", "const"):
         return None
     if node.op == "slice":
-        return tuple([(step, is_given(start)) for start, _, step in node.arg])
+        return tuple([(step, name_of(start, scalars)) for start, _, step in node.arg])
     if node.op == "pad":
         pads, fill = node.arg
-        ends = tuple([(not low, not high, is_given(low)) for low, high in pads])
-        return ends, repr(fill)
+        ends = [(sign(low), sign(high), name_of(low, scalars)) for low, high in pads]
+        return tuple(ends), repr(fill)
+    if node.op == "put" and starts_of(node):
+        return placed(node, lambda start: name_of(start, scalars))
     return node.arg[0] if node.op == "fold" else node.arg
+
+
+def sign(number: int) -> int:
+    """Tell whether a number is below, at or above 0."""
+    return (number > 0) - (number < 0)
+
+
+def name_of(start: int, scalars: dict[int, int]) -> int | None:
+    """Name a position that a user gave, by where it came first; None for other numbers."""
+    return scalars.setdefault(id(start), len(scalars)) if is_given(start) else None
 
 
 def fitted(
@@ -234,17 +244,14 @@ def fitted(
     limits: Limits,
 ) -> BoundedPlan | None:
     """Bind the plan of a family to the sizes of a graph."""
-    is_now, is_first = is_degenerate(order, family.first, family.changes)
-    pairs = zip(family.largest, order)
-    family.largest = [tuple(map(max, most, node.shape)) for most, node in pairs]
-    if is_first:
-        family.first, family.changes = record(order), Changes()
-        family.bounds.clear()
-    if is_now or is_first:
+    if not is_regular(family, order):
         return None
     changes = family.changes.copy()
     changes.compare(order, family.first)
     is_wider = changes.size() != family.changes.size()
+    plan = None if is_wider else known_plan(family, order, found)
+    if plan is not None:
+        return plan
     if not changes.axes or (is_wider and not family.is_wanted):
         return None
     axes = Axes(order, family.first, changes)
@@ -256,90 +263,55 @@ def fitted(
         bounds = choose_bounds(axes, family.largest, limits)
         if bounds not in known:
             family.changes, family.bounds = changes, [*known, bounds]
+            family.bindings = [] if is_wider else family.bindings
             family.made += 1
     else:
         family.reused += 1
-    graph = bounded(axes, bounds)
-    check_room(graph)
-    return bind(graph, expanded, found, compiled)
+    binding = bind(bounded(axes, bounds), expanded, found.order, compiled)
+    others = [each for each in family.bindings if each.bounds != bounds]
+    family.bindings = [*others, binding]
+    return bound_plan(binding, order, found)
 
 
-def check_room(graph: Bounded) -> None:
-    """Raise Degenerate where the layout for the largest sizes takes much more memory."""
-    for node in graph.axes.order:
-        size = graph.made[id(node)].size
-        if size > MOST_ELEMENTS and size > 2 * node.size:
-            raise Degenerate
+def is_regular(family: Family, order: Sequence[Node]) -> bool:
+    """Note the sizes of a graph; tells whether they are none that make a structure of its own."""
+    is_now, is_first = is_degenerate(order, family.first, family.changes)
+    pairs = zip(family.largest, order)
+    family.largest = [tuple(map(max, most, node.shape)) for most, node in pairs]
+    if is_first:
+        family.first, family.changes = record(order), Changes()
+        family.bounds.clear()
+        family.bindings.clear()
+    return not (is_now or is_first)
 
 
-def plain_value(scalar: Any) -> int | float:
-    """Read a scalar that a plan is bound to: of a traced number, that is noted."""
-    number = scalar if type(scalar) is TracedNumber else getattr(scalar, "source", None)
-    found: int | float = scalar.value if number is None else plain(number)
-    return found
+def known_plan(family: Family, order: Sequence[Node], found: GraphKey) -> BoundedPlan | None:
+    """Bind a plan that was bound before."""
+    for binding in family.bindings:
+        plan = bound_plan(binding, order, found)
+        if plan is not None:
+            family.reused += 1
+            return plan
+    return None
 
 
 def bind(
-    graph: Bounded, expanded: Sequence[Node], found: GraphKey, compiled: Compile
-) -> BoundedPlan:
-    """Compile a bounded graph, and say where its inputs come from and its results go."""
-    parts = written_parts(found.order)
+    graph: Bounded, expanded: Sequence[Node], order: Sequence[Node], compiled: Compile
+) -> Binding:
+    """Compile a bounded graph of what was recorded, and note where its numbers are."""
+    parts = written_parts(order)
     if any(id(buffer) in parts for buffer, _, _ in graph.written):
         raise Degenerate
     wanted = [graph.made[id(root)] for root in expanded]
     wanted += [value for _, _, value in graph.written]
-    inner_found = graph_key(wanted)
-    inner = compiled(wanted, inner_found)
-    numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
-    places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
-    scalars = [
-        (places[id(each)], 0) if id(each) in places else (-1, plain_value(each))
-        for each in inner_found.scalars
-    ]
-    outputs: list[Pair | None] = []
-    assigned: dict[int, int] = {}
-    targets = {id(value): numbers[id(buffer)] for buffer, _, value in graph.written}
-    for number, (root, made) in enumerate(zip(expanded, wanted)):
-        own, bound = graph.layout(root)
-        outputs.append(None if root.shape == made.shape else (bound, own))
-        if id(made) in targets:
-            assigned[number] = targets[id(made)]
-    written = [(numbers[id(buffer)], graph.layout(node)) for buffer, node, _ in graph.written]
-    return BoundedPlan(
-        inner,
-        bound_inputs(graph, numbers, inner_found),
-        scalars,
-        outputs,
-        written,
-        assigned,
-        PATIENCE,
-        BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers)),
-    )
+    found = graph_key(wanted)
+    return make_binding(graph, expanded, wanted, found, compiled(wanted, found))
 
 
-def written_parts(order: Sequence[Node]) -> set[int]:
-    """Find the memory of which a part is written: to lay it out anew would copy all the rest."""
-    found = set()
-    for node in order:
-        if node.op == "assign" and memory_of(node) is None:
-            value, target = node.inputs[1], node.inputs[0]
-            while value.op == "contiguous":
-                value = value.inputs[0]
-            if value.op in ("put", "scatter"):
-                found.add(id(memory_of(target)))
-    return found
-
-
-def bound_inputs(
-    graph: Bounded, numbers: dict[int, int], inner: GraphKey
-) -> list[tuple[int, Pair | None]]:
-    """Say for every buffer of a bounded graph which buffer it is, and how it is laid out."""
-    laid: dict[int, tuple[int, Pair | None]] = {}
-    for buffer, node, leaf in graph.leaves:
-        own, bound = graph.layout(node)
-        laid[id(leaf_buffer(leaf))] = numbers[id(buffer)], (own, bound) if own != bound else None
-    found = []
-    for buffer in inner.buffers:
-        at = laid.get(id(buffer))
-        found.append((numbers[id(buffer)], None) if at is None else at)
-    return found
+def bound_plan(binding: Binding, order: Sequence[Node], found: GraphKey) -> BoundedPlan | None:
+    """Bind a plan to the sizes of a graph; None if they do not fit, or the plan is gone."""
+    sizes, inner = all_sizes(order), binding.plan()
+    if inner is None or binding.epoch != config.epoch or not binding.fits(sizes):
+        return None
+    nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))
+    return BoundedPlan(inner, binding.bind(order, sizes, found), PATIENCE, nbytes)

@@ -15,10 +15,11 @@ One op, one rule (graph/bounded_rules.py); an elementwise op is applied as it is
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType, bool_, int64
-from picograd.graph.axes import Axes, NoRule, Part, memory_of
+from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
 from picograd.graph.ops import OPS
@@ -26,6 +27,7 @@ from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.number import is_given
 
+Origin = tuple[int, tuple[int, ...]]  # a node, and where in its argument; -1 and an axis: its size
 Rules = Mapping[str, Callable[["Bounded", Node], Node]]
 
 
@@ -33,6 +35,7 @@ class Bounded:
     """This class is one bounded graph: the nodes made, and what their runtime scalars are.
 
     `leaves` lists the inputs that are laid out anew: (buffer, the leaf, the bounded leaf).
+    `origins` says where the numbers are: in the argument of which node, or of which axis the size.
     `written` lists the tensors of varying sizes that are assigned: (buffer, node, its new value).
     """
 
@@ -42,7 +45,8 @@ class Bounded:
         self.sizes: dict[int, RuntimeScalar] = {}
         self.leaves: list[tuple[Buffer, Node, Node]] = []
         self.written: list[tuple[Buffer, Node, Node]] = []
-        self.laid: dict[tuple[int, tuple[Shape, Shape]], Buffer] = {}
+        self.laid: dict[tuple[int, tuple[Parts, Shape]], Buffer] = {}
+        self.origins: dict[int, tuple[Any, Origin]] = {}  # by identity: the scalar, and its origin
 
     def run(self) -> None:
         """Make the bounded form of every node, inputs first."""
@@ -95,19 +99,13 @@ class Bounded:
             self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts
         )
 
-    def layout(self, node: Node) -> tuple[Shape, Shape]:
-        """Give the shape of a node and its bounded shape, with an axis for each factor."""
-        parts = [
-            part
-            for axis in range(len(node.shape))
-            for part in self.axes.parts_of(node, axis)
-        ]
-        own = tuple(
-            self.axes.sizes[p[0]] if isinstance(p, tuple) else p for p in parts
-        )
-        return own, tuple(
-            self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts
-        )
+    def layout(self, node: Node) -> tuple[Parts, Shape]:
+        """Give the factors of all axes of a node, and their bounds."""
+        parts: Parts = ()
+        for axis in range(len(node.shape)):
+            parts += self.axes.parts_of(node, axis)
+        bounds = [self.bounds[part[0]] if isinstance(part, tuple) else part for part in parts]
+        return parts, tuple(bounds)
 
     def leaf(self, node: Node) -> Node:
         """Stand for memory: a leaf of the bounded shape, which is filled before a run."""
@@ -155,21 +153,26 @@ class Bounded:
         return tuple(found)
 
     def scalar(
-        self, value: Number, shape: Shape, device: str, dtype: DType = int64
+        self, node: Node, path: tuple[int, ...], shape: Shape, dtype: DType = int64
     ) -> Node:
-        """Make a number of this call that another call gives anew; a user's is one already."""
+        """Take a number in the argument of a node from each call anew; a user's is so already."""
+        value = node.arg
+        for part in path:
+            value = value[part]
         scalar = value if is_given(value) else RuntimeScalar(value)
-        return wide(Node("scalar", (), scalar, (), dtype, device), shape)
+        self.origins[id(scalar)] = scalar, (self.axes.numbers[id(node)], path)
+        return wide(Node("scalar", (), scalar, (), dtype, node.device), shape)
 
     def size(self, number: int, shape: Shape, device: str) -> Node:
-        """Give the size of a class."""
+        """Give the size of a class, or of any axis."""
         count = self.count(number)
         return wide(Node("scalar", (), count, (), int64, device), shape)
 
     def count(self, number: int) -> RuntimeScalar:
         """Find the runtime scalar of the size of a class."""
         if number not in self.sizes:
-            self.sizes[number] = RuntimeScalar(self.axes.sizes[number])
+            scalar = self.sizes[number] = RuntimeScalar(self.axes.sizes[number])
+            self.origins[id(scalar)] = scalar, (-1, (number,))
         return self.sizes[number]
 
     def valid(self, node: Node, axis: int, like: Node) -> Node | None:

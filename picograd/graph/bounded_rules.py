@@ -44,7 +44,7 @@ def bound_const(graph: Bounded, node: Node) -> Node:
         )
     if node.dtype is bool_:
         raise NoRule("a bool that varies with the sizes")
-    return graph.scalar(node.arg, shape, node.device, node.dtype)
+    return graph.scalar(node, (), shape, node.dtype)
 
 
 def bound_iota(graph: Bounded, node: Node) -> Node:
@@ -210,15 +210,15 @@ def bound_slice(graph: Bounded, node: Node) -> Node:
         graph.need_plain(node.inputs[0], axis)
         graph.need_plain(node, axis)
         if graph.moves(node, axis, start):
-            moved.append((axis, start, step))
+            moved.append((axis, step))
             continue
         count = min(
             shape[axis], max(-(-(x.shape[axis] - start) // step), 1)
         )
         ranges[axis] = (start, start + (count - 1) * step + 1, step)
     x = x.slice(tuple(ranges))
-    for axis, start, step in moved:
-        first = graph.scalar(start, (shape[axis],), x.device)
+    for axis, step in moved:
+        first = graph.scalar(node, (axis, 0), (shape[axis],))
         positions = vector(shape[axis], x.device) * step + first
         x = read_along(x, clamped(positions, x.shape[axis]), axis)
     return fit_all(x, shape)
@@ -234,13 +234,13 @@ def bound_pad(graph: Bounded, node: Node) -> Node:
         if min(low, high) < 0:
             raise NoRule("a pad that cuts an axis that varies")
         source, is_moved = node.inputs[0], graph.moves(node, axis, low)
-        count, size = source.shape[axis], shape[axis]
+        size = shape[axis]
         is_dynamic = graph.axes.is_dynamic(source, axis)
         if is_dynamic:
             graph.need_plain(source, axis)
         graph.need_plain(node, axis)
         if is_moved:
-            first = graph.scalar(low, (size,), x.device)
+            first = graph.scalar(node, (0, axis, 0), (size,))
             positions = vector(size, x.device) - first
             x = read_along(x, clamped(positions, x.shape[axis]), axis)
         else:
@@ -249,8 +249,9 @@ def bound_pad(graph: Bounded, node: Node) -> Node:
             x = fit(x, axis, size) if x.shape[axis] > size else x
         if is_moved or (is_dynamic and high):
             place = x.iota(axis)
-            begin = graph.scalar(low, x.shape, x.device)
-            end = begin + graph.scalar(count, x.shape, x.device)
+            begin = graph.scalar(node, (0, axis, 0), x.shape)
+            count = graph.axes.bases[graph.axes.numbers[id(source)]] + axis
+            end = begin + graph.size(count, x.shape, x.device)
             inside = place.binary("less", end)
             if is_moved:
                 is_after = begin.binary("less_equal", place)

@@ -65,8 +65,13 @@ def fits(axes: Axes, bounds: Bounds) -> bool:
     """Tell whether bounds hold the present sizes, and not by far too much."""
     if bounds.keys() != axes.dynamic - axes.parts.keys():
         return False
+    return holds(bounds, axes.sizes)
+
+
+def holds(bounds: Bounds, sizes: Sequence[int]) -> bool:
+    """Tell whether the sizes of classes are within their bounds, and not by far too small."""
     for found, bound in bounds.items():
-        size = axes.sizes[found]
+        size = sizes[found]
         if size > bound or bound > 2 * FAR * max(size, LEAST):
             return False
     return True

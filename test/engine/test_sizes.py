@@ -257,7 +257,7 @@ def test_a_write_of_a_part_copies_no_memory_of_varying_size() -> None:
         x.index_add_(0, Tensor(np.array([2])), picograd.ones(1, 3))
         assert x.sum(1).tolist() == [0, 3, 3] + [0] * (rows - 3)
     bounded = [plan for plan in realize.PLANS.plans.values() if isinstance(plan, BoundedPlan)]
-    assert not any(plan.written for plan in bounded)
+    assert not any(plan.bound.written for plan in bounded)
 
 
 def test_what_is_empty_has_plans_of_its_own() -> None:
