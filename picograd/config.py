@@ -55,7 +55,7 @@ FLAGS = (
          "semantics"),
     Flag("PICOGRAD_THREADS", int, usable_cores(), "CPU threads kernels run on", "codegen",
          "usable cores", least=1, most=1024),
-    Flag("PICOGRAD_DYNAMIC", int, 0, "1: sizes that vary share a plan; 0: each has its own",
+    Flag("PICOGRAD_DYNAMIC", int, 1, "1: sizes that vary share a plan; 0: each has its own",
          "codegen", most=1),
     Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0: none",
          "debug", "~/.cache/picograd"),
