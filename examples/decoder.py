@@ -30,10 +30,10 @@ class Sizes:
 def rotate(x, first, base):
     """Turn pairs (i, i + D/2) of each head by an angle that grows with the position: B H T D."""
     half = x.shape[-1] // 2
-    rates = base ** (-np.arange(half) / half)
-    angles = np.arange(first, first + x.shape[2])[:, None] * rates  # T D/2
-    kind = x.dtype.numpy
-    cos, sin = (Tensor(f(angles).astype(kind), device=x.device) for f in (np.cos, np.sin))
+    rates = Tensor((base ** (-np.arange(half) / half)).astype(x.dtype.numpy), device=x.device)
+    places = Tensor.arange(first, first + x.shape[2], device=x.device).unsqueeze(-1)
+    angles = places * rates  # T D/2
+    cos, sin = angles.cos(), angles.sin()
     a, b = x[..., :half], x[..., half:]
     return Tensor.cat([a * cos - b * sin, b * cos + a * sin], -1)
 

@@ -13,7 +13,7 @@ docs/design/0012-numbers-are-arguments.md says more.
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,9 +107,9 @@ class Numbers:
                 found.append(step)
         return found[::-1]
 
-    def sources(self, slot: int) -> set[int]:
-        """List the arguments that a slot comes from."""
-        found = {slot}
+    def sources(self, slots: Iterable[int]) -> set[int]:
+        """List the arguments that slots come from."""
+        found = set(slots)
         for step in reversed(self.steps):
             if step[0] in found:
                 found.update(step[2])
@@ -240,10 +240,13 @@ def arithmetic(function: Callable[..., Any], is_turned: bool) -> Callable[[Any, 
 
 
 def comparison(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """Make a method that compares: the outcome is a guard."""
+    """Make a method that compares: the outcome is a guard, unless it is one number twice."""
     compare = arithmetic(function, False)
 
     def method(self: TracedNumber, other: Any) -> Any:
+        is_own = type(other) is TracedNumber and other.numbers is self.numbers
+        if is_own and other.slot == self.slot and isinstance(self, int):
+            return function(self.value, self.value)
         found = compare(self, other)
         return found if found is NotImplemented else plain(found)
 
@@ -341,9 +344,9 @@ def program(numbers: Numbers, wanted: Sequence[int]) -> Program:
     steps = numbers.needed([*wanted, *numbers.guards])
     slots = numbers.slots.copy()
     guards = [
-        (slot, slots[slot], Guard(line, tuple(sorted(numbers.sources(slot)))))
+        (slot, slots[slot], Guard(line, tuple(sorted(numbers.sources([slot])))))
         for slot, line in numbers.guards.items()
     ]
-    sources = {each for slot in numbers.positions for each in numbers.sources(slot)}
+    sources = numbers.sources(numbers.positions)
     exact = {each: slots[each] for each in sources if each not in numbers.guards}
     return Program(slots, numbers.arguments, steps, guards, exact)

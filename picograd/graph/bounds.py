@@ -10,8 +10,10 @@ beyond `DEPTH` operations, or `NODES` in all, nothing is known.
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from picograd.graph.node import Node
+from picograd.traced_number import TracedNumber
 
 Bounds = tuple[int, int]
 ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -76,8 +78,9 @@ def whole(node: Node) -> Bounds | None:
 
 
 def constant(node: Node, look: Look) -> Bounds:
-    """A constant is both of its bounds."""
-    return int(node.arg), int(node.arg)
+    """A constant is both of its bounds; of one that is traced, what compares them is noted."""
+    value: Any = node.arg if type(node.arg) is TracedNumber else int(node.arg)
+    return value, value
 
 
 def position(node: Node, look: Look) -> Bounds:

@@ -33,6 +33,7 @@ from picograd.graph.shape import (
     conv_sizes,
     fold_shape,
     gather_shape,
+    is_shape,
     pad_shape,
     reduce_shape,
     slice_shape,
@@ -235,7 +236,7 @@ class Node:
             source = source.inputs[0]
         return (
             source
-            if shape == source.shape
+            if is_shape(shape, source.shape)
             else source.view("reshape", shape, shape)
         )
 
@@ -259,7 +260,7 @@ class Node:
 
     def broadcast_to(self, shape: Shape) -> "Node":
         """Add axes of size 1 on the left, then repeat axes of size 1."""
-        if shape == self.shape:
+        if is_shape(shape, self.shape):
             return self
         ones = (1,) * (len(shape) - len(self.shape))
         return self.reshape(ones + self.shape).expand(shape)

@@ -26,10 +26,15 @@ class ConvSpec:
     kernel_dilation: Shape
 
 
+def is_shape(first: Shape, second: Shape) -> bool:
+    """Tell whether two shapes are equal; of those of other ranks no size is asked."""
+    return len(first) == len(second) and first == second
+
+
 def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     """Find the common shape: align on the right, sizes are equal or 1."""
     first = shapes[0] if shapes else ()
-    if all(shape == first for shape in shapes):
+    if all(is_shape(shape, first) for shape in shapes):
         return first
     rank = max(len(shape) for shape in shapes)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]

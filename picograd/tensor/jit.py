@@ -50,7 +50,7 @@ from picograd.tensor.jit_arguments import (
     argument_names,
     changed_sizes,
     number_names,
-    tensors_in,
+    signature_of,
 )
 from picograd.tensor.jit_gradient import keep_graph
 from picograd.tensor.jit_numbers import (
@@ -94,7 +94,8 @@ class Jitted:
 
     def __init__(self, function: Callable[..., Any], dynamic: Any = None) -> None:
         functools.update_wrapper(self, function)
-        self.dynamic = read_dynamic(dynamic)
+        self.signature = signature_of(function)
+        self.dynamic = read_dynamic(dynamic, self.signature)
         self.function = function
         self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
         self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
@@ -164,7 +165,7 @@ class Jitted:
         """Find the sizes of a call that are marked: they are numbers of it too."""
         if not self.dynamic:
             return None
-        names = argument_names(self.function, *call)
+        names = argument_names(self.signature, *call)
         marks = marks_of(self.dynamic, names, found.tensors)
         marked = Marked(marks, names, found.tensors, len(found.numbers))
         found.numbers = found.numbers + marked.values
@@ -208,7 +209,7 @@ class Jitted:
 
     def names_of(self, call: Any, marked: Marked | None) -> list[str]:
         """Name the arguments of the numbers of a call, and its followed sizes."""
-        return number_names(self.function, *call) + (marked.names if marked else [])
+        return number_names(self.signature, *call) + (marked.names if marked else [])
 
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
@@ -310,12 +311,12 @@ class Jitted:
         last = next(reversed(self.captures))
         found = [part for part, was, now in zip(PARTS, last, key) if was != now]
         if found[:1] == [PARTS[1]]:
-            names = argument_names(self.function, *call)
+            names = argument_names(self.signature, *call)
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
         if found == [PARTS[5]]:
-            names = number_names(self.function, *call)
+            names = number_names(self.signature, *call)
             names += ["of a size"] * len(key[5])
             return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
         return f"the {' and '.join(found)} changed" if found else ""
@@ -477,9 +478,8 @@ def first_outputs(
     outputs = [hand.tensor(result) for result in capture.outputs]
     for find, result in capture.escapes if tracer.sizes is not None else ():
         replace(find(), hand.tensor(result))  # its shape is that of the trace
-    distinct = {id(each): weakref.ref(each) for each in tensors_in(tracer.result)}
-    tracer.result, tracer.trace, tracer.roots = None, Trace(), {}
-    for number, find in enumerate(distinct.values()):
+    tracer.trace, tracer.roots = Trace(), {}
+    for number, find in enumerate(tracer.returned):
         stored = find()
         if stored is not None and capture.outputs[number].kind == "root":
             capture.escapes.append((find, Result("output", number)))

@@ -23,16 +23,26 @@ BY_VALUE = (int, bool, str, type(None), bytes, complex, slice, range, type(Ellip
 TENSOR = "tensor"  # what describes a tensor: its own properties are told beside
 
 
-def argument_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
+def signature_of(function: Any) -> inspect.Signature | None:
+    """Find how the arguments of a function are called; a module's are those of its `forward`."""
+    if hasattr(type(function), "_trace_state"):
+        function = getattr(function, "forward", function)
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def argument_names(signature: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
     """Name the argument that each tensor of a call is in."""
-    return named(function, bound, args, kwargs, "tensors")
+    return named(signature, bound, args, kwargs, "tensors")
 
 
-def named(function: Any, bound: Any, args: Any, kwargs: Any, what: str) -> list[str]:
+def named(signature: Any, bound: Any, args: Any, kwargs: Any, what: str) -> list[str]:
     """Name the arguments of a call, each as often as it has tensors or numbers."""
     try:
-        given = inspect.signature(function).bind(*bound, *args, **kwargs).arguments
-    except (TypeError, ValueError):
+        given = signature.bind(*bound, *args, **kwargs).arguments
+    except (AttributeError, TypeError):
         given = {str(number): each for number, each in enumerate((*args, *kwargs.values()))}
     found: list[str] = []
     for number, (name, value) in enumerate(given.items()):
@@ -171,9 +181,9 @@ def numbers_in(value: Any) -> list[int]:
     return [slot for item in parts(value) or () for slot in numbers_in(item)]
 
 
-def number_names(function: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
+def number_names(signature: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
     """Name the argument that each number of a call is in."""
-    return named(function, bound, args, kwargs, "numbers")
+    return named(signature, bound, args, kwargs, "numbers")
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -58,7 +58,7 @@ def settle(capture: Capture, numbers: Numbers, others: Sequence[Capture]) -> dic
         lines |= compare(capture, other)
     if len(others) >= MOST_OUTCOMES:
         for slot, line in guards.items():
-            sources = numbers.sources(slot)
+            sources = numbers.sources([slot])
             lines |= dict.fromkeys(sources, line)
     return lines
 

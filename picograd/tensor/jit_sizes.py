@@ -92,7 +92,7 @@ class Dim:
             )
 
 
-def read_dynamic(dynamic: Any) -> Any:
+def read_dynamic(dynamic: Any, signature: Any) -> Any:
     """Check what `jit(dynamic=...)` is given: True, or axes by argument."""
     if dynamic in (None, False, True):
         return bool(dynamic)
@@ -111,7 +111,18 @@ def read_dynamic(dynamic: Any) -> Any:
         found[name] = {}
         for axis, bound in rows.items():
             found[name][axis] = dimension(name, axis, bound, fix)
+    check_names(found, signature)
     return found
+
+
+def check_names(dynamic: Any, signature: Any) -> None:
+    """Raise ValueRangeError where sizes are marked of what a function does not take."""
+    known = {} if signature is None else signature.parameters
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    unknown = [name for name in dynamic if name not in known]
+    if known and unknown and not takes_any:
+        text = f"dynamic marks {unknown[0]!r}, and the function takes {', '.join(known)}"
+        raise ValueRangeError("jit", text, "name one of its arguments")
 
 
 def as_tuple(axes: Any, fix: str) -> tuple[Any, ...]:
@@ -228,7 +239,7 @@ class Copied:
         self.numbers, self.first, self.slots = numbers, first, slots
         self.made: dict[int, Any] = {}  # given numbers by slot
         self.slot_of: dict[int, int] = {}  # by identity of a given number
-        self.sources: dict[int, set[int]] = {}
+        self.fixed: set[int] = set()  # slots whose values are part of the copy
 
     def given(self, number: TracedNumber) -> Any:
         """Make a number that plans take at run time."""
@@ -249,10 +260,9 @@ class Copied:
         if kind is TracedNumber:
             if arg.numbers is not self.numbers:
                 return arg.value
-            if is_moving and any(
-                each < self.first for each in self.numbers.sources(arg.slot)
-            ):
+            if is_moving and min(self.numbers.sources([arg.slot]), default=0) < self.first:
                 return self.given(arg)
+            self.fixed.add(arg.slot)
             return self.slots[arg.slot]
         if kind in PLAIN or isinstance(
             arg, (DType, RuntimeScalar, Storage)
@@ -308,10 +318,14 @@ class Sizes:
             tuple[Node, int]
         ] = []  # without memory, and the input of the plan
         self.plans: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self.keyed: list[int] = []  # arguments of which a copy has values: sizes, and others
 
     def graph(self, roots: Sequence[Node]) -> list[Node]:
         """Copy the graph of the trace at its own sizes."""
-        return copied(roots, self.copied, {})
+        found = copied(roots, self.copied, {})
+        sizes = range(self.marked.first, self.numbers.arguments)
+        self.keyed = sorted({*sizes, *self.numbers.sources(self.copied.fixed)})
+        return found
 
     def has_own_gradients(self, roots: Sequence[Node]) -> bool:
         """Tell whether gradients of outputs would ask functions that saw the traced sizes."""
@@ -391,7 +405,7 @@ class Sizes:
         self, capture: Any, slots: Sequence[Any], inputs: list[Any]
     ) -> tuple[Any, Any]:
         """Find the plan for the sizes of a call, and its inputs: a text where it is another."""
-        key = tuple(slots[self.marked.first : self.numbers.arguments])
+        key = tuple([slots[place] for place in self.keyed])
         known = self.plans.get(key)
         if known is not None:
             plan, graph = known[0](), known[1]

@@ -13,6 +13,7 @@ change only by what the function writes. When it returns, what outlives it are *
 """
 
 import functools
+import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -261,6 +262,7 @@ class Tracer:
                     )
             self.twins.append(made[id(tensor)])
         self.result: Any = None
+        self.returned: list[weakref.ref[Tensor]] = []
         self.outside: dict[int, tuple[Any, Node]] = {}
         self.roots: dict[int, Node] = {}
         self.places: dict[int, int] = {}
@@ -398,14 +400,7 @@ class Tracer:
         capture = Capture(
             drawn=self.trace.drawn, refusals=list(self.trace.refusals)
         )
-        outputs: dict[int, int] = {}
-        for tensor in tensors_in(self.result):
-            if id(tensor) not in outputs:
-                outputs[id(tensor)] = len(outputs)
-                capture.outputs.append(self.given(tensor))
-        capture.structure = template(
-            self.result, lambda tensor: outputs[id(tensor)]
-        )
+        outputs = self.find_outputs(capture)
         kept = set(map(id, self.trace.kept))
         known = {*outputs, *self.outside, *self.number}
         for noted in self.trace.gradients.values():
@@ -413,14 +408,9 @@ class Tracer:
                 self.find_gradient(capture, noted)
                 known.add(id(noted.tensor._grad))
         self.find_changes(capture)
-        for tensor in self.made():
-            is_waiting = tensor._node.op not in pending.LEAVES_OF_THE_GRAPH
-            if (
-                id(tensor) in known
-                or leaf_buffer(tensor._node) is not None
-                or not is_waiting
-            ):
-                continue
+        if self.stored(known):
+            gc.collect(1)  # a function inside that calls itself holds what it reads
+        for tensor in self.stored(known):
             if id(tensor) in kept:
                 self.root(tensor._node)
             else:
@@ -431,6 +421,30 @@ class Tracer:
             (self.root(node), error) for node, error in self.trace.checks
         ]
         return capture
+
+    def find_outputs(self, capture: Capture) -> dict[int, int]:
+        """List what the function returns, and let go of it: what is alive then is stored elsewhere.
+
+        A view that is returned holds the tensor that it shows.
+        """
+        found = {id(tensor): tensor for tensor in tensors_in(self.result)}
+        numbers = {key: number for number, key in enumerate(found)}
+        capture.outputs = [self.given(tensor) for tensor in found.values()]
+        capture.structure = template(self.result, lambda tensor: numbers[id(tensor)])
+        self.returned = [weakref.ref(tensor) for tensor in found.values()]
+        self.result = None
+        return numbers
+
+    def stored(self, known: set[int]) -> list[Tensor]:
+        """List the tensors that the function made and that somebody holds."""
+        leaves = pending.LEAVES_OF_THE_GRAPH
+        return [
+            tensor
+            for tensor in self.made()
+            if id(tensor) not in known
+            and leaf_buffer(tensor._node) is None
+            and tensor._node.op not in leaves
+        ]
 
     def find_gradient(self, capture: Capture, noted: Gradient) -> None:
         """List what became of one gradient: whether it was there, and what the function set."""

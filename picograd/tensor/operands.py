@@ -25,7 +25,7 @@ from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import described
-from picograd.graph.shape import broadcast_shapes, normalise_axes, normalise_axis
+from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
 from picograd.number import GIVEN, Given, converted, given, size_of
 from picograd.traced_number import TracedNumber, plain
@@ -160,7 +160,7 @@ def read_scalar(op: str, value: Any) -> Scalar:
 
 def broadcast_to(node: Node, shape: Shape, op: str = "expand") -> Node:
     """Repeat axes of size 1, and add axes on the left; errors name the op."""
-    return node if node.shape == shape else build.expand(node, shape, op)
+    return node if is_shape(node.shape, shape) else build.expand(node, shape, op)
 
 
 def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node, Node]:
@@ -170,7 +170,7 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
     if not isinstance(a, Node):
         second, first = pair_scalar(op, b, a, floating)
         return first, second
-    if a.dtype is b.dtype and a.shape == b.shape and a.device == b.device:
+    if a.dtype is b.dtype and a.device == b.device and is_shape(a.shape, b.shape):
         if not floating or a.dtype.kind == "float":
             return a, b
     if a.device != b.device:
@@ -183,7 +183,7 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
         a = build.cast(a, dtype)
     if b.dtype is not dtype:
         b = build.cast(b, dtype)
-    if a.shape != b.shape:
+    if not is_shape(a.shape, b.shape):
         shape = broadcast_shapes(a.shape, b.shape, op=op)
         a, b = broadcast_to(a, shape), broadcast_to(b, shape)
     return a, b

@@ -123,6 +123,69 @@ def test_positions_and_sizes_are_followed_together() -> None:
     assert f.count <= 3
 
 
+class Decoder(nn.Module):
+    """One layer of attention to what a cache holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.places = nn.Embedding(7, 4), nn.Embedding(40, 4)
+        self.inner, self.outer = nn.Linear(4, 12), nn.Linear(4, 7)
+        self.register_buffer("kept", picograd.zeros(2, 1, 2, 40, 2))
+
+    def split(self, tokens: Tensor, at: int) -> Any:
+        x = self.embedding(tokens) + self.places(at + picograd.arange(tokens.shape[1]))
+        parts = self.inner(x).chunk(3, -1)
+        return [each.reshape(*tokens.shape, 2, 2).transpose(1, 2) for each in parts]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, at: int) -> Tensor:
+        mask = picograd.arange(k.shape[2]) <= at + picograd.arange(q.shape[2])[:, None]
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.outer(y.transpose(1, 2).reshape(1, q.shape[2], 4)[:, -1])
+
+    def forward(self, tokens: Tensor, at: int = 0) -> Tensor:
+        q, k, v = self.split(tokens, at)
+        self.kept[0][:, :, at : at + tokens.shape[1]] = k
+        self.kept[1][:, :, at : at + tokens.shape[1]] = v
+        return self.attend(q, self.kept[0], self.kept[1], at)
+
+    def grown(self, tokens: Tensor, past: Any = None) -> Any:
+        at = 0 if past is None else past[0].shape[2]
+        q, k, v = self.split(tokens, at)
+        if past is not None:
+            k, v = picograd.cat([past[0], k], 2), picograd.cat([past[1], v], 2)
+        return self.attend(q, k, v, at), (k, v)
+
+
+def test_decoding_is_traced_once_for_prompts_and_once_for_steps() -> None:
+    """One cache is written in place at a position, the other grows; returned views are no state."""
+    model, length = Decoder(), Dim("length", 1, 16)
+    filled = picograd.jit(model, dynamic={"tokens": {1: length}})
+    marks = {"tokens": {1: length}, "past": {2: Dim("past", 1, 40)}}
+    grown = picograd.jit(model.grown, dynamic=marks)
+    with picograd.no_grad():
+        for count in (5, 3):
+            tokens = picograd.arange(count)[None] % 7
+            found, past = filled(tokens), None
+            other, past = grown(tokens)
+            for at in range(count, count + 3):
+                wanted, _ = model.grown(picograd.arange(at)[None] % 7)
+                np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+                np.testing.assert_allclose(other.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+                token = picograd.tensor([[at % 7]])
+                found = filled(token, at)
+                other, past = grown(token, past)
+    assert filled.count == 2 and grown.count == 2
+
+
+def test_numbers_that_say_a_size_have_graphs_of_their_own() -> None:
+    for f in (lambda x, n: x[:n] * 1, lambda x, n: (x * n)[1:n].sum() + picograd.zeros(n).sum()):
+        jitted = picograd.jit(f, dynamic={"x": {0: 16}})
+        for n in (3, 5, 2, 6, 3, 5):
+            x = picograd.arange(8.0 + n % 2)
+            np.testing.assert_allclose(jitted(x, n).numpy(), f(x, n).numpy())
+        assert jitted.count <= 2
+
+
 def test_random_numbers_are_those_of_the_sizes_of_the_call() -> None:
     f = picograd.jit(lambda x: F.dropout(x * 0 + 1, 0.5), dynamic=True)
     found = []
@@ -152,6 +215,10 @@ def test_errors_name_the_argument_the_dimension_and_the_range() -> None:
     for wrong in (3, {"x": {"0": 4}}, {"x": {0: "many"}}, {"x": 0.5}):
         with pytest.raises(TypeError, match="dynamic="):
             picograd.jit(lambda x: x, dynamic=wrong)
+    with pytest.raises(ValueError, match="marks 'z', and the function takes x, y"):
+        picograd.jit(lambda x, y: x + y, dynamic={"z": {0: batch}})
+    with pytest.raises(ValueError, match="marks 'z', and the function takes x"):
+        picograd.jit(nn.Linear(2, 2), dynamic={"z": {0: batch}})
     for numbers in ((3, 2), (-1, 4), (1.0, 2)):
         with pytest.raises(ValueError, match="no range"):
             Dim("batch", *numbers)

@@ -228,6 +228,27 @@ def test_appending_happens_when_it_is_traced():
     assert calls == ["called"]
 
 
+def test_a_returned_view_stores_no_tensor():
+    """What a view was cut from is alive as long as the view, and nobody else has it."""
+    kept = {}
+
+    def both(x):
+        kept["all"] = x * 2
+        kept["row"] = kept["all"][0]
+        return kept["all"].T[1]
+
+    f = picograd.jit(lambda x: ((x * 2).T[1], {"a": (x * 3)[0][:1], "b": x[1].T}))
+    stored = picograd.jit(both)
+    for number in range(3):
+        x = picograd.ones(2, 3) + number
+        first, rest = f(x)
+        assert first.tolist() == [2.0 + 2 * number] * 2 and rest["a"].tolist() == [3.0 + 3 * number]
+        assert stored(x).tolist() == first.tolist()
+        kept["row"].add_(1)
+        assert kept["all"].tolist() == [[3.0 + 2 * number] * 3, [2.0 + 2 * number] * 3]
+    assert f.count == 1
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 def test_dropout_follows_the_seed(jitted):
     layer = nn.Dropout(0.5)
