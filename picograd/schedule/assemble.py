@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.schedule.arrange import Launch
+from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out
 from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels, identity_labels
 from picograd.schedule.heroes import (
@@ -342,11 +343,10 @@ def hero_of(kind: str, part: Part) -> str:
         return "map"
     if kind == "map" or (kind != "reduce" and is_product(first)):
         return kind
-    if is_chain(part):
-        return "reduce.row"
     if not part.rows:
-        return "reduce.all"
-    return "reduce.row" if is_row_contiguous(first) else "reduce.col"
+        return "reduce.row" if is_chain(part) else "reduce.all"
+    least = SHORT_RUN if is_chain(part) else 1
+    return "reduce.row" if is_row_contiguous(first, least) else "reduce.col"
 
 
 def is_product(compute: Compute) -> bool:
@@ -371,12 +371,13 @@ def is_chain(part: Part) -> bool:
     return False
 
 
-def is_row_contiguous(compute: Compute) -> bool:
-    """Tell whether the unit-stride axis of the largest load is a reduced one."""
+def is_row_contiguous(compute: Compute, least: int = 1) -> bool:
+    """Tell whether the unit-stride axis of the largest load is a reduced one, or a short one."""
     votes = {True: 0, False: 0}
     for expr in walk(compute.body):  # each node once: shared subtrees have exponentially many paths
         if expr.op == "load":
             for atom, c in expr.arg[1].terms:
                 if c == 1 and isinstance(atom, Axis):
-                    votes[atom in compute.reduce] += 1 + len(expr.arg[1].terms)
+                    is_row = atom in compute.reduce or atom.size < least
+                    votes[is_row] += 1 + len(expr.arg[1].terms)
     return votes[True] >= votes[False]

@@ -11,6 +11,7 @@ Every decision that keeps nodes apart adds a line to `reasons`.
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.helpers import product
+from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, is_dear, row_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -39,19 +40,11 @@ from picograd.schedule.views import (
     view_windows,
     window_labels,
 )
+from picograd.target import Target
 
-# Inductor's thresholds for computing a value twice rather than storing it once
-READ_LIMIT, OPERATION_LIMIT = 4, 30
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
-COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
-COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
-COSTS |= {"exp2": 6, "expm1": 30, "log2": 20, "log10": 20, "log1p": 30, "tan": 20, "erfc": 40}
-COSTS |= dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"), 30)
-COSTS |= dict.fromkeys(("atan2", "hypot", "logaddexp"), 30)  # what their formulas take
-COSTS |= {"sigmoid": 10, "silu": 10}
-COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
 INLINING = {"scatter", *ALONG}  # compute cheap operands themselves
@@ -61,7 +54,8 @@ LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}  # nothing joins thei
 class Fuser:
     """This class is the state of the walk; `fuse` runs it."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.order: list[Facts] = []
         self.groups: list[Group] = []
         self.reasons: list[str] = []
@@ -267,7 +261,7 @@ class Fuser:
 
     def is_expensive(self, facts: Facts) -> bool:
         """Tell whether storing a value is better than computing it for each reader."""
-        return facts.cost > OPERATION_LIMIT or len(facts.loads) > READ_LIMIT
+        return is_dear(facts.cost, len(facts.loads))
 
     def joinable(self, facts: Facts) -> tuple[Group, str, Labels] | None:
         """The home group, level and labels with which a floating node could be its member."""
@@ -349,8 +343,16 @@ class Fuser:
         group = self.open.get(key)
         if group is None or group.operations > GROUP_LIMIT:
             group = self.new_group("reduce", source.depth + 1, source.node.shape, axes, node.device)
+            group.work = self.work_on_rows(source, axes)
             self.open[key] = group
         self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
+
+    def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:
+        """Estimate what it takes to work on the rows of a reduction again."""
+        shape, order = source.node.shape, source.order
+        wide = [d for d in order or range(len(shape)) if shape[d] != 1]
+        size = source.node.dtype.itemsize * max(len(source.loads), 1)
+        return row_work(shape, axes, wide[-1] if wide else 0, size, self.target)
 
     def refresh(self, facts: Facts) -> None:
         """Recompute depth after an input was stored (views above it keep their own facts)."""
@@ -359,7 +361,7 @@ class Fuser:
         facts.depth, facts.home = source.depth, source.home
 
     def chain(self, facts: Facts, axes: tuple[int, ...]) -> bool:
-        """Join the group the reduced value depends on, if a row of it fits one block."""
+        """Join the group the reduced value depends on, if that is no slower than another kernel."""
         source = facts.inputs[0]
         home, labels = source.home, source.labels
         if home is None or labels is None or home.kind != "reduce" or source.is_grand:
@@ -376,7 +378,7 @@ class Fuser:
             self.join(facts, home, "grand", (FREE,) * len(facts.node.shape))
             return True
         facts.over = None
-        why = "the rows differ" if home.is_row else "a row does not fit one block"
+        why = "the rows differ" if home.is_row else str(home.work)
         self.reasons.append(f"kept reduce {source.node.shape} apart from its source: {why}")
         return False
 

@@ -13,13 +13,11 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 from dataclasses import dataclass, field
 
 from picograd.graph.node import Node
-from picograd.helpers import product
+from picograd.schedule.cost import RowWork
 
 Labels = tuple[int, ...]
 FREE = -1
 SCATTERS = ("scatter", "scatter_runs")  # write into a copy of their first input
-ROW_LIMIT = 32768  # elements of a row that one block may hold for a chain of reductions
-STRIDED_ROW_LIMIT = 1024  # the same where the row is not contiguous
 MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
@@ -40,6 +38,7 @@ class Group:
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
     contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
     slots: int = 0  # arrays it reads or computes
+    work: RowWork | None = None  # of a reduction: what working on its rows again takes
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -53,11 +52,8 @@ class Group:
 
     @property
     def is_row(self) -> bool:
-        """Tell whether one block holds a row, so that reductions may follow each other."""
-        length = product(self.shape[d] for d in self.reduced)
-        last = max(self.kept, default=-1)
-        is_inner = all(d > last for d in self.inner)
-        return 0 < length <= (ROW_LIMIT if is_inner else STRIDED_ROW_LIMIT)
+        """Tell whether a kernel that reduced a row should work on it again."""
+        return self.work is not None and self.work.is_together
 
 
 @dataclass(eq=False, slots=True)

@@ -35,7 +35,7 @@ class Draft:
     roots: list[Node]
     target: Target
     is_verified: bool
-    fuser: Fuser = field(default_factory=Fuser)
+    fuser: Fuser = field(init=False)
     facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
     inputs: list[Node] = field(default_factory=list)
     input_numbers: dict[int, int] = field(default_factory=dict)
@@ -50,6 +50,9 @@ class Draft:
     bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
     outputs: list[int] = field(default_factory=list)
     arenas: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fuser = Fuser(self.target)
 
 
 def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan:

@@ -1,5 +1,7 @@
 """How many kernels graphs take, which heroes they get, and the reasons printed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from plan_support import TARGET, check_plan, cnn_step, leaf, linear, spread
@@ -20,8 +22,8 @@ def heroes(plan: Plan) -> list[str]:
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("function", [build.softmax, build.log_softmax, build.logsumexp])
 def test_softmax_is_one_kernel(function: object, axis: int) -> None:
-    plan = check_plan([function(leaf(4, 6), axis)], 1)  # type: ignore[operator]
-    assert heroes(plan) == ["reduce.row"]
+    plan = check_plan([function(leaf(4, 20), axis)], 1)  # type: ignore[operator]
+    assert heroes(plan) == [("reduce.col", "reduce.row")[axis]]
 
 
 def test_softmax_gradients_are_one_kernel() -> None:
@@ -97,11 +99,17 @@ def test_heroes_of_reductions() -> None:
         assert heroes(check_plan([x.reduce("sum", axes)], 1, 1e-3)) == [hero]
 
 
-def test_a_large_softmax_is_not_kept_in_one_block() -> None:
-    x = leaf(2, 40000)
-    plan = schedule([build.softmax(x, 1)], TARGET)
+def test_few_long_rows_are_shared_by_all_threads() -> None:
+    x = leaf(2, 4_000_000)
+    assert len(schedule([build.softmax(x, 1)], TARGET).kernels) == 1
+    plan = schedule([build.softmax(x, 1)], replace(TARGET, threads=8))
     assert len(plan.kernels) == 3
-    assert any("does not fit one block" in reason for reason in plan.reasons)
+    assert any("2 rows of 4000000 are 2 tasks" in reason for reason in plan.reasons)
+
+
+def test_columns_are_worked_on_again_by_the_kernel_that_reduced_them() -> None:
+    for length in (100, 1024, 1025):
+        assert heroes(schedule([build.softmax(leaf(length, 32), 0)], TARGET)) == ["reduce.col"]
 
 
 def test_reasons_name_the_readers() -> None:

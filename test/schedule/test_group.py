@@ -12,12 +12,6 @@ def test_kept_and_inner_leave_out_sizes_of_one() -> None:
     assert group.kept == (1,) and group.inner == (3,)
 
 
-def test_row_fits_one_block() -> None:
-    assert rows((4, 32768), (1,)).is_row and not rows((4, 32769), (1,)).is_row
-    assert rows((1024, 4), (0,)).is_row and not rows((1025, 4), (0,)).is_row  # strided
-    assert not rows((4, 0), (1,)).is_row
-
-
 def test_labels_that_are_complete_stay() -> None:
     group = rows((4, 5), (1,))
     assert place((4,), (0,), group) == ("row", (0,))

@@ -19,14 +19,13 @@ from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
+from picograd.schedule.cost import column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536
-COLUMNS = (
-    256  # columns a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
-)
+COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
@@ -106,20 +105,27 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     return max(1, min(wanted, per_tile // 4096))
 
 
-def cut_rows(part: Part, target: Target, is_column: bool, row: int) -> Cut:
+def columns_at_once(part: Part, target: Target) -> int:
+    """Choose how many columns a grid point works on, of a part that reads them several times."""
+    sizes = [axis.size for axis in part.rows]
+    return column_tile(sizes[-1], product(sizes[:-1]), inner_size(part), target)
+
+
+def cut_rows(
+    part: Part, target: Target, is_column: bool, row: int, columns: int = 0
+) -> Cut:
     """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
     if target.language == "llvm":
         if is_column:
-            return cut(part.rows, COLUMNS)
+            return cut(part.rows, columns or COLUMNS)
         total = row * product(a.size for a in part.rows)
         small = total <= map_template.SMALL_POINTS
         return cut(
             part.rows, max(1, (total if small else TASK_POINTS) // max(1, row))
         )
     if is_column:
-        return cut(part.rows[-1:], CUDA_COLUMN_THREADS * 4).with_grid(
-            part.rows[:-1]
-        )
+        columns = columns or CUDA_COLUMN_THREADS * 4
+        return cut(part.rows[-1:], columns).with_grid(part.rows[:-1])
     return cut(part.rows[-1:], rows_in_block(row)).with_grid(part.rows[:-1])
 
 
@@ -180,7 +186,9 @@ def build_whole(
     kernel: Kernel, part: Part, target: Target, is_column: bool
 ) -> TilePart:
     """Write a part whose grid points each do whole rows."""
-    space = cut_rows(part, target, is_column, inner_size(part))
+    is_read_again = is_column and split_axes(part) is None
+    columns = columns_at_once(part, target) if is_read_again else 0
+    space = cut_rows(part, target, is_column, inner_size(part), columns)
     is_serial = target.language == "llvm" and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)

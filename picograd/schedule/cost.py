@@ -1,0 +1,135 @@
+"""cost: what work costs on a target, for fusion to decide by. Estimates, good to a factor of two.
+
+    operations   weighted scalar operations of the nodes of a graph, each node once
+    bytes        read and written, once for each pass that nothing on the chip spares
+    tasks        what may run at once: rows, or tiles of neighbouring columns
+    on the chip  what a task reads again for nothing: a core's second-level cache, a block's
+                 registers and first-level cache
+
+Two questions are asked. Should a row be worked on again by the kernel that reduced it
+(`row_work`)? Should a value that several kernels read be stored (`is_dear`)?
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from picograd.helpers import ceil_div, product
+from picograd.target import Target
+
+COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
+COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
+COSTS |= {"exp2": 6, "expm1": 30, "log2": 20, "log10": 20, "log1p": 30, "tan": 20, "erfc": 40}
+COSTS |= dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"), 30)
+COSTS |= dict.fromkeys(("atan2", "hypot", "logaddexp"), 30)  # what their formulas take
+COSTS |= {"sigmoid": 10, "silu": 10}
+COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
+
+# Inductor's thresholds for computing a value twice rather than storing it once
+READ_LIMIT, OPERATION_LIMIT = 4, 30
+PASSES = 2  # over a row: what is reduced, and what reads the result beside the row
+TASK_POINTS = 65536  # elements of rows that a CPU task works on, at least
+BLOCK_POINTS = 4096  # elements that a CUDA block reduces, at least
+WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.5 times as long
+SHORT_RUN = 16  # fewer neighbouring columns are worked on one after the other, as rows are
+BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
+BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the estimates need to know of a target."""
+
+    workers: int  # tasks that run at once
+    rate: float  # elements a nanosecond that a worker passes through a reduction
+    bandwidth: float  # bytes a nanosecond, of all workers together
+    launch: float  # nanoseconds that one more kernel takes
+    cache: int  # bytes that a worker reads again for nothing
+
+
+def machine(target: Target) -> Machine:
+    """Describe a target: a core reduces 2 elements a nanosecond and streams 10 bytes (measured on
+    a Xeon of 2.5 GHz); a multiprocessor three times that, and 25 bytes (an H100)."""
+    if target.shared_bytes:
+        count = target.multiprocessors
+        return Machine(count, 6.0, 25.0 * count, 3000.0, 128 << 10)
+    return Machine(target.threads, 2.0, 10.0 * target.threads, 2000.0, 1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """Rows that are reduced and then worked on again, in one kernel or in two."""
+
+    rows: int
+    length: int
+    tasks: int
+    together: float  # nanoseconds
+    apart: float
+
+    @property
+    def is_together(self) -> bool:
+        """Tell whether one kernel is at least as fast."""
+        return self.length > 0 and self.together <= self.apart
+
+    def __str__(self) -> str:
+        times = f"{self.together / 1e3:.3g} us in one kernel, {self.apart / 1e3:.3g} us in two"
+        return f"{self.rows} rows of {self.length} are {self.tasks} tasks, {times}"
+
+
+def row_work(
+    shape: Sequence[int], reduced: Sequence[int], inner: int, itemsize: int, target: Target
+) -> RowWork:
+    """Estimate what it takes to reduce rows and to work on them again.
+
+    `inner` is the dimension that is contiguous in memory: if it is not a reduced one, a task works
+    on neighbouring columns.
+    """
+    made = machine(target)
+    length = product(shape[d] for d in reduced)
+    rows = product(n for d, n in enumerate(shape) if d not in reduced)
+    total = rows * length
+    tile, points = length, BLOCK_POINTS if target.shared_bytes else TASK_POINTS
+    if inner in reduced or shape[inner] < SHORT_RUN:
+        tasks = rows if target.shared_bytes else min(rows, ceil_div(total, TASK_POINTS))
+    else:
+        outer = rows // shape[inner]
+        columns = column_tile(shape[inner], outer, length, target)
+        tasks = count_tiles(shape[inner], outer, columns, target)
+        tile = length * columns
+    tasks = max(tasks, 1)
+    busy = min(made.workers, tasks) / made.workers
+    reads = 1 if tile * itemsize <= made.cache else PASSES
+    streamed = total * itemsize / made.bandwidth
+    passed = PASSES * total / made.rate / made.workers
+    together = max(passed, reads * streamed) / busy
+    spread = max(min(made.workers, total // points), 1) / made.workers
+    apart = max(passed, PASSES * streamed) / spread + made.launch
+    return RowWork(rows, length, tasks, together, apart)
+
+
+def column_tile(inner: int, outer: int, length: int, target: Target) -> int:
+    """Choose how many neighbouring columns of `length` elements a task works on again and again.
+
+    On a GPU as many as keep their elements in registers, and fewer where tasks are few; on a CPU
+    what streams, or short runs of columns one after the other.
+    """
+    if not target.shared_bytes:
+        return min(WIDE, max(inner, ceil_div(inner * outer, target.threads)))
+    columns = BLOCK_WIDE
+    while columns > BLOCK_NARROW:
+        tasks = count_tiles(inner, outer, columns, target)
+        if columns * length <= BLOCK_ELEMENTS and tasks >= target.multiprocessors:
+            break
+        columns //= 2
+    return columns
+
+
+def count_tiles(inner: int, outer: int, columns: int, target: Target) -> int:
+    """Count the tiles of so many columns; on a CPU one may go on in the next row of columns."""
+    if target.shared_bytes:
+        return outer * ceil_div(inner, columns)
+    return ceil_div(outer * inner, columns)
+
+
+def is_dear(operations: int, loads: int) -> bool:
+    """Tell whether a value that several kernels read is better stored than computed by each."""
+    return operations > OPERATION_LIMIT or loads > READ_LIMIT

@@ -1,0 +1,55 @@
+"""Estimates: what fusion decides by grows and falls with what it should."""
+
+import pytest
+
+from picograd.schedule.cost import column_tile, is_dear, row_work
+from picograd.target import Target, cuda_target
+
+GPU = cuda_target("sm_90a")
+
+
+def cores(threads: int) -> Target:
+    return Target("llvm", "test", 64, threads=threads)
+
+
+@pytest.mark.parametrize("length", [1000, 1024, 1025, 32768, 32769, 1_000_000])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_no_length_of_a_row_is_a_cliff(length: int, axis: int) -> None:
+    shape = (1024, length) if axis else (length, 1024)
+    assert row_work(shape, (axis,), 1, 4, cores(2)).is_together
+
+
+def test_few_rows_are_cut_where_there_are_many_workers() -> None:
+    assert row_work((2, 4_000_000), (1,), 1, 4, cores(1)).is_together
+    assert not row_work((2, 4_000_000), (1,), 1, 4, cores(8)).is_together
+    assert not row_work((8, 1_000_000), (1,), 1, 4, GPU).is_together
+    assert row_work((512, 50_304), (1,), 1, 4, GPU).is_together
+
+
+def test_a_row_that_is_read_again_from_memory_takes_longer() -> None:
+    small, large = (row_work((8, n), (1,), 1, 16, cores(1)) for n in (50_000, 100_000))
+    assert large.together > 3 * small.together
+
+
+def test_estimates_grow_with_the_elements() -> None:
+    for target in (cores(1), cores(8), GPU):
+        found = [row_work((rows, 1000), (1,), 1, 4, target) for rows in (1000, 4000, 16000)]
+        assert [x.together for x in found] == sorted(x.together for x in found)
+        assert "4000 rows of 1000 are" in str(found[1])
+
+
+def test_nothing_is_gained_by_rows_without_elements() -> None:
+    assert not row_work((4, 0), (1,), 1, 4, cores(1)).is_together
+
+
+def test_columns_of_a_task() -> None:
+    assert column_tile(2048, 1, 1024, cores(2)) == 256
+    assert column_tile(64, 16, 4096, cores(4)) == 256
+    assert column_tile(32, 1, 4096, cores(4)) == 32
+    assert column_tile(20, 6, 10, cores(4)) == 30  # short runs of columns, several a task
+    assert column_tile(4096, 64, 32, GPU) == 128
+    assert column_tile(2048, 1, 1024, GPU) == 8  # 8192 elements: 32 registers a thread
+
+
+def test_values_are_stored_where_computing_them_again_is_dear() -> None:
+    assert not is_dear(30, 4) and is_dear(31, 1) and is_dear(2, 5)
