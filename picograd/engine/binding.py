@@ -52,7 +52,8 @@ class Binding:
     epoch: int  # of the settings
     bounds: Bounds
     plan: "weakref.ref[CompiledPlan]"
-    axes: list[tuple[int, Parts]]  # those of the nodes that vary, and their factors
+    plain: list[tuple[int, int]]  # axes that vary, and others of the same sizes
+    merged: list[tuple[int, Parts]]  # axes that vary, and their factors
     large: list[tuple[int, int]]  # nodes whose bounded arrays are large, and how large
     inputs: list[tuple[int, Layout | None]]
     scalars: list[Origin]
@@ -62,10 +63,12 @@ class Binding:
 
     def fits(self, sizes: Sequence[int]) -> bool:
         """Tell whether axes that should be of one size are, within the bounds."""
-        for at, parts in self.axes:
-            if sizes[at] < 2 or sizes[at] != product(own_sizes(parts, sizes)):
+        if not holds(self.bounds, sizes):
+            return False
+        for at, of in self.plain:
+            if sizes[at] != sizes[of] or sizes[at] < 2:
                 return False
-        return holds(self.bounds, sizes)
+        return all(sizes[at] == product(own_sizes(parts, sizes)) for at, parts in self.merged)
 
     def bind(self, order: Sequence[Node], sizes: Sequence[int], found: GraphKey) -> Bound:
         """Read what the plan needs from a graph that fits."""
@@ -136,11 +139,6 @@ def turned(pair: Pair | None) -> Pair | None:
     return None if pair is None else (pair[1], pair[0])
 
 
-def all_sizes(order: Sequence[Node]) -> list[int]:
-    """List the sizes of all axes of all nodes."""
-    return [size for node in order for size in node.shape]
-
-
 def make_binding(
     graph: Bounded,
     roots: Sequence[Node],
@@ -162,11 +160,13 @@ def make_binding(
             for path, start in given_starts(node.arg):
                 origins.setdefault(id(start), (number, path))
     targets = {id(value): positions[id(buffer)] for buffer, _, value in graph.written}
+    varying = [each for node in axes.order for each in varying_axes(axes, node)]
     return Binding(
         config.epoch,
         graph.bounds,
         weakref.ref(plan),
-        [each for node in axes.order for each in varying_axes(axes, node)],
+        [(at, of) for at, parts in varying for of in plain_class(parts)],
+        [(at, parts) for at, parts in varying if not plain_class(parts)],
         large_arrays(graph),
         bound_inputs(graph, positions, inner),
         [origins[id(scalar)] for scalar in inner.scalars],
@@ -193,6 +193,12 @@ def varying_axes(axes: Axes, node: Node) -> list[tuple[int, Parts]]:
     """List the axes of a node that vary, and their factors."""
     base = axes.bases[axes.numbers[id(node)]]
     return [(base + axis, axes.parts_of(node, axis)) for axis in axes.dynamic_axes(node)]
+
+
+def plain_class(parts: Parts) -> tuple[int, ...]:
+    """Give the class of an axis that is all of one factor, which varies; nothing of others."""
+    part = parts[0] if len(parts) == 1 else ()
+    return part if isinstance(part, tuple) else ()
 
 
 def large_arrays(graph: Bounded) -> list[tuple[int, int]]:

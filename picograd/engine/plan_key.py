@@ -112,17 +112,20 @@ def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:
     """Copy a graph over runtime scalars in the place of the constants that a user gave."""
     done: dict[int, Node] = {}
     for node in found.order:
-        copy = node
-        if leaf_buffer(node) is not None:
-            pass  # a number too may have been computed
-        elif node.op == "const" and type(node.arg) in GIVEN:
-            scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
-            copy = scalar.broadcast_to(node.shape)
-        elif node.inputs:
+        if node.inputs and node.realized is None:
             inputs = [done[id(child)] for child in node.inputs]
-            copy = node.with_inputs(tuple(inputs))
-        done[id(node)] = copy
+            done[id(node)] = node.with_inputs(tuple(inputs))
+        else:
+            done[id(node)] = with_scalar(node)
     return [done[id(root)] for root in roots]
+
+
+def with_scalar(node: Node) -> Node:
+    """Give the runtime scalar of a constant that a user gave; other leaves as they are."""
+    if node.op != "const" or type(node.arg) not in GIVEN or node.realized is not None:
+        return node  # a number too may have been computed
+    scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
+    return scalar.broadcast_to(node.shape)
 
 
 def hashable(node: Node) -> Any:

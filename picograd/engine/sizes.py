@@ -19,10 +19,10 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine.backends import get_device
-from picograd.engine.binding import Binding, Bound, Pair, all_sizes, make_binding, written_parts
+from picograd.engine.binding import Binding, Bound, Pair, make_binding, written_parts
 from picograd.engine.debug import log_action
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalar
 from picograd.errors import CompileError, InternalError
 from picograd.graph.axes import (
     Axes,
@@ -30,6 +30,7 @@ from picograd.graph.axes import (
     Degenerate,
     NoRule,
     Record,
+    all_sizes,
     is_degenerate,
     record,
 )
@@ -60,7 +61,7 @@ class Family:
     """Recordings of one structure: the first one, what varied since, and the bounds in use."""
 
     first: Record
-    largest: list[Shape]  # each node's sizes, the largest that were seen
+    largest: list[int]  # of all axes, the largest sizes that were seen
     changes: Changes = field(default_factory=Changes)
     bounds: list[Bounds] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
@@ -152,10 +153,15 @@ def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
 
 def prime(roots: Sequence[Node]) -> None:
     """Note a graph as one seen before, at sizes that it will have."""
-    expanded = expand_composites(with_scalars(roots, graph_key(roots)), KEPT)
+    expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
-    family = Family(record(order), [node.shape for node in order])
-    FAMILIES.setdefault(structure(order, expanded), family)
+    FAMILIES.setdefault(structure(order, expanded), new_family(order))
+
+
+def new_family(order: Sequence[Node]) -> Family:
+    """Begin with a first recording."""
+    first = record(order)
+    return Family(first, first.sizes)
 
 
 def bounded_plan(
@@ -167,12 +173,12 @@ def bounded_plan(
     """
     if any(node.device != "cpu" for node in found.order):
         return None
-    expanded = expand_composites(with_scalars(roots, found), KEPT)
+    expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
     key = structure(order, expanded)
     family = FAMILIES.get(key)
     if family is None:
-        FAMILIES[key] = Family(record(order), [node.shape for node in order])
+        FAMILIES[key] = new_family(order)
         while len(FAMILIES) > FAMILY_LIMIT:
             FAMILIES.popitem(last=False)
         return None
@@ -244,12 +250,13 @@ def fitted(
     limits: Limits,
 ) -> BoundedPlan | None:
     """Bind the plan of a family to the sizes of a graph."""
-    if not is_regular(family, order):
+    sizes = all_sizes(node.shape for node in order)
+    if not is_regular(family, order, sizes):
         return None
     changes = family.changes.copy()
     changes.compare(order, family.first)
     is_wider = changes.size() != family.changes.size()
-    plan = None if is_wider else known_plan(family, order, found)
+    plan = None if is_wider else known_plan(family, order, sizes, found)
     if plan is not None:
         return plan
     if not changes.axes or (is_wider and not family.is_wanted):
@@ -270,14 +277,13 @@ def fitted(
     binding = bind(bounded(axes, bounds), expanded, found.order, compiled)
     others = [each for each in family.bindings if each.bounds != bounds]
     family.bindings = [*others, binding]
-    return bound_plan(binding, order, found)
+    return bound_plan(binding, order, sizes, found)
 
 
-def is_regular(family: Family, order: Sequence[Node]) -> bool:
+def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> bool:
     """Note the sizes of a graph; tells whether they are none that make a structure of its own."""
-    is_now, is_first = is_degenerate(order, family.first, family.changes)
-    pairs = zip(family.largest, order)
-    family.largest = [tuple(map(max, most, node.shape)) for most, node in pairs]
+    is_now, is_first = is_degenerate(sizes, family.first.sizes, family.changes.axes)
+    family.largest = [*map(max, family.largest, sizes)]
     if is_first:
         family.first, family.changes = record(order), Changes()
         family.bounds.clear()
@@ -285,10 +291,12 @@ def is_regular(family: Family, order: Sequence[Node]) -> bool:
     return not (is_now or is_first)
 
 
-def known_plan(family: Family, order: Sequence[Node], found: GraphKey) -> BoundedPlan | None:
+def known_plan(
+    family: Family, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
+) -> BoundedPlan | None:
     """Bind a plan that was bound before."""
     for binding in family.bindings:
-        plan = bound_plan(binding, order, found)
+        plan = bound_plan(binding, order, sizes, found)
         if plan is not None:
             family.reused += 1
             return plan
@@ -308,9 +316,11 @@ def bind(
     return make_binding(graph, expanded, wanted, found, compiled(wanted, found))
 
 
-def bound_plan(binding: Binding, order: Sequence[Node], found: GraphKey) -> BoundedPlan | None:
+def bound_plan(
+    binding: Binding, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
+) -> BoundedPlan | None:
     """Bind a plan to the sizes of a graph; None if they do not fit, or the plan is gone."""
-    sizes, inner = all_sizes(order), binding.plan()
+    inner = binding.plan()
     if inner is None or binding.epoch != config.epoch or not binding.fits(sizes):
         return None
     nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))

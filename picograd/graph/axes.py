@@ -13,7 +13,7 @@ merged several axes, and what is valid is a pattern.
 `NoRule` is raised, with a reason, where sizes change in a way that is not followed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,13 +58,14 @@ class Record:
 
     shapes: list[Shape]
     args: list[Any]
+    sizes: list[int]  # of all axes
 
 
 @dataclass(slots=True)
 class Changes:
     """What differed between recordings: axes of nodes, and numbers in arguments."""
 
-    axes: set[tuple[int, int]] = field(default_factory=set)
+    axes: set[int] = field(default_factory=set)  # by number, of all axes of all nodes
     numbers: set[tuple[int, int]] = field(
         default_factory=set
     )  # of a const: axis -1
@@ -82,13 +83,13 @@ class Changes:
 
     def compare(self, order: Sequence[Node], first: Record) -> None:
         """Add how a graph differs from the first recording."""
-        for number, (node, shape, arg) in enumerate(
-            zip(order, first.shapes, first.args)
-        ):
+        at = 0
+        for number, (node, shape, arg) in enumerate(zip(order, first.shapes, first.args)):
             if node.shape != shape:
-                for axis, (now, was) in enumerate(zip(node.shape, shape)):
+                for axis, (now, was) in enumerate(zip(node.shape, shape), at):
                     if now != was:
-                        self.axes.add((number, axis))
+                        self.axes.add(axis)
+            at += len(shape)
             if memory_of(node) is not None:
                 continue
             if node.op == "const" and not is_same_number(node.arg, arg):
@@ -113,23 +114,22 @@ class Changes:
 
 
 def is_degenerate(
-    order: Sequence[Node], first: Record, known: Changes
+    sizes: Sequence[int], was: Sequence[int], known: Iterable[int]
 ) -> tuple[bool, bool]:
     """Tell whether an axis that varies has at most one element now, and in the first recording.
 
     Such an axis is repeated where it meets others: what follows from it is another structure.
-    So is what has no elements at all.
+    So is what has no elements at all. `sizes` are those of all axes; `known` are axes that vary.
     """
-    is_now = is_first = False
-    for node, shape in zip(order, first.shapes):
-        is_now |= 0 in node.shape
-        is_first |= 0 in shape
-        if node.shape != shape:
-            for now, was in zip(node.shape, shape):
-                is_now |= now != was and now < 2
-                is_first |= now != was and was < 2
-    is_now |= any(order[number].shape[axis] < 2 for number, axis in known.axes)
-    return is_now, is_first
+    changed = [pair for pair in zip(sizes, was) if pair[0] != pair[1]]
+    is_now = 0 in sizes or any(now < 2 for now, _ in changed)
+    is_first = 0 in was or any(old < 2 for _, old in changed)
+    return is_now or any(sizes[at] < 2 for at in known), is_first
+
+
+def all_sizes(shapes: Iterable[Shape]) -> list[int]:
+    """List the sizes of all axes."""
+    return [size for shape in shapes for size in shape]
 
 
 def is_same_number(a: Any, b: Any) -> bool:
@@ -162,7 +162,8 @@ def record(order: Sequence[Node]) -> Record:
             )
         else:
             args.append(node.arg if node.op in ("const", "pad") else None)
-    return Record([node.shape for node in order], args)
+    shapes = [node.shape for node in order]
+    return Record(shapes, args, all_sizes(shapes))
 
 
 class Axes:
@@ -252,8 +253,8 @@ class Axes:
 
     def find_dynamic(self) -> None:
         """Mark the classes that differ, and those that follow from them by a rule of sizes."""
-        for number, axis in self.changes.axes:
-            self.dynamic.add(self.root(self.bases[number] + axis))
+        for axis in self.changes.axes:
+            self.dynamic.add(self.root(axis))
         for _ in range(3):
             before = len(self.dynamic)
             for node in self.order:

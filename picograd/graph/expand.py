@@ -1,19 +1,22 @@
 """Expansion of composites into primitives, done before scheduling so that fusion sees through."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 
 
 def expand_composites(
-    roots: Sequence[Node], kept: Collection[str] = ()
+    roots: Sequence[Node],
+    kept: Collection[str] = (),
+    leaf: Callable[[Node], Node] | None = None,
 ) -> list[Node]:
     """Replace every composite under `roots`; nodes without one below stay the same objects.
 
     softmax(x) -> div(exp(sub(x, max)), sum(...)). A realized node is a leaf: it is left alone, with
     everything below it. An op that is primitive in some cases (scatter) expands to itself in those.
-    Iterative and memoised: each node is visited once. Ops in `kept` are left as they are.
+    Iterative and memoised: each node is visited once. Ops in `kept` are left as they are;
+    `leaf` gives what stands for a node without inputs, or one that is realized.
     """
     done: dict[int, Node] = {}
     expansions: dict[
@@ -26,7 +29,7 @@ def expand_composites(
             stack.pop()
             continue
         if node.realized is not None or not node.inputs:
-            done[id(node)] = node
+            done[id(node)] = node if leaf is None else leaf(node)
             continue
         expand = None if node.op in kept else OPS[node.op].expand
         if expand is not None and id(node) not in expansions:

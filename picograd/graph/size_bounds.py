@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from picograd.graph.axes import Axes, memory_of
 from picograd.graph.node import Node
-from picograd.graph.shape import Shape, conv_sizes, window_count
+from picograd.graph.shape import conv_sizes, window_count
 from picograd.helpers import product
 
 LEAST = 8  # as a bound: smaller sizes share one plan
@@ -24,9 +24,9 @@ def next_power(size: int) -> int:
 
 
 def choose_bounds(
-    axes: Axes, largest: Sequence[Shape], limits: Mapping[tuple[int, int], int]
+    axes: Axes, largest: Sequence[int], limits: Mapping[tuple[int, int], int]
 ) -> Bounds:
-    """Choose the bounds of all plain dynamic classes; `largest` has the sizes seen so far.
+    """Choose the bounds of all plain dynamic classes; `largest` has the largest sizes seen.
 
     `limits` are those that a user gave, by memory and axis.
     """
@@ -49,15 +49,13 @@ def choose_bounds(
     return {found: bound for found, bound in bounds.items() if found not in axes.parts}
 
 
-def wanted_sizes(axes: Axes, largest: Sequence[Shape]) -> Bounds:
+def wanted_sizes(axes: Axes, largest: Sequence[int]) -> Bounds:
     """Find the size that a bound has to hold: the largest one seen, if that is not too far."""
     wanted: Bounds = {}
-    for number, node in enumerate(axes.order):
-        for axis, now in enumerate(node.shape):
-            found = axes.root(axes.bases[number] + axis)
-            if found in axes.dynamic:
-                most = largest[number][axis]
-                wanted[found] = max(now, most) if most <= FAR * now else now
+    for axis, (now, most) in enumerate(zip(axes.sizes, largest)):
+        found = axes.root(axis)
+        if found in axes.dynamic:
+            wanted[found] = max(now, most) if most <= FAR * now else now
     return wanted
 
 
