@@ -49,9 +49,11 @@ class Trace:
     kept: list[Any] = field(default_factory=list)  # tensors made here that later calls continue
     refusals: list[str] = field(default_factory=list)  # why the next call must trace again
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)  # a bool, its error
+    constants: dict[int, Any] = field(default_factory=dict)  # leaves of data that it spells out
     made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
+    moved: set[int] = field(default_factory=set)  # those among them that have other memory now
 
 
 class Running(threading.local):
@@ -120,6 +122,18 @@ def note_draw(scalar: RuntimeScalar) -> RuntimeScalar:
     return scalar
 
 
+def note_constant(leaf: Any) -> Any:
+    """Remember a leaf that the function makes of numbers: every call makes the same; returns it."""
+    for trace in RUNNING.traces:
+        trace.constants[id(leaf)] = leaf
+    return leaf
+
+
+def is_constant(leaf: Any) -> bool:
+    """Tell whether the function that is traced makes a leaf of numbers that it spells out."""
+    return bool(RUNNING.traces) and id(leaf) in RUNNING.traces[-1].constants
+
+
 def note_change() -> None:
     """Tell the traces that state was changed which they may depend on."""
     STATE.token = object()
@@ -148,6 +162,12 @@ def note_changed(tensor: Any) -> None:
     for trace in RUNNING.traces:
         if id(tensor) not in trace.own:
             trace.changed[id(tensor)] = tensor
+
+
+def note_moved(tensor: Any) -> None:
+    """Remember a tensor that has other memory now: what showed the old goes on showing that."""
+    for trace in RUNNING.traces:
+        trace.moved.add(id(tensor))
 
 
 def note_kept(tensor: Any) -> None:

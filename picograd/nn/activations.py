@@ -1,7 +1,6 @@
 """Activations as modules, so that they fit into Sequential.
 
-`inplace` is accepted and stored for PyTorch's sake; results are always values of their own, which
-fusion makes as cheap.
+`inplace` writes the result over the input, as in PyTorch; a result of its own costs no more.
 """
 
 from typing import Any
@@ -32,7 +31,7 @@ class ReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply ReLU to each element."""
-        return x.relu()
+        return functional.relu(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -52,7 +51,7 @@ class ReLU6(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Limit each element to [0, 6]."""
-        return x.relu6()
+        return functional.relu6(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -72,7 +71,7 @@ class LeakyReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the leaky ReLU to each element."""
-        return x.leaky_relu(self.negative_slope)
+        return functional.leaky_relu(x, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -121,7 +120,7 @@ class RReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply random slopes, or their middle in evaluation mode."""
-        return functional.rrelu(x, self.lower, self.upper, self.training)
+        return functional.rrelu(x, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -141,7 +140,7 @@ class ELU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply ELU to each element."""
-        return x.elu(self.alpha)
+        return functional.elu(x, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -161,7 +160,7 @@ class CELU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply CELU to each element."""
-        return functional.celu(x, self.alpha)
+        return functional.celu(x, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -181,7 +180,7 @@ class SELU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply SELU to each element."""
-        return functional.selu(x)
+        return functional.selu(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -221,7 +220,7 @@ class SiLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply SiLU to each element."""
-        return x.silu()
+        return functional.silu(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -241,7 +240,7 @@ class Mish(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply Mish to each element."""
-        return functional.mish(x)
+        return functional.mish(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -261,7 +260,7 @@ class Hardswish(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply hardswish to each element."""
-        return functional.hardswish(x)
+        return functional.hardswish(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -281,7 +280,7 @@ class Hardsigmoid(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply hardsigmoid to each element."""
-        return functional.hardsigmoid(x)
+        return functional.hardsigmoid(x, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -303,7 +302,7 @@ class Hardtanh(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Limit each element."""
-        return x.hardtanh(self.min_val, self.max_val)
+        return functional.hardtanh(x, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -409,7 +408,7 @@ class Threshold(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Replace elements."""
-        return functional.threshold(x, self.threshold, self.value)
+        return functional.threshold(x, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

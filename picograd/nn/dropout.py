@@ -29,7 +29,7 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements in training mode; do nothing in evaluation mode."""
-        return dropout(x, self.p, self.training)
+        return dropout(x, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -46,7 +46,7 @@ class Dropout1d(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout1d(x, self.p, self.training)
+        return functional.dropout1d(x, self.p, self.training, self.inplace)
 
 
 class Dropout2d(Dropout):
@@ -61,7 +61,7 @@ class Dropout2d(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout2d(x, self.p, self.training)
+        return functional.dropout2d(x, self.p, self.training, self.inplace)
 
 
 class Dropout3d(Dropout):
@@ -74,7 +74,7 @@ class Dropout3d(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout3d(x, self.p, self.training)
+        return functional.dropout3d(x, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(Dropout):
@@ -89,7 +89,7 @@ class AlphaDropout(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements in training mode."""
-        return functional.alpha_dropout(x, self.p, self.training)
+        return functional.alpha_dropout(x, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(Dropout):
@@ -102,4 +102,4 @@ class FeatureAlphaDropout(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.feature_alpha_dropout(x, self.p, self.training)
+        return functional.feature_alpha_dropout(x, self.p, self.training, self.inplace)

@@ -1,12 +1,13 @@
 """Activation functions that PyTorch gives another signature than the method, and distances.
 
-`inplace` is taken for PyTorch's sake: results are values of their own.
+`inplace` writes the result over the input.
 """
 
 from picograd.dtype import accumulate_dtype
 from picograd.errors import DTypeError
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import promoted
+from picograd.tensor.recording import maybe_in_place
 from picograd.tensor.tensor import Tensor
 
 
@@ -17,7 +18,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> nn.functional.leaky_relu(Tensor([-1.0, 0.0, 2.0]), 0.5).tolist()
     [-0.5, 0.0, 2.0]
     """
-    return input.leaky_relu(negative_slope)
+    return maybe_in_place("leaky_relu", input, input.leaky_relu(negative_slope), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -27,7 +28,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> nn.functional.elu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.6321..., 0.0, 2.0]
     """
-    return input.elu(alpha)
+    return maybe_in_place("elu", input, input.elu(alpha), inplace)
 
 
 def softplus(
@@ -56,7 +57,7 @@ def hardtanh(
     >>> nn.functional.hardtanh(Tensor([-3.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
-    return input.hardtanh(min_val, max_val)
+    return maybe_in_place("hardtanh", input, input.hardtanh(min_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -66,7 +67,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.relu6(Tensor([-1.0, 3.0, 8.0])).tolist()
     [0.0, 3.0, 6.0]
     """
-    return input.relu6()
+    return maybe_in_place("relu6", input, input.relu6(), inplace)
 
 
 def logsigmoid(input: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from typing import Any
 
 from picograd.tensor.activation_functions import implicit_axis
 from picograd.tensor.autocast import listed
+from picograd.tensor.recording import maybe_in_place
 from picograd.tensor.tensor import Tensor
 
 
@@ -14,7 +15,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.relu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [0.0, 0.0, 2.0]
     """
-    return input.relu()
+    result = input.relu()
+    return maybe_in_place("relu", input, result, inplace)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -34,7 +36,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.silu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.2689..., 0.0, 1.7615...]
     """
-    return input.silu()
+    result = input.silu()
+    return maybe_in_place("silu", input, result, inplace)
 
 
 def tanh(input: Tensor) -> Tensor:

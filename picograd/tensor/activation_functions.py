@@ -1,7 +1,7 @@
 """Activation functions of tensors, composed of methods; `activation.py` has those on nodes.
 
 All are elementwise but `glu`, `softmin` and `gumbel_softmax`, keep shape and dtype, and fuse into
-the kernel before them. `inplace` is taken for PyTorch's sake: results are values of their own.
+the kernel before them. `inplace` writes the result over the input.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor import activation, distributions
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor
-from picograd.tensor.recording import Recorded, apply
+from picograd.tensor.recording import Recorded, apply, maybe_in_place
 
 # Klambauer et al. (2017): the fixed point that keeps mean 0 and variance 1.
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -51,7 +51,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.selu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-1.1113..., 0.0, 2.1014...]
     """
-    return input.elu(SELU_ALPHA) * SELU_SCALE
+    return maybe_in_place("selu", input, input.elu(SELU_ALPHA) * SELU_SCALE, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -61,7 +61,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> nn.functional.celu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.6321..., 0.0, 2.0]
     """
-    return (input / alpha).elu() * alpha
+    return maybe_in_place("celu", input, (input / alpha).elu() * alpha, inplace)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> nn.functional.threshold(Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0).tolist()
     [9.0, 9.0, 2.0]
     """
-    return (input <= threshold).where(value, input)
+    return maybe_in_place("threshold", input, (input <= threshold).where(value, input), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -128,7 +128,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.hardsigmoid(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
-    return (input + 3.0).relu6() / 6.0
+    return maybe_in_place("hardsigmoid", input, (input + 3.0).relu6() / 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -138,7 +138,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.hardswish(Tensor([0.0, 1.5, 4.0])).tolist()
     [0.0, 1.125, 4.0]
     """
-    return input * (input + 3.0).relu6() / 6.0
+    return maybe_in_place("hardswish", input, input * (input + 3.0).relu6() / 6.0, inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -148,7 +148,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.mish(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.3034..., 0.0, 1.9439...]
     """
-    return apply(activation.mish, input)
+    return maybe_in_place("mish", input, apply(activation.mish, input), inplace)
 
 
 @listed
@@ -195,10 +195,10 @@ def rrelu(
         text = f"lower={lower} is larger than upper={upper}"
         raise ValueRangeError("rrelu", text, "swap them")
     if not training:
-        return input.leaky_relu((lower + upper) / 2)
+        return maybe_in_place("rrelu", input, input.leaky_relu((lower + upper) / 2), inplace)
     unit = Recorded.kind.rand(*input.shape, device=input.device)
     slopes = distributions.affine(unit, upper - lower, lower).cast(input.dtype)
-    return (input >= 0).where(input, input * slopes)
+    return maybe_in_place("rrelu", input, (input >= 0).where(input, input * slopes), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -56,7 +56,7 @@ class View:
         start = Node("buffer", (), Storage(None), base.shape, base.dtype, base.device)
         chain, node = [], self.on(start)
         while node is not start:
-            if node.op not in MOVES or node.dtype.itemsize != base.dtype.itemsize:
+            if node.op not in MOVES:
                 return None
             chain.append(node)
             node = node.inputs[0]
@@ -72,6 +72,11 @@ class View:
         """Follow the strides through the steps of the view."""
         if self.function is movement.diagonal:
             return self.diagonal_strides(*self.operands)
+        if self.function is strided:
+            return tuple(self.operands[1])
+        shown = self.on(self.base.node).dtype
+        if shown is not self.base.dtype:
+            return self.bit_strides(shown.itemsize)
         steps = self.steps()
         strides: Strides | None = strides_of(self.base)
         for step in [] if steps is None else steps:
@@ -81,6 +86,12 @@ class View:
             return strides
         return row_major(self.on(self.base.node).shape) if self.always else None
 
+    def bit_strides(self, width: int) -> Strides:
+        """Count the strides in elements of another width; those of the last axis lie together."""
+        strides, own = strides_of(self.base), self.base.dtype.itemsize
+        if own == width:
+            return strides
+        return (*(each * own // width for each in strides[:-1]), 1)
 
     def diagonal_strides(self, offset: int, first: int, second: int) -> Strides:
         """Move along two axes at once; that axis comes last."""
@@ -88,6 +99,30 @@ class View:
         a, b = first % len(strides), second % len(strides)
         rest = [each for axis, each in enumerate(strides) if axis not in (a, b)]
         return (*rest, strides[a] + strides[b])
+
+
+def offset_of(tensor: Any) -> int | None:
+    """Find the first element that a tensor shows in the memory it is in; None if unknown."""
+    view = tensor._view
+    if view is None or view.strides() is None:
+        return 0
+    before, strides, arg = offset_of(view.base), strides_of(view.base), view.operands
+    if view.function is movement.diagonal:
+        along = strides[arg[2] if arg[0] > 0 else arg[1]]
+        return None if before is None else before + abs(arg[0]) * along
+    if view.function is strided:
+        return arg[2] + before if strides == row_major(view.base.shape) else None
+    steps = view.steps()
+    if steps is None:
+        return None
+    for step in steps:
+        moved = MOVES[step.op](step, strides)
+        if moved is None or before is None:
+            return None
+        if step.op == "slice":
+            before += sum(start * each for (start, _, _), each in zip(step.arg, strides))
+        strides = moved
+    return before
 
 
 def strides_of(tensor: Any) -> Strides:
@@ -161,8 +196,6 @@ def written(view: View, base: Node, value: Node) -> Node:
     steps = view.steps()
     if not value.size:
         return base
-    if value.dtype is not base.dtype:  # the view reads the bits as another dtype
-        value = Node("bitcast", (value,), base.dtype, value.shape, base.dtype, base.device)
     if steps is None:
         return scattered(view.on, base, value)
     moves = [step for step in steps if step.op not in SAME_PLACES]
@@ -230,7 +263,6 @@ def sliced(step: Node, strides: Strides) -> Strides:
 Rule = Callable[[Node, Strides], Strides | None]
 MOVES: dict[str, Rule] = {  # what one step of a view does to the strides
     "detach": kept,
-    "bitcast": kept,
     "permute": permuted,
     "reshape": reshaped,
     "expand": expanded_strides,
@@ -239,7 +271,7 @@ MOVES: dict[str, Rule] = {  # what one step of a view does to the strides
     "flip": lost,
     "pad": lost,
 }
-SAME_PLACES = ("detach", "bitcast")
+SAME_PLACES = ("detach",)
 
 
 def is_basic(items: Any) -> bool:

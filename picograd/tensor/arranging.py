@@ -13,7 +13,7 @@ from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
-from picograd.tensor import aliasing, assembling
+from picograd.tensor import aliasing, assembling, recording
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import Tensor, from_host, need_tensor, need_tensors
 from picograd.tensor.operands import as_shape
@@ -305,26 +305,33 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 
 
 def as_strided(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
 ) -> Tensor:
-    """Read the flattened tensor at offset + sum(index * stride): a view.
+    """Read the memory that a tensor shows at offset + sum(index * stride): a view.
+
+    Offsets count from where that memory starts; left out it is the first element shown. A copy, as
+    of most reshapes of what is transposed, has memory of its own.
 
     >>> import picograd
     >>> picograd.as_strided(picograd.Tensor([1, 2, 3]), (2, 2), (1, 1)).tolist()
     [[1, 2], [2, 3]]
     """
     need_tensor("as_strided", input)
-    if len(size) != len(stride) or any(
-        each < 0 for each in (*size, *stride, storage_offset)
-    ):
+    memory, offset = recording.memory_of(input)
+    if storage_offset is not None:
+        offset = storage_offset
+    if len(size) != len(stride) or any(each < 0 for each in (*size, *stride, offset)):
         text = f"size {tuple(size)} and stride {tuple(stride)} do not fit"
         raise ShapeError("as_strided", text, "give one stride >= 0 per size")
     shape = as_shape((size,), "as_strided")
-    last = storage_offset + sum((n - 1) * step for n, step in zip(shape, stride))
-    if product(shape) and last >= input.numel():
-        text = f"position {last} is beyond {input.numel()} elements"
+    last = offset + sum((n - 1) * step for n, step in zip(shape, stride))
+    if product(shape) and last >= memory.numel():
+        text = f"position {last} is beyond {memory.numel()} elements"
         raise AxisError("as_strided", text, "use smaller sizes or strides")
-    return apply(aliasing.strided, input, shape, tuple(stride), storage_offset)
+    return apply(aliasing.strided, memory, shape, tuple(stride), offset)
 
 
 def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
@@ -348,4 +355,4 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
     return several_of(assembling.meshgrid, need_tensors("meshgrid", tensors), indexing)
 
 
-showing(always=(aliasing.strided,))
+showing(assembling.with_rank, always=(aliasing.strided,))

@@ -14,7 +14,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_pieces
-from picograd.graph.shape import broadcast_shapes, normalise_permutation
+from picograd.graph.shape import normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
 from picograd.tensor import elementwise, linalg, movement, reduce, selecting, special
@@ -400,14 +400,6 @@ LARGEST = {
 def largest(node: Node) -> float:
     """Find the largest finite number of a float dtype."""
     return LARGEST.get(node.dtype.name, float(np.finfo(np.float64).max))
-
-
-def broadcast_all(nodes: Sequence[Node]) -> list[Node]:
-    """Repeat tensors to their common shape."""
-    shape = broadcast_shapes(
-        *(node.shape for node in nodes), op="broadcast_tensors"
-    )
-    return [broadcast_to(node, shape) for node in nodes]
 
 
 RADIAN = math.pi / 180

@@ -11,17 +11,13 @@ from picograd.errors import ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.tensor import creation
-from picograd.tensor.recording import read, wrap
 
 WHOLE = {bits: to_dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 
-def view_bits(op: str, x: Any, dtype: Any) -> Any:
-    """Read a tensor's bits as another dtype; the last axis shrinks or grows with the width."""
-    wanted = to_dtype(dtype)
-    if wanted is x.dtype:
-        return x
-    return wrap(reread(op, build.detach(read(x)), wanted), False)
+def show_bits(node: Node, dtype: DType) -> Node:
+    """Show bits as another dtype; the last axis shrinks or grows with the width."""
+    return reread("view", build.detach(node), dtype)
 
 
 def is_dtype(value: Any) -> bool:
@@ -50,7 +46,9 @@ def reread(op: str, node: Node, dtype: DType) -> Node:
                 f"make the last axis a multiple of {after // before}",
             )
         node = join(build.bitcast(node, WHOLE[before]), WHOLE[after])
-    return node.cast(bool_) if dtype is bool_ else build.bitcast(node, dtype)
+    if dtype is bool_:
+        return node.cast(bool_)
+    return build.bitcast(node, dtype)
 
 
 def width(dtype: DType) -> int:
@@ -86,4 +84,5 @@ def piece(rows: Node, at: int) -> Node:
     """Take one element of each row."""
     shape = rows.shape[:-1]
     whole = tuple((0, size, 1) for size in shape)
-    return rows.slice((*whole, (at, at + 1, 1))).reshape(shape)
+    taken = rows.slice((*whole, (at, at + 1, 1)))
+    return taken.reshape(shape)

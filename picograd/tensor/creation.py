@@ -21,6 +21,7 @@ from picograd.dtype import (
 )
 from picograd.engine.backends import default_device, open_device
 from picograd.engine.realize import node_from_numpy
+from picograd.engine.tracing import note_constant
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
@@ -75,7 +76,7 @@ def from_array(array: "np.ndarray[Any, Any]", dtype: DType, device: str) -> Node
     if array.dtype.kind not in SUPPORTED:
         text = f"arrays of dtype {array.dtype} have no picograd dtype"
         raise DTypeError("Tensor", text, "convert it with .astype(numpy.float32)")
-    return node_from_numpy(to_bits(array, dtype), dtype, device)
+    return note_constant(node_from_numpy(to_bits(array, dtype), dtype, device))
 
 
 def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:

@@ -1,6 +1,6 @@
 """Dropout: of elements, of channels and for self-normalising networks, by PyTorch's names.
 
-`inplace` is taken for PyTorch's sake: results are values of their own.
+`inplace` writes the result over the input.
 """
 
 import warnings
@@ -9,7 +9,7 @@ from typing import Any
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.activation_functions import SELU_ALPHA, SELU_SCALE
 from picograd.tensor.inputs import Tensor, need_tensor
-from picograd.tensor.recording import Recorded
+from picograd.tensor.recording import Recorded, maybe_in_place
 
 # The value that SELU tends to for large negative inputs: what alpha dropout drops to.
 SATURATED = -SELU_ALPHA * SELU_SCALE
@@ -28,9 +28,9 @@ def dropout(
     if not training or p == 0.0:
         return input
     if p == 1.0:
-        return input * 0.0
+        return maybe_in_place("dropout", input, input * 0.0, inplace)
     is_kept = Recorded.kind.rand(*input.shape, device=input.device) >= p
-    return is_kept.where(input * (1.0 / (1.0 - p)), 0.0)
+    return maybe_in_place("dropout", input, is_kept.where(input * (1.0 / (1.0 - p)), 0.0), inplace)
 
 
 def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int) -> Tensor:
@@ -72,7 +72,8 @@ def dropout1d(
     if input.ndim not in (2, 3):
         problem = f"input of shape {tuple(input.shape)} has {input.ndim} axes"
         raise ShapeError("dropout1d", problem, "give (B, C, L), or (C, L) without a batch")
-    return drop_features("dropout1d", input, p, training, input.ndim - 1)
+    result = drop_features("dropout1d", input, p, training, input.ndim - 1)
+    return maybe_in_place("dropout1d", input, result, inplace)
 
 
 def dropout2d(
@@ -89,7 +90,8 @@ def dropout2d(
     need_tensor("dropout2d", input)
     if input.ndim != 4:
         warn_rank("dropout2d", input, "(B, C, ...)")
-    return drop_features("dropout2d", input, p, training, 2)
+    result = drop_features("dropout2d", input, p, training, 2)
+    return maybe_in_place("dropout2d", input, result, inplace)
 
 
 def dropout3d(
@@ -106,7 +108,8 @@ def dropout3d(
     need_tensor("dropout3d", input)
     if input.ndim not in (4, 5):
         warn_rank("dropout3d", input, "(C, ...)")
-    return drop_features("dropout3d", input, p, training, 2 if input.ndim == 5 else 1)
+    result = drop_features("dropout3d", input, p, training, 2 if input.ndim == 5 else 1)
+    return maybe_in_place("dropout3d", input, result, inplace)
 
 
 def alpha_dropout(
@@ -118,7 +121,8 @@ def alpha_dropout(
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0, 3.0]), training=False).tolist()
     [1.0, 2.0, 3.0]
     """
-    return drop_to_limit("alpha_dropout", input, p, training, tuple(input.shape))
+    result = drop_to_limit("alpha_dropout", input, p, training, tuple(input.shape))
+    return maybe_in_place("alpha_dropout", input, result, inplace)
 
 
 def feature_alpha_dropout(
@@ -134,7 +138,8 @@ def feature_alpha_dropout(
         problem = f"input of shape {tuple(input.shape)} has no channels"
         raise ShapeError("feature_alpha_dropout", problem, "give (B, C, ...)")
     shape = (*input.shape[:2], *(1,) * (len(input.shape) - 2))
-    return drop_to_limit("feature_alpha_dropout", input, p, training, shape)
+    result = drop_to_limit("feature_alpha_dropout", input, p, training, shape)
+    return maybe_in_place("feature_alpha_dropout", input, result, inplace)
 
 
 def drop_to_limit(

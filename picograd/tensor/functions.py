@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from picograd.graph.shape import broadcast_shapes
 from picograd.tensor import assembling, special_functions
 from picograd.tensor.arranging import meshgrid as meshgrid
-from picograd.tensor.arranging import several_of
 from picograd.tensor.guard import guard_functions
+from picograd.tensor.inputs import need_tensors
 from picograd.tensor.making import (
     empty_like,
     full_like,
@@ -270,7 +271,7 @@ from_dlpack = Tensor.from_dlpack
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """Repeat tensors to their common shape.
+    """Repeat tensors to their common shape: views of them.
 
     >>> import picograd
     >>> from picograd import Tensor
@@ -278,7 +279,10 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     >>> x.tolist(), y.tolist()
     ([[1.0, 2.0], [1.0, 2.0]], [[3.0, 3.0], [4.0, 4.0]])
     """
-    return several_of(assembling.broadcast_all, tensors)
+    listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    need_tensors("broadcast_tensors", (listed,))
+    shape = broadcast_shapes(*(each.shape for each in listed), op="broadcast_tensors")
+    return tuple(each.expand(shape) for each in listed)
 
 
 def block_diag(*tensors: Any) -> Tensor:

@@ -15,7 +15,7 @@ from picograd.tensor.jit_arguments import Place, rebuilt
 from picograd.tensor.jit_gradient import Recording
 from picograd.tensor.jit_trace import Capture, Captured, Result, Target, describe
 from picograd.tensor.recording import made as made_leaf
-from picograd.tensor.recording import same_value, spread, wrap
+from picograd.tensor.recording import renew_views, same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import TracedNumber
 
@@ -111,7 +111,7 @@ def hand_out(
     """Give every tensor its result, and build the returned value."""
     hand = Hand(capture, arguments, results, values, numbers)
     for target, result in capture.replaced:
-        replace(found(target, arguments), hand.tensor(result))
+        replace(found(target, arguments), hand.tensor(result), result.is_moved)
     for target, result in capture.gradients:
         give_gradient(found(target, arguments), hand.tensor(result))
     outputs = [hand.tensor(result) for result in capture.outputs]
@@ -183,13 +183,25 @@ class Hand:
         )
 
 
-def replace(tensor: Any, value: Any) -> None:
-    """Give a tensor another value, and what gradients lead to it."""
+def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:
+    """Give a tensor another value, and what gradients lead to it; where `is_moved`, other memory.
+
+    Its views show the new value, or keep the old memory.
+    """
     if tensor is None:
         return
     node, is_computed = value._node, value._tracks and not value.is_leaf
     pending.forget(node, value)
     tensor._history = None
+    if is_moved:
+        tensor.node = node
+    else:
+        give(tensor, node, is_computed)
+        renew_views(tensor)
+
+
+def give(tensor: Any, node: Any, is_computed: bool) -> None:
+    """Give a tensor another node in its place."""
     if is_computed:
         pending.forget(tensor._node, tensor)
         tensor._node, tensor._tracks = node, True

@@ -37,7 +37,7 @@ from picograd.tensor.jit_arguments import (
     template,
     tensors_in,
 )
-from picograd.tensor.recording import is_view, root_of, start
+from picograd.tensor.recording import root_of, start
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import Numbers, plain
 
@@ -74,6 +74,7 @@ class Result:
         False  # not computed from other tensors: gradients may stop at it
     )
     sizes: Any = None  # the shape, with traced numbers in it
+    is_moved: bool = False  # in memory of its own: what showed the old goes on showing that
 
 
 @dataclass(slots=True)
@@ -465,8 +466,10 @@ class Tracer:
         for tensor, node in [*twins, *self.outside.values()]:
             if tensor._node is node or id(tensor) not in self.trace.changed:
                 continue
-            if id(tensor) not in self.number and is_view(tensor):
-                continue  # it follows its base
+            root: Any = root_of(tensor)
+            if id(tensor) not in self.number and self.is_from_outside(root):
+                if root is not tensor:
+                    continue  # it follows its base
             if base_of(tensor._node) is node:
                 self.root(tensor._node)
                 if id(tensor) in self.owners:
@@ -476,6 +479,8 @@ class Tracer:
                 continue
             made = Result("root", self.root(tensor._node), None, tensor.shape)
             made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
+            made.is_made = tensor._node in LEAVES
+            made.is_moved = id(tensor) in self.trace.moved
             capture.replaced.append((self.target(tensor), made))
 
     def argument_of(self) -> dict[int, int]:

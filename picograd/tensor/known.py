@@ -10,7 +10,7 @@ import numpy as np
 
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, buffer_view
-from picograd.engine.tracing import is_tracing
+from picograd.engine.tracing import is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
@@ -24,9 +24,10 @@ STEPS = 64  # views of a view that are followed
 def known_values(node: Node, most: int = CHECKED) -> Any:
     """Give values that are constant or lie in memory of the CPU, also below views; or None.
 
-    No more than `most`. The array may be the memory itself: it is to be read at once.
+    No more than `most`. The array may be the memory itself: it is to be read at once. While a
+    function is traced only what it spells out itself is known.
     """
-    if node.size > most or is_tracing():
+    if node.size > most:
         return None
     views: list[Node] = []
     source = node
@@ -37,6 +38,8 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
         source = source.inputs[0]
     if source.op == "const":
         return np.broadcast_to(np.asarray(source.arg), node.shape)
+    if is_tracing() and not is_constant(source):
+        return None
     buffer = leaf_buffer(source)
     if buffer is None or node.device != "cpu":
         return None

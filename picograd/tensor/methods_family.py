@@ -7,15 +7,14 @@ no function of their own in `picograd` are written here. The class is a base of 
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.engine import pending
-from picograd.errors import ShapeError
+from picograd.errors import GradientError, ShapeError
 from picograd.tensor import (
+    aliasing,
     arithmetic,
     arranging,
     assembling,
     distributions,
     fourier,
-    host,
     initial,
     linear_algebra,
     linear_systems,
@@ -25,7 +24,7 @@ from picograd.tensor import (
     special_functions,
     statistics,
 )
-from picograd.tensor.recording import Other, Recorded, apply
+from picograd.tensor.recording import Other, Recorded, apply, show_memory
 
 Same = Any  # a Tensor
 
@@ -312,13 +311,13 @@ class FamilyMethods(Recorded):
         return False
 
     def storage_offset(self: Same) -> int:
-        """Give the place of the first element in its buffer: 0, nothing is shared.
+        """Give the place of the first element in the memory that this tensor shows.
 
         >>> from picograd import Tensor
-        >>> Tensor([1.0, 2.0]).storage_offset()
-        0
+        >>> Tensor([1.0, 2.0])[1:].storage_offset()
+        1
         """
-        return 0
+        return aliasing.offset_of(self) or 0
 
     @property
     def H(self: Same) -> Same:
@@ -345,7 +344,7 @@ class FamilyMethods(Recorded):
 
     @property
     def data(self: Same) -> Same:
-        """The same values, cut off from gradients; assigning overwrites them.
+        """The same values, cut off from gradients; assigned, it shows that memory from then on.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0], requires_grad=True).data.requires_grad
@@ -355,8 +354,12 @@ class FamilyMethods(Recorded):
 
     @data.setter
     def data(self: Same, value: Other) -> None:
-        self.node = host.build.detach(self.new_tensor(value).node)
-        pending.note_write(self.node)
+        source = value if isinstance(value, Recorded) else self.new_tensor(value)
+        if self._tracks and not source.dtype.is_float:
+            text = f"a {source.dtype.name} tensor cannot have a gradient"
+            raise GradientError("data", text, "use a float dtype")
+        if source is not self:
+            show_memory(self, source)
 
     @property
     def is_cuda(self: Same) -> bool:

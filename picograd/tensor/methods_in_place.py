@@ -7,7 +7,7 @@ stay. GradientError for a leaf that asked for gradients, as for any change in pl
 from collections.abc import Callable
 from typing import Any
 
-from picograd.tensor.recording import Recorded, rewrite
+from picograd.tensor.recording import Recorded, become, rewrite
 
 
 def in_place(name: str) -> Callable[..., Any]:
@@ -22,11 +22,30 @@ def in_place(name: str) -> Callable[..., Any]:
     return method
 
 
+def seen_as(name: str) -> Callable[..., Any]:
+    """Make the in-place form of a method that shows the same elements in other axes."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return become(f"{name}_", self, lambda memory: getattr(memory, name)(*args, **options))
+
+    method.__name__ = f"{name}_"
+    method.__dict__["form_of"] = name
+    method.__doc__ = f"Give this tensor the axes that `{name}` gives; the memory stays."
+    return method
+
+
 class InPlaceMethods(Recorded):
     """This class holds the in-place methods of `Tensor`."""
 
     __slots__ = ()
 
+    t_ = seen_as("t")
+    transpose_ = seen_as("transpose")
+    swapaxes_ = seen_as("swapaxes")
+    swapdims_ = seen_as("swapdims")
+    squeeze_ = seen_as("squeeze")
+    unsqueeze_ = seen_as("unsqueeze")
+    as_strided_ = seen_as("as_strided")
     abs_ = in_place("abs")
     neg_ = in_place("neg")
     exp_ = in_place("exp")

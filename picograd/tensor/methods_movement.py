@@ -6,6 +6,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 import operator
 from typing import Any
 
+from picograd.dtype import to_dtype
 from picograd.number import position_of
 from picograd.tensor import assembling, bits, movement, spans
 from picograd.tensor.operands import UNSET, Scalar, as_axis, either
@@ -40,7 +41,8 @@ class MovementMethods(Recorded):
     ) -> Same:
         """Give the same elements another shape, or read the same bits as another dtype.
 
-        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes.
+        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes. What
+        PyTorch refuses, as of what is transposed, is a view here: writes reach this tensor.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).view(2, 1).tolist(), Tensor([1.0]).view("int16").tolist()
@@ -49,8 +51,8 @@ class MovementMethods(Recorded):
         if dtype is None and len(sizes) == 1 and bits.is_dtype(sizes[0]):
             (dtype,) = sizes
         if dtype is not None:
-            return bits.view_bits("view", self, dtype)
-        return apply(movement.reshape, self, sizes if size is None else (size,))
+            return view_bits(self, dtype)
+        return apply(movement.view, self, sizes if size is None else (size,))
 
     def permute(
         self: Same,
@@ -384,8 +386,14 @@ class MovementMethods(Recorded):
 showing(
     movement.reshape, movement.permute, movement.transpose, movement.expand, movement.squeeze,
     movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
-    always=(movement.diagonal, movement.unfold),
+    always=(movement.diagonal, movement.unfold, movement.view),
 )  # fmt: skip
+
+
+def view_bits(tensor: Any, dtype: Any) -> Any:
+    """Show a tensor's bits as another dtype: a view, the tensor itself for its own dtype."""
+    wanted = to_dtype(dtype)
+    return tensor if wanted is tensor.dtype else apply(bits.show_bits, tensor, wanted)
 
 
 def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:

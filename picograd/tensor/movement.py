@@ -35,6 +35,11 @@ def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
     )
 
 
+def view(node: Node, sizes: Sequence[Any]) -> Node:
+    """Give the same elements another shape: to tensors a view, also where PyTorch has none."""
+    return reshape(node, sizes, "view")
+
+
 def permute(node: Node, axes: Sequence[Any]) -> Node:
     """Reorder the axes."""
     listed = as_sizes(axes, "permute") if axes else ()

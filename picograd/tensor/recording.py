@@ -22,6 +22,7 @@ from picograd.engine.tracing import (
     note_changed,
     note_gradient,
     note_made,
+    note_moved,
 )
 from picograd.errors import (
     AxisError,
@@ -29,6 +30,7 @@ from picograd.errors import (
     GradientError,
     PicogradError,
     ShapeError,
+    TraceError,
     ValueRangeError,
 )
 from picograd.graph import build
@@ -41,7 +43,9 @@ from picograd.graph.room import check_host, check_recorded, check_size
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor import (
     aliasing,
+    assembling,
     autograd,
+    bits,
     creation,
     indexing,
     random,
@@ -110,7 +114,11 @@ class Recorded:
     def node(self, node: Node) -> None:
         """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
         with pending.LOCK:
+            if any(each() is not None for each in self._views or ()):
+                hand_over(self)
             self._view = self._views = None
+            if RUNNING.traces:
+                note_moved(self)
             self._move(node)
 
     def _move(self, node: Node) -> None:
@@ -371,7 +379,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     is_view = function in SHOWING
     if foreign.SHARED and not is_view and function not in KEEPING:
         result = foreign.apart(result)
-    made = wrap(result, tracks and result.dtype.kind == "float")
+    tracks = tracks and result.dtype.kind == "float" and function not in CUTTING
+    made = wrap(result, tracks)
     if is_view:
         note_view(made, operands[0], function, *nodes[1:])
     return made
@@ -569,13 +578,21 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     return target
 
 
+def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
+    """Write a result over the input where that was asked for."""
+    return rewrite(input, op, result) if inplace and result is not input else result
+
+
 @pending.locked
-def write(target: "Recorded", node: Node, tracks: bool) -> None:
+def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) -> None:
     """Give a tensor its next value: in place if it has memory, through to its base if it is a view.
 
-    A value that is still to be computed is replaced; `VERSIONS` counts that as a change.
+    A value that is still to be computed is replaced; `VERSIONS` counts that as a change. All
+    elements may be written through repeated ones where they are alike.
     """
     if is_view(target):
+        if not is_alike:
+            aliasing.check_target("in-place", target)
         target, node, tracks = through(target, node, tracks)
     replace_value(target, node, tracks)
     renew_views(target)
@@ -625,6 +642,8 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
 KEEPING: set[Callable[..., Node]] = {build.cast, selecting.read}
 SHOWING: set[Callable[..., Node]] = {build.detach}  # functions on nodes whose results alias
 ALWAYS: set[Callable[..., Node]] = set()  # whose results alias whatever the strides are
+CUTTING = (build.detach, bits.show_bits)  # views that no gradient passes
+SLICING = (assembling.tensor_split,)  # what cuts into slices, which may be changed one by one
 
 
 def showing(*functions: Callable[..., Any], always: Sequence[Callable[..., Any]] = ()) -> None:
@@ -633,14 +652,14 @@ def showing(*functions: Callable[..., Any], always: Sequence[Callable[..., Any]]
     ALWAYS.update(always)
 
 
-showing(always=(show_items,))
+showing(always=(show_items, bits.show_bits))
 
 
 def note_view(
     view: "Recorded", base: "Recorded", function: Callable[..., Node], *operands: Any
 ) -> None:
     """Remember that a tensor shows another's memory."""
-    passes = MODE.enabled and function is not build.detach
+    passes = MODE.enabled and function not in CUTTING
     always = function in ALWAYS
     view._view = View(base, function, operands, passes, not MODE.enabled, always)
     if base._views is None:
@@ -667,6 +686,80 @@ def root_of(tensor: "Recorded") -> "Recorded":
     return tensor
 
 
+def memory_of(tensor: "Recorded") -> tuple[Any, int]:
+    """Find the tensor that has the memory a view shows, and where in it the view starts.
+
+    It is cut off from gradients if the view is. A view that a computed number chooses, or of other
+    bits, counts as memory of its own.
+    """
+    root: Any = tensor
+    is_cut = False
+    offset = aliasing.offset_of(tensor)
+    while is_view(root):
+        view: Any = root._view
+        root, is_cut = view.base, is_cut or not view.passes
+    if offset is None or root.dtype is not tensor.dtype:
+        return tensor, 0
+    return (root.detach() if is_cut else root), offset
+
+
+def hand_over(tensor: "Recorded") -> Any:
+    """Let a tensor of no name have the memory of another; the live views of that show it.
+
+    The other is given a node, and perhaps a view, next.
+    """
+    node = tensor._node
+    holder = Recorded.kind.__new__(Recorded.kind)
+    pending.forget(node, tensor)
+    start(holder, node, tensor._tracks)
+    if not tensor._tracks:
+        LEAVES[holder._node] = weakref.ref(holder)
+    holder._view, holder._views, tensor._views = tensor._view, tensor._views, None
+    if holder._view is not None:
+        holder._view.base._views.append(weakref.ref(holder))
+    for reference in holder._views or ():
+        view = reference()
+        if view is not None and view._view is not None and view._view.base is tensor:
+            view._view.base = holder
+    return holder
+
+
+@pending.locked
+def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
+    """Make a tensor a view of its own memory, in place: other axes, the same elements."""
+    check_leaf_write(op, tensor)
+    if any(id(tensor) not in trace.own for trace in RUNNING.traces):
+        text = "a tensor from outside keeps its axes, which calls without tracing do not change"
+        raise TraceError(op, text, f"write x = x.{op[:-1]}(...)")
+    if is_view(tensor):
+        view: Any = tensor._view
+        check_flow(view, view.base)
+    holder = hand_over(tensor)
+    shown = look(holder)
+    pending.forget(shown._node, shown)
+    take(tensor, shown._node, shown._tracks)
+    if not tensor._tracks:
+        LEAVES[tensor._node] = weakref.ref(tensor)
+    tensor._view = shown._view
+    tensor._view.base._views.append(weakref.ref(tensor))
+    return tensor
+
+
+@pending.locked
+def show_memory(tensor: "Recorded", source: "Recorded") -> None:
+    """Let a tensor show the memory of another from now on, as `tensor.data = source` does.
+
+    What has no base shows the tensor instead, which looks the same, and may be gone soon. Of
+    values that gradients are tracked for this is a copy.
+    """
+    tensor.node = build.detach(source._node)
+    pending.note_write(tensor._node)
+    if is_view(source) or foreign.is_shared(foreign.behind_views(source._node)):
+        note_view(tensor, source, build.detach)
+    elif not source._tracks:
+        note_view(source, tensor, build.detach)
+
+
 def spread(tensor: "Recorded") -> None:
     """Let what a plan wrote into a tensor's memory reach its base, and the views of both."""
     with autograd.no_grad():
@@ -678,7 +771,6 @@ def spread(tensor: "Recorded") -> None:
 
 def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
     """Take a write through a view back: what has the memory, its next value, if that tracks."""
-    aliasing.check_target("in-place", target)
     views: list[Any] = []
     base, is_cut = target, not MODE.enabled
     while is_view(base):
@@ -688,7 +780,7 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
         base, is_cut = view.base, is_cut or not view.passes
     before = build.detach(base._node) if is_cut and base._tracks else base._node
     value = build.detach(node) if is_cut and tracks else node
-    if any(map(is_chosen, views)):
+    if any(is_chosen(view) or view.function is bits.show_bits for view in views):
         after = written_each(views, before, value)
     else:
         after = aliasing.written(aliasing.composed(views), before, value)
@@ -710,7 +802,8 @@ def is_chosen(view: View) -> bool:
 def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
     """Compute a base after a write through a chain of views, the last first: one after the other.
 
-    What a tensor chooses is written by that choice, which is checked, and cheaper than positions.
+    What a tensor chooses is written by that choice, which is checked, and cheaper than positions;
+    bits are read back as the dtype that they have in memory.
     """
     before = [base]
     for view in reversed(views[1:]):
@@ -718,6 +811,8 @@ def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
     for view, node in zip(views, reversed(before)):
         if is_chosen(view):
             value = selecting.write(node, [shown_item(each) for each in view.operands[0]], value)
+        elif view.function is bits.show_bits:
+            value = bits.show_bits(value, node.dtype)
         else:
             value = aliasing.written(view, node, value)
     return value
@@ -727,10 +822,14 @@ def check_flow(view: View, base: "Recorded") -> None:
     """Raise for a write through a view that PyTorch refuses because of gradients."""
     if not (base._tracks and MODE.enabled):
         return
-    if view.function is one_piece:
+    if view.function is one_piece and view.operands[0] not in SLICING:
         text = "a piece of a tensor that tracks gradients cannot be changed in place"
         raise GradientError("in-place", text, "change a slice of it instead: x[a:b]")
-    if base.is_leaf and (view.passes or view.in_no_grad):
+    is_old = view.in_no_grad and view.function not in CUTTING
+    if is_old and not base.is_leaf:
+        text = "a view made in no_grad cannot be changed in place where gradients are recorded"
+        raise GradientError("in-place", text, "make and change it both inside, or both outside")
+    if base.is_leaf and (view.passes or is_old):
         text = "a view of a leaf that requires gradients cannot be changed in place"
         raise GradientError("in-place", text, "change a .clone(), or use picograd.no_grad()")
 
@@ -756,6 +855,9 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
     """Record a view of a new value of its base."""
     view: Any = tensor._view
     is_cut = base._tracks and not view.passes
+    if tensor._tracks and tensor.is_leaf:  # the memory of its `data`
+        tensor._move(build.detach(view.on(base._node)))
+        return
     node = view.on(build.detach(base._node) if is_cut else base._node)
     tracks = base._tracks and view.passes and node.dtype.is_float
     was_made = tensor._node in LEAVES

@@ -55,6 +55,9 @@ MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "
 
 def computed_values(node: Node) -> Array:
     """Compute a node and give its values."""
+    known = known_values(node) if is_tracing() else None
+    if known is not None:
+        return known
     check_not_tracing("indexing with a bool mask")
     if leaf_buffer(node) is None:
         pending.compute([node])

@@ -34,7 +34,6 @@ from picograd.graph.shape import broadcast_shapes
 from picograd.tensor import (
     aliasing,
     autograd,
-    bits,
     creation,
     distributions,
     exchange,
@@ -353,7 +352,7 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).bitcast("int32").tolist()
         [1065353216, 1073741824]
         """
-        return bits.view_bits("bitcast", self, dtype)  # type: ignore[no-any-return]
+        return self.view(dtype=dtype)
 
     def float(self) -> "Tensor":
         """Convert to float32.
@@ -540,8 +539,11 @@ class Tensor(
         False
         """
         if self._tracks and not self.is_leaf:
+            if self._view is not None:
+                text = "a view of what tracks gradients cannot be cut off itself"
+                raise GradientError("detach_", text, "use .detach()")
             self._tracks = False
-            self.node = build.detach(self._node)
+            self._move(build.detach(self._node))
             LEAVES[self._node] = weakref.ref(self)
         self._tracks = False
         return self
@@ -596,7 +598,8 @@ class Tensor(
         """
         check_leaf_write("fill_", self)
         node = indexing.fit_value(indexing.value_node(self._node, value), self.shape)
-        return self.assign(wrap(node, False))
+        write(self, node, False, is_alike=True)
+        return self
 
     def __setitem__(self, items: Any, value: Any) -> None:
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)

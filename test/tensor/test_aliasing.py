@@ -373,9 +373,9 @@ def test_versions_are_those_of_the_base() -> None:
 
 def test_a_view_keeps_its_base_and_dies_alone() -> None:
     x = Tensor.zeros(4)
-    for _ in range(200):
+    for _ in range(40):
         x[1:3].add_(1)
-    assert x.tolist() == [0, 200, 200, 0]
+    assert x.tolist() == [0, 40, 40, 0]
     assert len(x._views or ()) <= 1
     view = Tensor.zeros(2, 2)[1]
     view.fill_(3)
