@@ -257,28 +257,28 @@ def compute(nodes: Sequence[Node]) -> None:
     wanted = with_readers(nodes)
     roots = pending_roots(wanted)
     if roots:
-        found = graph_key(roots)
-        again = [*passed_nodes(found), *kept_calls(found, roots)]
+        order = walk_pending(roots)
+        again = [*passed_nodes(order), *kept_calls(order, roots)]
         if again:
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
-            found = graph_key(roots)
+            order = walk_pending(roots)
+        found = graph_key(roots, order)
         realize_roots(roots, found)
         cut_past(found, again)
         note_passed(found)
     settle(wanted)
 
 
-def passed_nodes(found: GraphKey) -> list[Node]:
+def passed_nodes(order: Sequence[Node]) -> list[Node]:
     """List the values a graph reads that an earlier computation went through and did not store.
 
     In the order of the graph: `note_passed` meets them in that of their addresses.
     """
     if not len(PASSED):
         return []
-    numbers = found.numbers
-    again = [n for n in PASSED if id(n) in numbers and n.realized is None and n.op != "buffer"]
-    return sorted(again, key=lambda node: numbers[id(node)])
+    passed = {id(node) for node in PASSED if node.realized is None and node.op != "buffer"}
+    return [node for node in order if id(node) in passed]
 
 
 def cut_past(found: GraphKey, again: Sequence[Node]) -> None:
@@ -304,12 +304,11 @@ def cut_past(found: GraphKey, again: Sequence[Node]) -> None:
             PASSED[node] = hops
 
 
-def kept_calls(found: GraphKey, roots: Sequence[Node]) -> list[Node]:
+def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
     """List the host calls a graph computes on the way whose values are worth their memory."""
-    if not found.calls:
-        return []
-    asked = {id(node) for node in roots}
-    return [node for node in found.calls if node.arg.row.is_kept and id(node) not in asked]
+    calls = [node for node in order if node.op == "host_call" and node.realized is None]
+    asked = {id(node) for node in roots} if calls else ()
+    return [node for node in calls if node.arg.row.is_kept and id(node) not in asked]
 
 
 def note_passed(found: GraphKey) -> None:

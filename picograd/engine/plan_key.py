@@ -32,7 +32,6 @@ class GraphKey:
     buffers: list[Buffer]
     scalars: list[RuntimeScalar | Given | GivenInt]
     numbers: dict[int, int]  # position in `order` by the identity of a node
-    calls: list[Node]  # of the host
 
 
 def leaf_buffer(node: Node) -> Buffer | None:
@@ -53,11 +52,11 @@ def walk_pending(roots: Sequence[Node]) -> list[Node]:
     return toposort(roots, buffer_of)
 
 
-def graph_key(roots: Sequence[Node]) -> GraphKey:
-    """Walk the graph once; see the module docstring."""
-    order = walk_pending(roots)
+def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
+    """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
+    order = walk_pending(roots) if order is None else order
     numbers: dict[int, int] = {}
-    found = GraphKey((), order, [], [], [], numbers, [])
+    found = GraphKey((), order, [], [], [], numbers)
     buffer_numbers: dict[int, int] = {}
     scalar_numbers: dict[int, int] = {}
     rows: list[Any] = []
@@ -86,8 +85,6 @@ def graph_key(roots: Sequence[Node]) -> GraphKey:
                 for ends in (node.ends, *node.sources):
                     row += (tuple([(e.axis, e.step, e.size, name(e)) for e in ends]),)
             rows.append(row)
-            if node.op == "host_call":
-                found.calls.append(node)
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
 
