@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES)
     options = parser.parse_args()
     sizes.PATIENCE = 1 << 30
-    with config.override(dynamic=1):
+    with config.override(dynamic=2):
         for name in [options.case] if options.case else CASES:
             measure(name, options.rounds)
         for family in sizes.FAMILIES.values():

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine.backends import get_device
@@ -49,7 +47,7 @@ from picograd.schedule.plan import Plan
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
-KEPT = ("scan", "sort")  # composites with a rule of their own
+KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
 
 Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
@@ -123,31 +121,19 @@ class BoundedPlan:
             buffers[assigned[n]] if n in assigned else laid_out(result, pair, origin)
             for n, (result, pair) in enumerate(zip(results, bound.outputs))
         ]
-        for (number, pair), result in zip(bound.written, results[count:], strict=True):
-            copy_part(buffers[number], pair[0], result, pair[1])
+        for (number, (own, large)), result in zip(bound.written, results[count:], strict=True):
+            to = buffers[number]
+            get_device(to.device).copy_common((to, own), (result, large))
         return found
-
-
-def as_array(buffer: Buffer, shape: Shape) -> "np.ndarray[Any, Any]":
-    """Show the memory of a CPU buffer as an array."""
-    cpu: Any = get_device(buffer.device)
-    raw: np.ndarray[Any, Any] = cpu.view(buffer).view(buffer.dtype.storage)
-    return raw[: product(shape)].reshape(shape)
-
-
-def copy_part(to: Buffer, to_shape: Shape, source: Buffer, shape: Shape) -> None:
-    """Copy what two layouts have both, the first elements of every axis."""
-    places = tuple([slice(min(pair)) for pair in zip(to_shape, shape)])
-    as_array(to, to_shape)[places] = as_array(source, shape)[places]
 
 
 def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
     """Give memory of the first layout in the second one, larger or smaller; None: they are one."""
     if pair is None:
         return buffer
-    size = product(pair[1])
-    made = get_device(buffer.device).new_buffer(buffer.dtype, size, origin)
-    copy_part(made, pair[1], buffer, pair[0])
+    device, (now, wanted) = get_device(buffer.device), pair
+    made = device.new_buffer(buffer.dtype, product(wanted), origin)
+    device.copy_common((made, wanted), (buffer, now))
     return made
 
 
@@ -171,7 +157,10 @@ def bounded_plan(
 
     `compiled` finds or makes the plan of a graph; `limits` are bounds by memory and axis.
     """
-    if any(node.device != "cpu" for node in found.order):
+    device = roots[0].device
+    if any(node.device != device for node in found.order):
+        return None
+    if device != "cpu" and config.dynamic < 2:
         return None
     expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
@@ -213,7 +202,7 @@ def structure(order: Sequence[Node], roots: Sequence[Node]) -> Any:
         else:
             inputs = tuple([numbers[id(source)] for source in node.inputs])
             rows.append((kind, inputs, fixed_part(node, scalars)))
-    return tuple(rows), tuple(numbers[id(root)] for root in roots)
+    return roots[0].device, tuple(rows), tuple(numbers[id(root)] for root in roots)
 
 
 def fixed_part(node: Node, scalars: dict[int, int]) -> Any:

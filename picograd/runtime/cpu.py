@@ -16,7 +16,7 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError, check
-from picograd.helpers import round_up
+from picograd.helpers import product, round_up
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -170,6 +170,17 @@ class CpuDevice(Device):
         """Copy between two buffers of equal size."""
         check_size(destination, source.nbytes)
         ctypes.memmove(destination.address, source.address, source.nbytes)
+
+    def copy_common(self, destination: Shaped, source: Shaped) -> None:
+        """Copy what two layouts have both."""
+        places = tuple([slice(min(pair)) for pair in zip(destination[1], source[1])])
+        self.shaped(destination)[places] = self.shaped(source)[places]
+
+    def shaped(self, array: Shaped) -> "np.ndarray[Any, Any]":
+        """Show the memory of a buffer as an array."""
+        buffer, shape = array
+        values: np.ndarray[Any, Any] = self.view(buffer).view(buffer.dtype.storage)
+        return values[: product(shape)].reshape(shape)
 
     def compile(self, code: Code) -> bytes:
         """Translate LLVM IR to an object file."""

@@ -23,11 +23,15 @@ from picograd.cores import usable_cores
 from picograd.dtype import DType
 from picograd.errors import DeviceError, check
 from picograd.helpers import ceil_div
+from picograd.runtime.box_kernels import kernel as box_kernel
+from picograd.runtime.box_kernels import launches as box_launches
+from picograd.runtime.boxes import common_box
 from picograd.runtime.device import (
     Bytes,
     Device,
     Executable,
     Rule,
+    Shaped,
     Tape,
     TapeLaunch,
     check_size,
@@ -91,6 +95,7 @@ class CudaDevice(Device):
         self.dropped: deque[Any] = deque()  # handles of modules nobody runs any more
         self.lock = threading.RLock()
         self.bandwidth = 0.0
+        self.box_copiers: dict[int, Executable] = {}  # by the unit
 
     def activate(self) -> None:
         """Make this GPU's context current in the calling thread, whatever other libraries did."""
@@ -156,6 +161,25 @@ class CudaDevice(Device):
             with self.lock:
                 self.activate()
                 self.driver.call("cuMemcpyDtoDAsync", *pair, source.nbytes, self.stream)
+
+    def copy_common(self, destination: Shaped, source: Shaped) -> None:
+        """Copy what two layouts have both, in stream order: kernels that copy boxes."""
+        box = common_box(destination[1], source[1])
+        if not box:
+            return
+        (to, _), (other, _) = destination, source
+        unit, calls = box_launches(box, to.dtype.itemsize, to.address, other.address)
+        executable = self.box_copier(unit)
+        for addresses, scalars in calls:
+            self.launch(executable, addresses, scalars)
+
+    def box_copier(self, unit: int) -> Executable:
+        """Load the kernel that copies units of so many bytes, once."""
+        with self.lock:
+            if unit not in self.box_copiers:
+                code = box_kernel(unit, self.target.multiprocessors)
+                self.box_copiers[unit] = self.load(code, self.compile(code))
+            return self.box_copiers[unit]
 
     def compile(self, code: Code) -> bytes:
         """Translate CUDA C to a cubin for this GPU's architecture."""

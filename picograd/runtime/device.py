@@ -1,6 +1,6 @@
 """Device: what the engine may ask of a machine that runs kernels.
 
-    memory   allocate, copy_in, copy_out, copy, memory_stats, empty_cache
+    memory   allocate, copy_in, copy_out, copy, copy_common, memory_stats, empty_cache
     kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
     runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop,
              call_host (a function of NumPy arrays, between tapes)
@@ -94,6 +94,10 @@ class Device(ABC):
     @abstractmethod
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of this device and of equal size."""
+
+    @abstractmethod
+    def copy_common(self, destination: Shaped, source: Shaped) -> None:
+        """Copy what two layouts of one array have both: the first elements of every axis."""
 
     @abstractmethod
     def compile(self, code: Code) -> bytes:

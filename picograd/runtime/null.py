@@ -10,6 +10,7 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType
+from picograd.helpers import product
 from picograd.runtime.cuda import compile_batches
 from picograd.runtime.device import (
     Bytes,
@@ -65,6 +66,11 @@ class NullDevice(Device):
         """Count a copy."""
         check_size(destination, source.nbytes)
         self.copied_bytes += source.nbytes
+
+    def copy_common(self, destination: Shaped, source: Shaped) -> None:
+        """Count a copy."""
+        counts = map(min, destination[1], source[1])
+        self.copied_bytes += product(counts) * source[0].dtype.itemsize
 
     def compile(self, code: Code) -> bytes:
         """Count a compilation, and do it if asked to at opening."""

@@ -10,17 +10,15 @@ import picograd
 from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine import realize, sizes
-from picograd.engine.backends import default_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 
-pytestmark = pytest.mark.skipif(default_device() != "cpu", reason="sizes share on the CPU")
 SIZES = (10, 13, 9, 16, 12, 20)
 
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with config.override(dynamic=1):
+    with config.override(dynamic=2):
         yield
 
 

@@ -1,60 +1,34 @@
 """Graphs of other sizes share a plan: right values and gradients, few plans, nothing leaks."""
 
-import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
+from poison import poison
 
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
-from picograd.dtype import DType
 from picograd.engine import realize, sizes
-from picograd.engine.backends import default_device, get_device
+from picograd.engine.backends import get_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
-from picograd.helpers import product
 
 torch = pytest.importorskip("torch")
 
 SIZES = (5, 7, 6)
-pytestmark = pytest.mark.skipif(default_device() != "cpu", reason="sizes share on the CPU")
 
 
 @pytest.fixture(autouse=True)
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Begin without plans; what lies beyond a size is NaN, or a large number."""
-    lay_out = sizes.laid_out
-
-    def poison(buffer: Any, pair: Any, origin: str) -> Any:
-        made = lay_out(buffer, pair, origin)
-        if pair is not None and product(pair[0]) < product(pair[1]):
-            array = sizes.as_array(made, pair[1])
-            beyond = np.ones(pair[1], bool)
-            beyond[tuple(slice(size) for size in pair[0])] = False
-            array[beyond] = np.nan if array.dtype.kind == "f" else wrong_number(made.dtype)
-        return made
-
-    device: Any = get_device("cpu")
-    allocate = device.allocate
-
-    def allocate_poisoned(nbytes: int) -> Any:
-        block = allocate(nbytes)
-        ctypes.memset(block.address, 0xFF, nbytes)  # NaN, -1: of results, temporaries and parts
-        return block
-
-    monkeypatch.setattr(device, "allocate", allocate_poisoned)
-    monkeypatch.setattr(sizes, "laid_out", poison)
+    poison(monkeypatch, get_device())
     monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
-    with config.override(dynamic=1):
+    with config.override(dynamic=2):
         yield
-
-
-def wrong_number(dtype: DType) -> int:
-    return 1 if dtype.kind == "bool" or dtype.bits < 32 else 1 << 30
 
 
 def plans() -> int:
@@ -422,3 +396,45 @@ def test_positions_and_sizes_vary_together() -> None:
         x[at] = 9.0
         array[at] = 9.0
         np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products, scatters, sorts and scans of varying length, interpreted as a GPU would run."""
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    with interpreted_cuda(monkeypatch) as device:
+        poison(monkeypatch, device)
+        for n in (45, 57, 46):
+            table, rows, index = *given([(9, 4), (n, 4)], n), np.arange(n) * 7 % 9
+            values = torch.tensor(table, requires_grad=True)
+            scores = (torch.tensor(rows) @ values.T).softmax(0)
+            (scores.T @ values[torch.tensor(index)]).square().sum().backward()
+            x = Tensor(table, device="cuda", requires_grad=True)
+            places = Tensor(index, device="cuda")
+            weights = (Tensor(rows, device="cuda") @ x.T).softmax(0)
+            (weights.T @ x[places]).square().sum().backward()
+            assert x.grad is not None and values.grad is not None
+            np.testing.assert_allclose(x.grad.numpy(), values.grad.numpy(), rtol=1e-3, atol=1e-4)
+            np.testing.assert_array_equal(places.sort(0, stable=True)[1].numpy(),
+                                          np.argsort(index, kind="stable"))  # fmt: skip
+            np.testing.assert_array_equal(places.cumsum(0).numpy(), np.cumsum(index))
+    assert device.seen == {"tile", "program"}
+    assert not refusals() and plans() == 8
+
+
+def test_devices_share_no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    with interpreted_cuda(monkeypatch) as device:
+        for n in SIZES:
+            device.seen.clear()
+            for name in ("cpu", "cuda"):
+                x = Tensor(np.ones((3, n), np.float32), device=name)
+                assert (x * 2).sum(1).tolist() == [2.0 * n] * 3
+                assert bool(device.seen) == (name == "cuda")
+
+
+def test_copies_to_the_bound_on_a_machine_that_is_not_there() -> None:
+    device: Any = get_device("null")
+    for n in SIZES:
+        before = device.copied_bytes
+        x = Tensor(np.ones((3, n), np.float32), device="null")
+        x.softmax(1).realize()
+    assert device.copied_bytes - before == 3 * 3 * n * 4  # in, to the bound, and out of it

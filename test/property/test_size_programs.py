@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from drawing import Draw, shortened
+from interpreted_cuda import interpreted_cuda
 from libraries import Picograd
+from poison import poison
 from size_programs import (
     SizeProgram,
     close,
@@ -17,21 +19,22 @@ from size_programs import (
 
 from picograd import Tensor
 from picograd.config import config
+from picograd.engine import realize
 from picograd.engine.backends import default_device
+from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import FAMILIES
 from picograd.errors import InternalError
 
-CI_PROGRAMS = 4
+CI_PROGRAMS, CUDA_PROGRAMS = 4, 1
 MODES = ("apart", "together", "backward")
 FAILURES = (
     AssertionError, RuntimeError, ValueError, TypeError, LookupError, AttributeError, InternalError,
 )  # fmt: skip
-pytestmark = pytest.mark.skipif(default_device() != "cpu", reason="sizes share on the CPU")
 
 
 def run_ours(program: SizeProgram, sizes: Any, mode: str) -> dict[str, Any]:
     """Run for one pair of sizes; values and gradients as arrays."""
-    library = Picograd("cpu")
+    library = Picograd(default_device())
     leaves = make_leaves(program, sizes, library)
     names: dict[str, Any] = run_program(program, sizes, library, leaves)
     if mode == "together":
@@ -77,7 +80,7 @@ def failure(program: SizeProgram | None, mode: str) -> str | None:
     """Tell what shared plans change, or None."""
     if program is None:
         return None
-    found = differences(program, mode, 1)
+    found = differences(program, mode, 2)
     bugs = [each.refused for each in FAMILIES.values() if "Error: " in each.refused]
     if bugs:
         FAMILIES.clear()
@@ -102,9 +105,21 @@ def check(number: int) -> str | None:
     return "\n".join([f"program {number}, sizes {sizes}, shortened:", *lines, reason])
 
 
-def test_programs_at_many_sizes(chunk: int, examples: int) -> None:
-    count = examples or CI_PROGRAMS
+def check_all(chunk: int, count: int) -> None:
     for number in range(chunk * count, (chunk + 1) * count):
         found = check(number)
         if found is not None:
             pytest.fail(found, pytrace=False)
+
+
+def test_programs_at_many_sizes(chunk: int, examples: int) -> None:
+    check_all(chunk, examples or CI_PROGRAMS)
+
+
+def test_programs_for_cuda(chunk: int, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels for CUDA, interpreted; memory whose content is undefined holds NaN."""
+    with interpreted_cuda(monkeypatch) as device:
+        monkeypatch.setattr(config, "device", "cuda")
+        monkeypatch.setattr(realize, "PLANS", PlanCache())
+        poison(monkeypatch, device)
+        check_all(chunk, examples or CUDA_PROGRAMS)
