@@ -36,7 +36,6 @@ from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bounded
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
-from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, choose_bounds, fits
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
