@@ -7,7 +7,7 @@
                  registers and first-level cache
 
 Two questions are asked. Should a row be worked on again by the kernel that reduced it
-(`row_work`)? Should a value that several kernels read be stored (`is_dear`)?
+(`row_work`)? Should a value that several kernels read be stored (`shared_work`)?
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,9 @@ COSTS |= dict.fromkeys(("atan2", "hypot", "logaddexp"), 30)  # what their formul
 COSTS |= {"sigmoid": 10, "silu": 10}
 COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
 
-# Inductor's thresholds for computing a value twice rather than storing it once
-READ_LIMIT, OPERATION_LIMIT = 4, 30
+OPERATION_LIMIT = 30  # operations that are rather stored than repeated for many elements
+LOAD_BYTES = 4  # of an element of most arrays
+OPERATION_BYTES = 0.27  # moved in the time of one: 30 operations on a float are dear to do twice
 PASSES = 2  # over a row: what is reduced, and what reads the result beside the row
 TASK_POINTS = 65536  # elements of rows that a CPU task works on, at least
 BLOCK_POINTS = 4096  # elements that a CUDA block reduces, at least
@@ -130,6 +131,35 @@ def count_tiles(inner: int, outer: int, columns: int, target: Target) -> int:
     return ceil_div(outer * inner, columns)
 
 
-def is_dear(operations: int, loads: int) -> bool:
-    """Tell whether a value that several kernels read is better stored than computed by each."""
-    return operations > OPERATION_LIMIT or loads > READ_LIMIT
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """What several kernels read: computed by each, or stored by one of them or a kernel before."""
+
+    kernels: int
+    operations: int
+    loads: int
+    again: float  # nanoseconds of computing it for all kernels but one
+    store: float  # of writing it, and of reading it for each
+
+    @property
+    def is_stored(self) -> bool:
+        """Tell whether storing it is faster."""
+        return self.again > self.store
+
+    def __str__(self) -> str:
+        work = f"{self.operations} operations and {self.loads} loads"
+        times = f"again {self.again / 1e3:.3g} us, stored {self.store / 1e3:.3g} us"
+        return f"{self.kernels} kernels read it, {work}: {times}"
+
+
+def shared_work(
+    kernels: int, operations: int, loads: int, count: int, itemsize: int, made: Machine
+) -> SharedWork:
+    """Estimate what sharing a value costs: `count` elements, made of arrays of as many.
+
+    Storing it takes a kernel of its own.
+    """
+    element = operations * OPERATION_BYTES + loads * LOAD_BYTES
+    again = (kernels - 1) * count * element / made.bandwidth
+    store = (kernels + 1) * count * itemsize / made.bandwidth + made.launch
+    return SharedWork(kernels, operations, loads, again, store)

@@ -8,10 +8,11 @@
 Every decision that keeps nodes apart adds a line to `reasons`.
 """
 
+from dataclasses import replace
+
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.graph.node import Node
 from picograd.helpers import product
-from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, is_dear, row_work
+from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -20,6 +21,7 @@ from picograd.schedule.group import (
     Facts,
     Group,
     Labels,
+    Sink,
     identity_labels,
     place,
     reshape_dimensions,
@@ -31,8 +33,9 @@ from picograd.schedule.views import (
     VIEWS,
     dimension_map,
     fold_count,
-    iota_dimension,
+    gather_labels,
     kept_labels,
+    merge_labels,
     reduced_order,
     strip_views,
     view_labels,
@@ -55,18 +58,18 @@ class Fuser:
     """This class is the state of the walk; `fuse` runs it."""
 
     def __init__(self, target: Target) -> None:
-        self.target = target
+        self.target, self.machine = target, machine(target)
         self.order: list[Facts] = []
         self.groups: list[Group] = []
         self.reasons: list[str] = []
+        self.together: dict[Sink, int] = {}  # operations of what one kernel computes
+        self.entered: dict[Sink, set[int]] = {}  # values it reads, by number
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
 
-    def visit(
-        self, node: Node, inputs: tuple[Facts, ...], users: int, is_leaf: bool, memory: int = -1
-    ) -> Facts:
+    def visit(self, facts: Facts, is_leaf: bool, memory: int = -1) -> None:
         """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
-        facts = Facts(node, len(self.order), users, inputs)
+        node, inputs = facts.node, facts.inputs
         self.order.append(facts)
         if node.op == "assign" and inputs:
             facts.inputs, facts.target, facts.memory = inputs[1:], inputs[0], inputs[0].memory
@@ -94,7 +97,6 @@ class Fuser:
             facts.is_row_major = True
         else:
             self.visit_floating(facts)
-        return facts
 
     def store_root(self, facts: Facts) -> Facts:
         """Store a node the user wants; a reshape of it has the same bytes."""
@@ -144,9 +146,9 @@ class Fuser:
         node = facts.node
         self.summarize(facts)
         if node.op in ELEMENTWISE or node.op in ("detach", "contiguous"):
-            self.merge_labels(facts)
+            merge_labels(facts)
         elif node.op == "gather":
-            self.gather_labels(facts)
+            gather_labels(facts)
         else:
             facts.labels = None
         if node.op == "fold":
@@ -155,12 +157,15 @@ class Fuser:
             self.store(facts, "contiguous was asked for")
         elif self.is_long(facts):
             self.store(facts, "its chain is long")
-        elif facts.users > 1 and self.is_expensive(facts):
-            self.store(facts, f"it has {facts.users} readers and costs {facts.cost} operations")
+        elif facts.kernels > 1 and facts.is_operand:
+            self.store(facts, "operand of a product, and others read it")
+        elif facts.kernels > 1:
+            self.store_shared(facts)
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
         cost, length, size = COSTS.get(facts.node.op, 1), 0, facts.node.size
+        together = self.count_together(facts, cost)
         for source in facts.inputs:
             cost += source.cost
             length = max(length, source.length)
@@ -173,8 +178,23 @@ class Fuser:
             if facts.order is None and len(source.node.shape) == len(facts.node.shape):
                 facts.order = source.order
             self.deepen(facts, source)
-        facts.cost, facts.length = min(cost, 10**6), length + 1
+        facts.cost, facts.length = min(cost, together), length + 1
         facts.is_moved |= facts.node.op in MOVERS
+
+    def count_together(self, facts: Facts, cost: int) -> int:
+        """Count the operations of the nodes so far that one kernel computes with this one.
+
+        Each once, and the cost of each value that they read: never less than what the node takes,
+        where the sum over its inputs counts a value that several of them read as often.
+        """
+        total = self.together.get(facts.sink, 0) + cost
+        entered = self.entered.setdefault(facts.sink, set())
+        for source in facts.inputs:
+            if source.number not in entered and (source.is_loaded or source.sink != facts.sink):
+                entered.add(source.number)
+                total += source.cost
+        self.together[facts.sink] = total
+        return total
 
     def deepen(self, facts: Facts, source: Facts) -> None:
         """Keep depth, and the deepest group if only one has that depth."""
@@ -182,42 +202,6 @@ class Fuser:
             facts.depth, facts.home = source.depth, source.home
         elif source.depth == facts.depth and source.home is not facts.home and facts.depth:
             facts.home = None
-
-    def merge_labels(self, facts: Facts) -> None:
-        """Labels of an elementwise node: those of its inputs in the same home must agree."""
-        labels: list[int] | None = [FREE] * len(facts.node.shape)
-        for source in facts.inputs:
-            if facts.home is None or source.home is not facts.home:
-                continue
-            facts.is_grand |= source.is_grand
-            for d, label in enumerate(source.labels or ()):
-                if labels is not None and label != FREE and labels[d] not in (FREE, label):
-                    labels = None
-                elif labels is not None and label != FREE:
-                    labels[d] = label
-            labels = None if source.labels is None else labels
-        facts.labels = None if labels is None or facts.home is None else tuple(labels)
-
-    def gather_labels(self, facts: Facts) -> None:
-        """A gather keeps the labels of the dimensions it takes at their own position (an iota)."""
-        source, home = facts.inputs[0], facts.home
-        facts.labels = None
-        if home is None or source.home is not home or source.labels is None or source.is_grand:
-            return
-        if any(index.depth >= facts.depth for index in facts.inputs[1:]):
-            return
-        rank = len(facts.inputs[1].node.shape)
-        labels = [FREE] * rank
-        for axis, index in zip(facts.node.arg, facts.inputs[1:], strict=True):
-            label = source.labels[axis]
-            if label == FREE or label in home.reduced:
-                continue
-            run = iota_dimension(index)
-            if run is None or index.node.shape[run] != source.node.shape[axis]:
-                return
-            labels[run] = label
-        rest = [x for d, x in enumerate(source.labels) if d not in facts.node.arg]
-        facts.labels = (*labels, *rest)
 
     def limit_window(self, facts: Facts, count: int) -> None:
         """Account for a window reduced where it is read; store what would be computed too often."""
@@ -259,9 +243,18 @@ class Fuser:
             return False
         return facts.is_moved or self.recount(facts) > CHAIN_LIMIT
 
-    def is_expensive(self, facts: Facts) -> bool:
-        """Tell whether storing a value is better than computing it for each reader."""
-        return is_dear(facts.cost, len(facts.loads))
+    def store_shared(self, facts: Facts) -> None:
+        """Store a value that several kernels read, if that is better than computing it in each.
+
+        Sums over windows may come out otherwise in another kernel: they are rather stored.
+        """
+        node, made = facts.node, self.machine
+        if facts.has_window or self.joinable(facts) is not None:
+            made = replace(made, launch=0.0)
+        known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
+        work = shared_work(*known, made)
+        if work.is_stored or (facts.has_window and facts.cost > OPERATION_LIMIT):
+            self.store(facts, str(work))
 
     def joinable(self, facts: Facts) -> tuple[Group, str, Labels] | None:
         """The home group, level and labels with which a floating node could be its member."""
@@ -310,6 +303,8 @@ class Fuser:
 
     def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
         """Make a node a member: from now on its readers load it, or refer to it."""
+        self.together.pop(facts.sink, None)  # its readers, if they have this sink too, begin anew
+        self.entered.pop(facts.sink, None)
         group.members.append(facts)
         group.operations += facts.cost
         facts.group = facts.home = group
@@ -328,8 +323,8 @@ class Fuser:
             self.summarize(facts)
             facts.order = reduced_order(source, axes)
             self.limit_window(facts, count)
-            if facts.users > 1 and self.is_expensive(facts):
-                self.store(facts, "a window with several readers")
+            if facts.kernels > 1:
+                self.store_shared(facts)
             return
         self.summarize(facts)
         if source.cost > OPERATION_LIMIT and source.has_window:

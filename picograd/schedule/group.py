@@ -16,6 +16,7 @@ from picograd.graph.node import Node
 from picograd.schedule.cost import RowWork
 
 Labels = tuple[int, ...]
+Sink = tuple[int, int]  # a node by identity, and which operand of it; -1: the node itself
 FREE = -1
 SCATTERS = ("scatter", "scatter_runs")  # write into a copy of their first input
 MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
@@ -62,8 +63,10 @@ class Facts:
 
     node: Node
     number: int
-    users: int = 0
+    kernels: int = 0  # that would read it: schedule/readers.py
     inputs: tuple["Facts", ...] = ()
+    is_operand: bool = False  # a product reads it, from memory
+    sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
     hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory
     depth: int = 0  # of the deepest group it reads
     home: Group | None = None  # that group, if there is one and only one

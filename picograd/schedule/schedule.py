@@ -1,6 +1,6 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
+from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.updates import take_updates
 from picograd.schedule.verify import verify as verify_kernel
@@ -123,13 +124,16 @@ def fuse(draft: Draft) -> None:
     draft.roots = [equal[id(root)] for root in roots]
     wanted = {id(root) for root in draft.roots}
     unique = dict.fromkeys(equal.values())  # inputs first, as the walk met them
-    users = count_users(unique, equal)
+    leaves = {id(node) for node in unique if is_leaf(node)}
+    readers = find_readers(reversed(unique), equal, wanted, leaves)
     for node in unique:
-        inputs = () if is_leaf(node) else node.inputs
+        is_known = id(node) in leaves
+        inputs = () if is_known else node.inputs
         known = tuple([draft.facts[id(equal[id(i)])] for i in inputs])
-        count = users.get(id(node), 0) + (id(node) in wanted)
-        memory = leaf_key(node) if is_leaf(node) else -1
-        facts = draft.fuser.visit(node, known, count, is_leaf(node), memory)
+        memory = leaf_key(node) if is_known else -1
+        facts = Facts(node, len(draft.facts), readers.counts[id(node)], known)
+        facts.sink, facts.is_operand = readers.sinks[id(node)], id(node) in readers.operands
+        draft.fuser.visit(facts, is_known, memory)
         draft.facts[id(node)] = facts
         if id(node) in wanted:
             draft.fuser.store_root(facts)
@@ -145,17 +149,6 @@ def equal_nodes(roots: Sequence[Node]) -> dict[int, Node]:
         key = structural_key(node, numbers)
         equal[id(node)] = first.setdefault(key, node)
     return equal
-
-
-def count_users(unique: Iterable[Node], equal: Mapping[int, Node]) -> dict[int, int]:
-    """Count the distinct nodes that read each node."""
-    users: dict[int, int] = {}
-    for node in unique:
-        inputs = () if is_leaf(node) else node.inputs
-        distinct = {id(equal[id(i)]) for i in inputs}
-        for number in distinct:
-            users[number] = users.get(number, 0) + 1
-    return users
 
 
 def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:

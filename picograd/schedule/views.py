@@ -133,6 +133,44 @@ def window_labels(facts: Facts, source: Facts) -> Labels | None:
     return None if is_lost else kept_labels(source.labels, axes)
 
 
+def merge_labels(facts: Facts) -> None:
+    """Labels of an elementwise node: those of its inputs in the same home must agree."""
+    labels: list[int] | None = [FREE] * len(facts.node.shape)
+    for source in facts.inputs:
+        if facts.home is None or source.home is not facts.home:
+            continue
+        facts.is_grand |= source.is_grand
+        for d, label in enumerate(source.labels or ()):
+            if labels is not None and label != FREE and labels[d] not in (FREE, label):
+                labels = None
+            elif labels is not None and label != FREE:
+                labels[d] = label
+        labels = None if source.labels is None else labels
+    facts.labels = None if labels is None or facts.home is None else tuple(labels)
+
+
+def gather_labels(facts: Facts) -> None:
+    """A gather keeps the labels of the dimensions it takes at their own position (an iota)."""
+    source, home = facts.inputs[0], facts.home
+    facts.labels = None
+    if home is None or source.home is not home or source.labels is None or source.is_grand:
+        return
+    if any(index.depth >= facts.depth for index in facts.inputs[1:]):
+        return
+    rank = len(facts.inputs[1].node.shape)
+    labels = [FREE] * rank
+    for axis, index in zip(facts.node.arg, facts.inputs[1:], strict=True):
+        label = source.labels[axis]
+        if label == FREE or label in home.reduced:
+            continue
+        run = iota_dimension(index)
+        if run is None or index.node.shape[run] != source.node.shape[axis]:
+            return
+        labels[run] = label
+    rest = [x for d, x in enumerate(source.labels) if d not in facts.node.arg]
+    facts.labels = (*labels, *rest)
+
+
 def iota_dimension(facts: Facts) -> int | None:
     """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
     chain: list[Facts] = []

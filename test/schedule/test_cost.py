@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.schedule.cost import column_tile, is_dear, row_work
+from picograd.schedule.cost import column_tile, machine, row_work, shared_work
 from picograd.target import Target, cuda_target
 
 GPU = cuda_target("sm_90a")
@@ -51,5 +51,14 @@ def test_columns_of_a_task() -> None:
     assert column_tile(2048, 1, 1024, GPU) == 8  # 8192 elements: 32 registers a thread
 
 
-def test_values_are_stored_where_computing_them_again_is_dear() -> None:
-    assert not is_dear(30, 4) and is_dear(31, 1) and is_dear(2, 5)
+@pytest.mark.parametrize("target", [cores(8), GPU])
+def test_values_are_stored_where_computing_them_again_is_dear(target: Target) -> None:
+    made, large = machine(target), 10_000_000
+
+    def is_stored(kernels: int, operations: int, loads: int, size: int = large) -> bool:
+        return shared_work(kernels, operations, loads, size, 4, made).is_stored
+
+    assert is_stored(2, 40, 1) and not is_stored(2, 20, 1)
+    assert is_stored(2, 2, 4) and not is_stored(2, 2, 2)
+    assert is_stored(6, 10, 2)
+    assert not is_stored(2, 40, 1, 100)  # a kernel of its own would take longer

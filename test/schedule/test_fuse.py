@@ -112,11 +112,24 @@ def test_columns_are_worked_on_again_by_the_kernel_that_reduced_them() -> None:
         assert heroes(schedule([build.softmax(leaf(length, 32), 0)], TARGET)) == ["reduce.col"]
 
 
-def test_reasons_name_the_readers() -> None:
-    x = leaf(6, 6)
+def test_reasons_name_the_numbers() -> None:
+    x = leaf(600, 600)
     y = x.unary("tanh").unary("exp").unary("sin").unary("erf").unary("log")
-    plan = schedule([build.matmul(y, y), y.reduce("sum", (0,))], TARGET)
-    assert "stored log (6, 6): it has 2 readers and costs 37 operations" in plan.reasons
+    plan = schedule([build.matmul(y, x.unary("neg")), y.reduce("sum", (0,))], TARGET)
+    assert any("operand of a product, and others" in reason for reason in plan.reasons)
+    plan = schedule([y.reduce("sum", (1,)), y.reduce("sum", (0,))], TARGET)
+    stored = "stored log (600, 600): 2 kernels read it, 37 operations and 1 loads: again"
+    assert any(reason.startswith(stored) for reason in plan.reasons)
+
+
+def test_a_value_that_two_nodes_of_one_kernel_read_is_computed_once() -> None:
+    counts = []
+    for depth in (100, 200, 400):
+        y: Node = leaf(6)
+        for _ in range(depth):
+            y = y + y * y
+        counts.append(len(schedule([y], TARGET).kernels))
+    assert counts[0] <= 2 and counts[2] <= 4 * counts[0]
 
 
 def test_a_view_chain_of_any_length_is_cut() -> None:
