@@ -12,7 +12,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine import realize, sizes
-from picograd.engine.backends import get_device
+from picograd.engine.backends import default_device, get_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 
@@ -398,6 +398,7 @@ def test_positions_and_sizes_vary_together() -> None:
         np.testing.assert_array_equal(x.numpy(), array)
 
 
+@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
 def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products, scatters, sorts and scans of varying length, interpreted as a GPU would run."""
     monkeypatch.setattr(realize, "PLANS", PlanCache())
@@ -421,6 +422,7 @@ def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not refusals() and plans() == 8
 
 
+@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
 def test_devices_share_no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     with interpreted_cuda(monkeypatch) as device:
         for n in SIZES:
