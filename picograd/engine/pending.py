@@ -26,17 +26,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.engine import carried
+from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf
 from picograd.engine.debug import PACKAGE
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
+from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.realize import pending_roots, realize_roots
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
-LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
-FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -45,7 +45,6 @@ LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
 BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
-PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note_passed`
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
 IS_DUE = [False]  # a chain of writes is long
@@ -92,11 +91,6 @@ def retire(write: Node) -> None:
     storage.version += count
     storage.buffer = write.realized
     become_leaf(write, storage)
-
-
-def become_leaf(node: Node, storage: Storage) -> None:
-    """Turn a write, or a leaf, into a leaf of a storage: the one change a node may undergo."""
-    node.op, node.inputs, node.arg, node.realized = "buffer", (), storage, None
 
 
 def next_leaf(node: Node) -> Node:
@@ -155,6 +149,7 @@ def recorded() -> int:
 def track(node: Node, tensor: Any) -> None:
     """Remember which tensor owns a node."""
     LIVE[id(node)] = tensor
+    carried.NEW[id(node)] = None
 
 
 def forget(node: Node, tensor: Any) -> None:
@@ -217,6 +212,8 @@ def live_tensors() -> list[Any]:
 
 def flushed() -> None:
     """Begin to count recorded operations anew."""
+    if len(carried.NEW) > 2 * BUDGET:  # nothing was computed but by replays of traces
+        carried.NEW.clear()
     FLUSHED[0] += RECORDED[0]
     RECORDED[0], IS_DUE[0] = 0, False
 
@@ -258,50 +255,17 @@ def compute(nodes: Sequence[Node]) -> None:
     roots = pending_roots(wanted)
     if roots:
         order = walk_pending(roots)
-        again = [*passed_nodes(order), *kept_calls(order, roots)]
+        again = [*carried.read_again(order), *kept_calls(order, roots)]
+        again += carried.read_ahead(order, roots, LIVE)
         if again:
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
             order = walk_pending(roots)
         found = graph_key(roots, order)
         realize_roots(roots, found)
-        cut_past(found, again)
-        note_passed(found)
+        carried.cut_past(found, again)
+        carried.note(found, LIVE)
     settle(wanted)
-
-
-def passed_nodes(order: Sequence[Node]) -> list[Node]:
-    """List the values a graph reads that an earlier computation went through and did not store.
-
-    In the order of the graph: `note_passed` meets them in that of their addresses.
-    """
-    if not len(PASSED):
-        return []
-    passed = {id(node) for node in PASSED if node.realized is None and node.op != "buffer"}
-    return [node for node in order if id(node) in passed]
-
-
-def cut_past(found: GraphKey, again: Sequence[Node]) -> None:
-    """Let go what carried values were computed from, or a loop's past would stay in memory.
-
-    No gradient passes a `detach`. A value that tracks none, and that no tensor has any more, keeps
-    its past for `HOPS` values: `backward` of a small script serves leaves that did not ask.
-    """
-    past = [leaf for leaf in found.leaves if leaf.op != "buffer"]
-    for node in found.order if past else ():
-        if node.op == "detach" and node.inputs[0].realized is not None:
-            source = node.inputs[0]
-            kind = source.shape, source.dtype, source.device
-            node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)
-    carried = [leaf for leaf in past if PASSED.get(leaf, 0)]
-    hops = 1 + max([PASSED[leaf] for leaf in carried], default=0)
-    if hops > HOPS:
-        hops = 1
-        for leaf in carried:
-            become_leaf(leaf, Storage(leaf.realized))
-    for node in again:
-        if PASSED.get(node, 0):
-            PASSED[node] = hops
 
 
 def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
@@ -309,23 +273,6 @@ def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
     calls = [node for node in order if node.op == "host_call" and node.realized is None]
     asked = {id(node) for node in roots} if calls else ()
     return [node for node in calls if node.arg.row.is_kept and id(node) not in asked]
-
-
-def note_passed(found: GraphKey) -> None:
-    """Remember what live tensors hold that was computed on the way and not stored.
-
-    Not for what costs nothing to compute again: views of what is stored. `PASSED` has 0 for what
-    tracks gradients, else a number (`cut_past`).
-    """
-    live: Any = LIVE  # its dict: intersecting keys takes no Python a tensor
-    for key in live.data.keys() & found.numbers.keys():
-        node, tensor = found.order[found.numbers[key]], LIVE.get(key)
-        is_free = tensor is not None and not tensor.requires_grad
-        while node.op in FREE and node.realized is None:
-            is_free &= node.op != "detach"
-            node = node.inputs[0]
-        if node.realized is None and node.op not in LEAVES_OF_THE_GRAPH:
-            PASSED[node] = int(is_free)
 
 
 def pending_writes() -> list[Node]:

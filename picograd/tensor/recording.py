@@ -268,7 +268,7 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
         if is_shared(node) or pending.is_overwritten(node):
             node = same_value(node)
         tensor._node = node
-        pending.LIVE[id(node)] = tensor
+        pending.track(node, tensor)
     if RUNNING.traces:
         note_made(tensor)
 

@@ -1,0 +1,181 @@
+"""Values that are carried from one computation to the next: which are stored, and when.
+
+A loop that updates values by others, and reads few of them, leaves live tensors behind whose values
+were not asked for. Such a value was computed on the way and not stored (it *passed*), or is made of
+some that were (it *waits*: the hidden state of an LSTM of which the cell state is read). Whatever
+reads it later would compute all of that again, and the longer the loop runs the more.
+
+So the computation that reads it stores it (`read_again`). And the line that asked for the earlier
+one is remembered: from then on what is asked for there stores all such values (`read_ahead`), so
+that no work is done twice, and the plan at one read does not depend on when the last one was.
+
+`NEW` are the nodes that tensors got since the last computation. Callers hold `pending.LOCK`.
+"""
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from picograd.buffer import Storage
+from picograd.engine.debug import user_line
+from picograd.engine.plan_key import GraphKey
+from picograd.graph.node import Node
+
+LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
+FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
+HOPS = 8  # carried values whose past is kept
+FARTHEST = 1000  # nodes that are looked at for what waits, at one computation
+LINES_LIMIT = 256
+
+PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note`
+WAITING: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # and not read so far
+ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
+NEW: dict[int, None] = {}
+LINES: dict[str, None] = {}  # at which values are stored that were missed later
+
+
+def read_again(order: Sequence[Node]) -> list[Node]:
+    """List the values a graph reads that an earlier computation could have stored, in order.
+
+    `note` meets them in the order of their addresses.
+    """
+    if not len(PASSED):
+        return []
+    passed = {id(node) for node in PASSED if node.realized is None and node.op != "buffer"}
+    again = [node for node in order if id(node) in passed]
+    for node in again:
+        if PASSED[node] and node in ASKED:
+            LINES[ASKED[node]] = None
+            while len(LINES) > LINES_LIMIT:
+                del LINES[next(iter(LINES))]
+    return again
+
+
+def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[Node]:
+    """List the values to store with a graph, if it is asked for at a line where some were missed.
+
+    Not those that track gradients: what `backward` needs it computes again.
+    """
+    if not LINES or user_line() not in LINES:
+        return []
+    numbers = {id(node): number for number, node in enumerate(order)}
+    stored = set(map(id, roots))
+    passed = passing(order, numbers, live)
+    free = {node for node, is_free in passed if is_free and id(node) not in stored}
+    ahead = sorted(free, key=lambda node: numbers[id(node)])
+    ahead += [node for node, is_free in waiting(numbers, live, stored) if is_free]
+    for node in ahead:
+        PASSED.setdefault(node, 1)
+    return ahead
+
+
+def note(found: GraphKey, live: Any) -> None:
+    """Remember what live tensors hold that was computed on the way, or is made of such values.
+
+    `PASSED` has 0 for what tracks gradients, else a number (`cut_past`).
+    """
+    passed = passing(found.order, found.numbers, live)
+    noted = [each for each in passed if each[0].realized is None]
+    noted += waiting(found.numbers, live, set())
+    line = user_line() if noted else ""
+    for node, is_free in noted:
+        PASSED[node], ASKED[node] = is_free, line
+        WAITING.pop(node, None)
+
+
+def passing(
+    order: Sequence[Node], numbers: Mapping[int, int], live: Any
+) -> list[tuple[Node, int]]:
+    """List what live tensors hold that a graph computes, and whether it tracks no gradients.
+
+    Not what costs nothing to compute again: views of what is stored.
+    """
+    listed = []  # intersecting the keys of the table takes no Python a tensor
+    for key in live.data.keys() & numbers.keys():
+        tensor = live.get(key)
+        if tensor is not None:
+            listed.append(shown(order[numbers[key]], tensor))
+    return [each for each in listed if is_pending(each[0])]
+
+
+def waiting(
+    numbers: Mapping[int, int], live: Any, stored: set[int]
+) -> list[tuple[Node, int]]:
+    """List what live tensors hold that reads what a graph computes and does not store."""
+    for key in NEW:
+        tensor = live.get(key)
+        if tensor is not None:
+            node, is_free = shown(tensor.node, tensor)
+            if is_pending(node) and id(node) not in numbers:
+                WAITING[node] = is_free
+    NEW.clear()
+    if not len(WAITING):
+        return []
+    left = [FARTHEST]
+    return [
+        (node, is_free)
+        for node, is_free in WAITING.items()
+        if node.realized is None
+        and id(node) not in numbers
+        and reads(node, numbers, stored, left)
+    ]
+
+
+def shown(node: Node, tensor: Any) -> tuple[Node, int]:
+    """Find what a live tensor's node is a view of, and whether it tracks no gradients."""
+    is_free = not tensor.requires_grad
+    while node.op in FREE and node.realized is None:
+        is_free &= node.op != "detach"
+        node = node.inputs[0]
+    return node, int(is_free)
+
+
+def is_pending(node: Node) -> bool:
+    """Tell whether a node is still to be computed."""
+    return node.realized is None and node.op not in LEAVES_OF_THE_GRAPH
+
+
+def reads(node: Node, numbers: Mapping[int, int], stored: set[int], left: list[int]) -> bool:
+    """Tell whether a node is made of what a graph computes on the way; `left` nodes are visited."""
+    stack, seen = [node], {id(node)}
+    while stack and left[0] > 0:
+        left[0] -= 1
+        for source in stack.pop().inputs:
+            if id(source) in seen or id(source) in stored or not is_pending(source):
+                continue
+            if id(source) in numbers:
+                return True
+            seen.add(id(source))
+            stack.append(source)
+    return False
+
+
+def become_leaf(node: Node, storage: Storage) -> None:
+    """Turn a write, or a leaf, into a leaf of a storage: the one change a node may undergo."""
+    node.op = "buffer"
+    node.inputs = ()
+    node.arg = storage
+    node.realized = None
+
+
+def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
+    """Let go what carried values were computed from, or a loop's past would stay in memory.
+
+    No gradient passes a `detach`. A value that tracks none, and that no tensor has any more, keeps
+    its past for `HOPS` values: `backward` of a small script serves leaves that did not ask.
+    """
+    past = [leaf for leaf in found.leaves if leaf.op != "buffer"]
+    for node in found.order if past else ():
+        if node.op == "detach" and node.inputs[0].realized is not None:
+            source = node.inputs[0]
+            kind = source.shape, source.dtype, source.device
+            node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)
+    carried = [leaf for leaf in past if PASSED.get(leaf, 0)]
+    hops = 1 + max([PASSED[leaf] for leaf in carried], default=0)
+    if hops > HOPS:
+        hops = 1
+        for leaf in carried:
+            become_leaf(leaf, Storage(leaf.realized))
+    for node in stored:
+        if PASSED.get(node, 0):
+            PASSED[node] = hops

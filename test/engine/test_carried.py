@@ -1,0 +1,135 @@
+"""Values that are carried: a loop that reads some of its state now and then stays flat."""
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine import carried
+from picograd.engine.plan_cache import PlanCache
+from picograd.graph.node import Node
+
+RANDOM = np.random.default_rng(0)
+W, U = (RANDOM.standard_normal((3, 12)).astype(np.float32) for _ in range(2))
+X = RANDOM.standard_normal((400, 2, 3)).astype(np.float32)
+IRREGULAR = frozenset(np.flatnonzero(RANDOM.random(400) < 0.3))
+Reads = Callable[[int], bool]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """List the plans that are made."""
+    plans: list[Any] = []
+    put = PlanCache.put
+    monkeypatch.setattr(
+        PlanCache, "put", lambda self, key, plan: (plans.append(key), put(self, key, plan))
+    )
+    yield plans
+
+
+def every(count: int) -> Reads:
+    return lambda step: step % count == count - 1
+
+
+def never(step: int) -> bool:
+    return False
+
+
+def irregular(step: int) -> bool:
+    return step in IRREGULAR
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def wanted(steps: int) -> list[Any]:
+    """Run the cell in NumPy, in float64."""
+    h, c, found = np.zeros((2, 3)), np.zeros((2, 3)), []
+    for x in X[:steps].astype(np.float64):
+        i, f, g, o = np.split(x @ W + h @ U, 4, 1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        found.append((h, c))
+    return found
+
+
+def cell(x: Tensor, h: Tensor, c: Tensor, w: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    i, f, g, o = (x @ w + h @ u).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def nodes() -> int:
+    gc.collect()
+    return sum(type(each) is Node for each in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    ("hidden", "state", "plans"),
+    [
+        (never, every(3), 3), (every(1), every(4), 3), (every(2), every(3), 5), (never, never, 0),
+        (every(3), never, 3), (never, irregular, 24), (irregular, every(5), 24),
+    ],
+    ids=["state", "both", "in turn", "nothing", "hidden", "irregular", "irregular hidden"],
+)  # fmt: skip
+def test_a_cell_whose_state_is_read_now_and_then(
+    hidden: Reads, state: Reads, plans: int, made: list[Any]
+) -> None:
+    """What the hidden state is computed from is read by nobody, and stored with the state."""
+    carried.LINES.clear()
+    steps, w, u = 90, picograd.tensor(W), picograd.tensor(U)
+    reference, counts, sizes = wanted(steps), [], []
+    with picograd.no_grad():
+        h = c = picograd.zeros(2, 3)
+        for step in range(steps):
+            h, c = cell(picograd.tensor(X[step]), h, c, w, u)
+            for asked, tensor, number in ((hidden, h, 0), (state, c, 1)):
+                if asked(step):
+                    values = reference[step][number]
+                    np.testing.assert_allclose(tensor.numpy(), values, rtol=1e-4, atol=1e-5)
+            counts.append(len(made))
+            if step in (29, 89):
+                sizes.append(nodes())
+    assert len(made) <= plans
+    if plans < 9:
+        assert counts[29] == counts[-1]  # afterwards it is one plan, or two in turn
+        assert hidden is state or sizes[1] < sizes[0] + 60
+
+
+def test_long_gaps_between_reads(made: list[Any]) -> None:
+    """Each plan computes what came since the last read, however long that is."""
+    carried.LINES.clear()
+    v = x = picograd.ones(3)
+    with picograd.no_grad():
+        for step in range(120):
+            v = 0.9 * v + 0.1 * x.cos()
+            x = x - 0.01 * v * step
+            if step % 20 == 19:
+                v.sum().item()
+    assert len(made) <= 3
+
+
+def test_what_is_not_made_of_a_computation_is_not_stored_with_it() -> None:
+    """A value that only lived through it stays pending, and is fused where it is read."""
+    x, other = picograd.ones(3), picograd.ones(3)
+    apart = x.exp() * 3
+    for _ in range(3):
+        (other * 2).sum().item()
+    node = apart.node
+    assert (apart + 1).tolist() == pytest.approx([3 * np.e + 1] * 3)
+    assert node.realized is None
+
+
+def test_values_that_track_gradients_are_computed_again() -> None:
+    """They are stored where `backward` reads them, not by every look at a loss."""
+    w = picograd.ones(3, requires_grad=True)
+    for _ in range(3):
+        y = (w * 2).exp()
+        y.sum().item()
+        assert y.node.realized is None
+        y.sum().backward()
