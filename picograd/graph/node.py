@@ -457,24 +457,22 @@ def toposort(
     The walk does not look below nodes for which `is_leaf` holds.
     """
     order: list[Node] = []
-    opened: set[int] = set()
-    listed: set[int] = set()
-    stack = list(reversed(roots))
+    seen: set[Node] = set()
+    stack: list[Node | None] = [*reversed(roots)]
     while stack:
-        node = stack[-1]
-        key = id(node)
-        if key not in opened:
-            opened.add(key)
-            if node.inputs and not (is_leaf and is_leaf(node)):
-                waiting = [child for child in node.inputs if id(child) not in opened]
-                if waiting:  # they go on top of it, and it is listed when they are done
-                    waiting.reverse()
-                    stack += waiting
-                    continue
-        stack.pop()
-        if key not in listed:
-            listed.add(key)
-            order.append(node)
+        node = stack.pop()
+        if node is None:  # what is below it has all that it reads in the list
+            done = stack.pop()
+            assert done is not None
+            order.append(done)
+        elif node not in seen:
+            seen.add(node)
+            inputs = node.inputs
+            if inputs and not (is_leaf and is_leaf(node)):
+                stack += (node, None)
+                stack += [child for child in reversed(inputs) if child not in seen]
+            else:
+                order.append(node)
     return order
 
 
