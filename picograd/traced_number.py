@@ -11,9 +11,11 @@ It is no float or int of C: what reads those in memory would do so unseen. It cl
 docs/design/0012-numbers-are-arguments.md says more.
 """
 
+import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,6 +226,45 @@ def derived(function: Callable[..., Any], *operands: Any) -> Any:
         if type(each) is TracedNumber:
             return each.numbers.apply(function, operands)
     return function(*operands)
+
+
+def following(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of `math` that takes traced numbers: its result is one."""
+
+    @functools.wraps(function)
+    def followed(*numbers: Any) -> Any:
+        return derived(function, *numbers)
+
+    return followed
+
+
+FUNCTIONS = (
+    "exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "pow", "hypot", "fabs",
+    "fmod", "copysign", "degrees", "radians", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma",
+)  # fmt: skip
+FOLLOWED = {name: following(getattr(math, name)) for name in FUNCTIONS if hasattr(math, name)}
+
+
+NAMED = {getattr(math, name): function for name, function in FOLLOWED.items()}
+
+
+@contextmanager
+def math_followed(places: Iterable[tuple[dict[str, Any], str]] = ()) -> Iterator[None]:
+    """Let the functions of `math` take traced numbers in this block, and in variables at `places`.
+
+    Each converts its argument to a double of C, so that its result would tell nothing of where it
+    came from. For every other number they do in this block what they always do.
+    """
+    listed = [(vars(math), name) for name in FOLLOWED] + list(places)
+    before = [(table, name, table[name]) for table, name in listed]
+    for table, name, function in before:
+        table[name] = NAMED.get(function, function)
+    try:
+        yield
+    finally:
+        for table, name, function in before:
+            table[name] = function
 
 
 def arithmetic(function: Callable[..., Any], is_turned: bool) -> Callable[[Any, Any], Any]:

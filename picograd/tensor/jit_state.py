@@ -29,6 +29,7 @@ from picograd.engine.tracing import STATE, Trace
 from picograd.tensor.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.jit_names import Path, names_of
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import NAMED
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 PATHS = sysconfig.get_paths()
@@ -134,6 +135,7 @@ class Reach:
         self.tensors: list[Tensor] = []
         self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
         self.loose: set[str] = set()
+        self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
         self.asks_class = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
@@ -258,6 +260,8 @@ class Reach:
         """Take a slot up, and follow the attributes that are read of its value."""
         value = slot.read()
         if is_library(value):
+            if slot.key is not None and isinstance(value, BuiltinFunctionType) and value in NAMED:
+                self.math.append((slot.holder, slot.key))
             return
         self.slots.setdefault((id(slot.holder), slot.key), slot)
         self.work.append((value, slot.label))

@@ -39,7 +39,7 @@ from picograd.tensor.jit_arguments import (
 )
 from picograd.tensor.recording import root_of, start
 from picograd.tensor.tensor import Tensor
-from picograd.traced_number import Numbers, plain
+from picograd.traced_number import Numbers, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -237,7 +237,9 @@ class Tracer:
         numbers: Numbers,
         fixed: Iterable[int] = (),
         sizes: Any = None,
+        math: Sequence[tuple[dict[str, Any], str]] = (),
     ) -> None:
+        self.math = math  # variables that are functions of this module
         self.arguments, self.trace = arguments, Trace()
         self.numbers, self.fixed, self.sizes = numbers, fixed, sizes
         self.before = Before()
@@ -279,7 +281,7 @@ class Tracer:
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         noted = Trace()
         try:
-            with tracing(), noting() as noted:
+            with tracing(), noting() as noted, math_followed(self.math):
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
             self.check_arguments(inside)
