@@ -346,7 +346,13 @@ def hero_of(kind: str, part: Part) -> str:
     if not part.rows:
         return "reduce.row" if is_chain(part) else "reduce.all"
     least = SHORT_RUN if is_chain(part) else 1
-    return "reduce.row" if is_row_contiguous(first, least) else "reduce.col"
+    bodies = [first.body] if has_loads(first) else [c.body for c in part.computes]
+    return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
+
+
+def has_loads(compute: Compute) -> bool:
+    """Tell whether a compute reads memory itself, not only values made before it."""
+    return any(expr.op == "load" for expr in walk(compute.body))
 
 
 def is_product(compute: Compute) -> bool:
@@ -371,13 +377,13 @@ def is_chain(part: Part) -> bool:
     return False
 
 
-def is_row_contiguous(compute: Compute, least: int = 1) -> bool:
-    """Tell whether the unit-stride axis of the largest load is a reduced one, or a short one."""
-    votes = {True: 0, False: 0}
-    for expr in walk(compute.body):  # each node once: shared subtrees have exponentially many paths
+def is_row_contiguous(bodies: Iterable[Expr], over: Iterable[Axis], least: int = 1) -> bool:
+    """Tell whether the unit-stride axis of the largest loads is a reduced one, or a short one."""
+    votes, reduced = {True: 0, False: 0}, set(over)
+    for expr in (expr for body in bodies for expr in walk(body)):
         if expr.op == "load":
             for atom, c in expr.arg[1].terms:
                 if c == 1 and isinstance(atom, Axis):
-                    is_row = atom in compute.reduce or atom.size < least
+                    is_row = atom in reduced or atom.size < least
                     votes[is_row] += 1 + len(expr.arg[1].terms)
     return votes[True] >= votes[False]

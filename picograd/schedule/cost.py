@@ -34,6 +34,8 @@ WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.
 SHORT_RUN = 16  # fewer neighbouring columns are worked on one after the other, as rows are
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
+KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
+CHEAP = 8  # operations that take no longer than reading what they make
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class RowWork:
     rows: int
     length: int
     tasks: int
+    tile: int  # elements of a task's rows
     together: float  # nanoseconds
     apart: float
 
@@ -70,6 +73,13 @@ class RowWork:
     def is_together(self) -> bool:
         """Tell whether one kernel is at least as fast."""
         return self.length > 0 and self.together <= self.apart
+
+    def takes(self, operations: int) -> bool:
+        """Tell whether a kernel should compute the elements of its rows itself, and store them.
+
+        Each pass computes them anew unless a task keeps them.
+        """
+        return self.is_together and (operations <= CHEAP or self.tile <= KEPT_ELEMENTS)
 
     def __str__(self) -> str:
         times = f"{self.together / 1e3:.3g} us in one kernel, {self.apart / 1e3:.3g} us in two"
@@ -104,7 +114,7 @@ def row_work(
     together = max(passed, reads * streamed) / busy
     spread = max(min(made.workers, total // points), 1) / made.workers
     apart = max(passed, PASSES * streamed) / spread + made.launch
-    return RowWork(rows, length, tasks, together, apart)
+    return RowWork(rows, length, tasks, tile, together, apart)
 
 
 def column_tile(inner: int, outer: int, length: int, target: Target) -> int:

@@ -24,6 +24,7 @@ from picograd.schedule.group import (
     Sink,
     identity_labels,
     place,
+    recount,
     reshape_dimensions,
 )
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
@@ -31,6 +32,7 @@ from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     MOVERS,
     VIEWS,
+    deepen,
     dimension_map,
     fold_count,
     gather_labels,
@@ -177,7 +179,7 @@ class Fuser:
                 facts.loads |= source.loads
             if facts.order is None and len(source.node.shape) == len(facts.node.shape):
                 facts.order = source.order
-            self.deepen(facts, source)
+            deepen(facts, source)
         facts.cost, facts.length = min(cost, together), length + 1
         facts.is_moved |= facts.node.op in MOVERS
 
@@ -196,13 +198,6 @@ class Fuser:
         self.together[facts.sink] = total
         return total
 
-    def deepen(self, facts: Facts, source: Facts) -> None:
-        """Keep depth, and the deepest group if only one has that depth."""
-        if source.depth > facts.depth:
-            facts.depth, facts.home = source.depth, source.home
-        elif source.depth == facts.depth and source.home is not facts.home and facts.depth:
-            facts.home = None
-
     def limit_window(self, facts: Facts, count: int) -> None:
         """Account for a window reduced where it is read; store what would be computed too often."""
         source = facts.inputs[0]
@@ -213,27 +208,11 @@ class Fuser:
             self.settle(source, base)
             facts.depth, facts.home = source.depth, source.home
             for other in facts.inputs:
-                self.deepen(facts, other)
+                deepen(facts, other)
         facts.cost = (source.cost + 1) * max(count, 1)
         facts.has_window = source.has_window or count > 1
         facts.windows, facts.is_moved = frozenset(), True
         facts.labels = window_labels(facts, source)
-
-    def recount(self, facts: Facts) -> int:
-        """Count the distinct floating nodes under `facts` (stops beyond CHAIN_LIMIT)."""
-        seen: set[int] = set()
-        stack, total = [facts], 0
-        while stack and total <= CHAIN_LIMIT:
-            found = stack.pop()
-            if found.number in seen:
-                continue
-            seen.add(found.number)
-            total += 0 if found.is_loaded else COSTS.get(found.node.op, 1)
-            if not found.is_loaded:
-                stack += found.inputs
-        if total <= CHAIN_LIMIT:
-            facts.cost = total
-        return total
 
     def is_long(self, facts: Facts) -> bool:
         """Tell whether a floating chain has grown beyond the limit."""
@@ -241,7 +220,7 @@ class Fuser:
             return True
         if facts.cost <= CHAIN_LIMIT:
             return False
-        return facts.is_moved or self.recount(facts) > CHAIN_LIMIT
+        return facts.is_moved or recount(facts, CHAIN_LIMIT) > CHAIN_LIMIT
 
     def store_shared(self, facts: Facts) -> None:
         """Store a value that several kernels read, if that is better than computing it in each.
@@ -306,6 +285,7 @@ class Fuser:
         self.together.pop(facts.sink, None)  # its readers, if they have this sink too, begin anew
         self.entered.pop(facts.sink, None)
         group.members.append(facts)
+        group.has_window |= facts.has_window
         group.operations += facts.cost
         facts.group = facts.home = group
         facts.depth, facts.labels, facts.level = group.depth, labels, level
@@ -332,7 +312,7 @@ class Fuser:
             self.refresh(facts)
         facts.windows = frozenset()
         facts.order = reduced_order(source, axes)
-        if self.chain(facts, axes):
+        if self.adopt(facts, axes) or self.chain(facts, axes):
             return
         key = (source.node.shape, axes, source.depth + 1, node.device)
         group = self.open.get(key)
@@ -354,6 +334,27 @@ class Fuser:
         source = facts.inputs[0]
         self.settle(source, strip_views(source))
         facts.depth, facts.home = source.depth, source.home
+
+    def adopt(self, facts: Facts, axes: Labels) -> bool:
+        """Make the maps that the reduced value depends on part of its rows: they are stored from
+        there, and what follows works on the same rows (a residual and its norm)."""
+        source = facts.inputs[0]
+        home, labels = source.home, source.labels
+        if home is None or labels is None or not home.is_adoptable:
+            return False
+        placed = place(source.node.shape, labels, home)
+        if placed is None or home.operations + source.cost > GROUP_LIMIT:
+            return False
+        work = self.work_on_rows(source, axes)
+        reduced = {placed[1][d] for d in axes} - {FREE}
+        if not work.takes(home.operations) or not reduced:
+            return False
+        home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))
+        for member in home.members:
+            member.level = "elem"
+        facts.over = placed[1]
+        self.join(facts, home, "reduce", kept_labels(facts.over, axes))
+        return True
 
     def chain(self, facts: Facts, axes: tuple[int, ...]) -> bool:
         """Join the group the reduced value depends on, if that is no slower than another kernel."""

@@ -13,7 +13,7 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 from dataclasses import dataclass, field
 
 from picograd.graph.node import Node
-from picograd.schedule.cost import RowWork
+from picograd.schedule.cost import COSTS, RowWork
 
 Labels = tuple[int, ...]
 Sink = tuple[int, int]  # a node by identity, and which operand of it; -1: the node itself
@@ -39,6 +39,7 @@ class Group:
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
     contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
     slots: int = 0  # arrays it reads or computes
+    has_window: bool = False  # a member reduces windows
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
 
     @property
@@ -55,6 +56,16 @@ class Group:
     def is_row(self) -> bool:
         """Tell whether a kernel that reduced a row should work on it again."""
         return self.work is not None and self.work.is_together
+
+    @property
+    def is_adoptable(self) -> bool:
+        """Tell whether it is plain maps over one domain, which may become rows of a reduction."""
+        if self.kind != "map" or self.has_window:
+            return False
+        return all(
+            m.level == "row" and m.group is self and m.node.op not in ("assign", *SCATTERS)
+            for m in self.members
+        )
 
 
 @dataclass(eq=False, slots=True)
@@ -100,6 +111,23 @@ class Facts:
     def is_update(self) -> bool:
         """Tell whether it is an assignment of a part (schedule/updates.py)."""
         return self.target is not None and self.node.arg is not None
+
+
+def recount(facts: Facts, limit: int) -> int:
+    """Count the operations of the distinct floating nodes under `facts`; stops beyond a limit."""
+    seen: set[int] = set()
+    stack, total = [facts], 0
+    while stack and total <= limit:
+        found = stack.pop()
+        if found.number in seen:
+            continue
+        seen.add(found.number)
+        total += 0 if found.is_loaded else COSTS.get(found.node.op, 1)
+        if not found.is_loaded:
+            stack += found.inputs
+    if total <= limit:
+        facts.cost = total
+    return total
 
 
 def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:

@@ -1,4 +1,4 @@
-"""What views do to labels, storage order and window dimensions: one rule per view op."""
+"""What views and other operations do to labels, storage order and window dimensions."""
 
 from collections.abc import Sequence
 
@@ -131,6 +131,14 @@ def window_labels(facts: Facts, source: Facts) -> Labels | None:
     axes = facts.node.arg[1]
     is_lost = any(source.labels[d] != FREE for d in axes)
     return None if is_lost else kept_labels(source.labels, axes)
+
+
+def deepen(facts: Facts, source: Facts) -> None:
+    """Keep depth, and the deepest group if only one has that depth."""
+    if source.depth > facts.depth:
+        facts.depth, facts.home = source.depth, source.home
+    elif source.depth == facts.depth and source.home is not facts.home and facts.depth:
+        facts.home = None
 
 
 def merge_labels(facts: Facts) -> None:

@@ -76,5 +76,6 @@ def test_is_chain_wants_elements_after_a_row_value() -> None:
 def test_contiguous_side_is_that_of_the_unit_stride() -> None:
     by_row = load(axis_index(I) * 8 + axis_index(J))
     by_column = load(axis_index(J) * 4 + axis_index(I))
-    assert is_row_contiguous(Compute((I,), (J,), "sum", by_row, float32))
-    assert not is_row_contiguous(Compute((I,), (J,), "sum", by_column, float32))
+    assert is_row_contiguous([by_row], [J])
+    assert not is_row_contiguous([by_column], [J])
+    assert is_row_contiguous([by_column], [J], least=5)  # columns too few to work on together

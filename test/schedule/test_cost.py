@@ -42,6 +42,11 @@ def test_nothing_is_gained_by_rows_without_elements() -> None:
     assert not row_work((4, 0), (1,), 1, 4, cores(1)).is_together
 
 
+def test_rows_take_dear_elements_only_where_they_are_kept() -> None:
+    long, short = (row_work((1024, n), (1,), 1, 4, cores(2)) for n in (100_000, 1000))
+    assert long.takes(4) and not long.takes(40) and short.takes(40)
+
+
 def test_columns_of_a_task() -> None:
     assert column_tile(2048, 1, 1024, cores(2)) == 256
     assert column_tile(64, 16, 4096, cores(4)) == 256

@@ -57,6 +57,24 @@ def test_contraction_absorbs_bias_and_gelu() -> None:
     assert heroes(check_plan([build.gelu(h + spread(bias, h.shape))], 1)) == ["contract"]
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_residual_and_its_norm_are_one_kernel(axis: int) -> None:
+    x, y = leaf(20, 24), leaf(20, 24)
+    total = x + y
+    for roots in ([total, build.softmax(total, axis)], [build.softmax(total, axis), total]):
+        assert heroes(check_plan(roots, 1)) == [("reduce.col", "reduce.row")[axis]]
+    moved = build.softmax(total.permute((1, 0)), axis)
+    check_plan([total, moved, moved.reduce("max", (axis,))], 1)
+
+
+def test_windows_and_writes_are_not_adopted() -> None:
+    x = leaf(20, 24)
+    pooled = build.window(x, ((1, 2, 1, 1),)).reduce("max", (2,)) + 1.0
+    check_plan([pooled, pooled.reduce("sum", (1,))])
+    written = build.assign(leaf(20, 24), x + 1.0)
+    check_plan([written, (x + 1.0).reduce("sum", (1,)), written.reduce("sum", (0,))])
+
+
 def test_residual_joins_the_epilogue() -> None:
     x = leaf(4, 4)
     y = build.relu(linear(x, leaf(4, 4), leaf(4))) + x
