@@ -44,8 +44,8 @@ def arrange(groups: list[Group]) -> list[Launch]:
         slots[families[group.number]] = slots.get(families[group.number], 0) + group.slots
     for group in sorted(groups, key=lambda g: (g.depth, families[g.number], g.number)):
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
-        if group.kind == "reduce":
-            key = (*key, group.shape, group.reduced)
+        if group.kind == "reduce":  # sums of whole arrays, of gradients say, are one launch
+            key = (*key, group.shape, group.reduced) if group.kept else key
         elif group.kind != "map":
             key = (*key, group.number)
         family = families[group.number]

@@ -145,6 +145,18 @@ def total(
     )
 
 
+def totals(sizes: tuple[int, ...] = (5000, 7, 300)) -> Case:
+    """Sums of whole arrays in one launch."""
+    parts, slots = [], []
+    for size in sizes:
+        axis, slot = Axis("a", size), len(slots)
+        body = load(slot, float32, axis_index(axis))
+        compute = Compute((), (axis,), "sum", body, float32, (slot + 1, constant(0)))
+        parts.append(Part((), (compute,)))
+        slots += [(float32, size, "in"), (float32, 1, "out")]
+    return build(kernel("totals", "reduce.all", slots, *parts), tolerance=1e-4)
+
+
 def argmax(rows: int = 11, columns: int = 33) -> Case:
     r, c = Axis("r", rows), Axis("c", columns)
     x = load(0, float32, at((r, c), (rows, columns)))
@@ -343,6 +355,7 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "column_sum": column_sum,
     "column_max": lambda: column_sum(monoid="max"),
     "total": total,
+    "totals": totals,
     "total_int": lambda: total(700, dtype=int32),
     "total_shape": lambda: total(0, (7, 11, 13)),
     "argmax": argmax,

@@ -41,6 +41,12 @@ def test_reductions_over_one_domain_share_a_launch() -> None:
     assert sorted(len(launch.parts) for launch in launches) == [1, 1]
 
 
+def test_sums_of_whole_arrays_share_a_launch() -> None:
+    sums = [leaf(4, 5 + n).reduce("sum", (0, 1)) for n in range(3)]
+    launches = arrange(fused(*sums, leaf(4, 5).reduce("sum", (1,))))
+    assert [len(launch.parts) for launch in launches] == [3, 1]
+
+
 def test_maps_nobody_reads_sink_to_one_launch() -> None:
     x, y = leaf(4), leaf(7)
     rows = [build.contiguous(x * 2.0), build.contiguous(y * 3.0)]
