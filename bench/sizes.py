@@ -3,9 +3,9 @@
 Every case runs all its sizes with shared plans, which counts the plans that are made; then steps
 at some of the sizes with shared plans and with plans of their own alternate in one process, and
 the medians are compared. A size that is seen for the first time is timed apart ("bind"). One
-thread; processor time, as others may run too.
+thread; processor time, as others may run too. On a GPU it is time by the clock, until it is done.
 
-    python bench/sizes.py [--rounds 7]
+    python bench/sizes.py [--rounds 7] [--device cuda]
 """
 
 import argparse
@@ -25,6 +25,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine import realize, sizes
+from picograd.engine.backends import get_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 
@@ -148,9 +149,13 @@ def plans_of(cache: PlanCache) -> Iterator[None]:
 
 
 def timed(step: Step, size: Any) -> float:
-    start = time.thread_time()
+    device = get_device()
+    clock = time.thread_time if device.name == "cpu" else time.perf_counter
+    device.synchronize()
+    start = clock()
     step(size)
-    return (time.thread_time() - start) * 1e3
+    device.synchronize()
+    return (clock() - start) * 1e3
 
 
 def compiled() -> int:
@@ -189,7 +194,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     options = parser.parse_args()
+    config.device = options.device
     sizes.PATIENCE = 1 << 30
     with config.override(dynamic=2):
         for name in [options.case] if options.case else CASES:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -36,6 +37,7 @@ from picograd.helpers import product
 from picograd.schedule.index import (
     Axis,
     Index,
+    axis_index,
     constant,
     evaluate,
     flatten,
@@ -154,9 +156,7 @@ class BlockInterpreter:
         elif isinstance(step, Dot):
             self.dot(step)
         elif isinstance(step, MainLoop):
-            m, n, k = step.dims
-            body = Expr("mul", (step.a, step.b), None, step.a.dtype)
-            self.accumulate(Accumulate(step.acc, (m, n), (k,), "sum", body))
+            self.main_loop(step)
         else:
             check(isinstance(step, Barrier), f"no meaning for {step}")
 
@@ -352,6 +352,14 @@ class BlockInterpreter:
                     run.astype(wide), initial=start
                 )
             slot[where] = convert(total, dtype)
+
+    def main_loop(self, step: MainLoop) -> None:
+        """Multiply two operands up to where the sum stops."""
+        m, n, k = step.dims
+        places = [axis_index(k) - stop for stop in step.stops]
+        body = Expr("mul", (step.a, step.b), None, step.a.dtype)
+        body = guarded(body, [(place, place.lo, -1) for place in places])
+        self.accumulate(Accumulate(step.acc, (m, n), (k,), "sum", body))
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

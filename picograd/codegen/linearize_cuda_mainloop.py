@@ -70,6 +70,7 @@ def main_loop(block: Block, step: MainLoop) -> None:
         block,
         schedule,
         tiles,
+        tile_count(block, step, tiles),
         copiers,
         lambda: multiply(block, step, tiles, copiers),
     )
@@ -77,6 +78,16 @@ def main_loop(block: Block, step: MainLoop) -> None:
         block.emitter.add(
             "mma", None, (acc,), warpgroup_primitive("finish_multiply")
         )
+
+
+def tile_count(block: Block, step: MainLoop, tiles: Axis) -> int:
+    """Count the tiles of K that begin before the sum stops."""
+    emitter, depth = block.emitter, step.schedule.block[2]
+    found = emitter.integer(tiles.size)
+    for stop in step.stops:
+        count = emitter.index((stop + (depth - 1)) // depth)
+        found = emitter.raw("minimum", emitter.index_dtype, found, count)
+    return found
 
 
 def copier(block: Block, operand: Operand, stages: int) -> Copier:
@@ -105,10 +116,14 @@ def pipeline(
     block: Block,
     schedule: Schedule,
     tiles: Axis,
+    count: int,
     copiers: list[Copier],
     multiply: Callable[[], None],
 ) -> None:
-    """Write the pipeline: `ahead` tiles are in flight while one is multiplied."""
+    """Write the pipeline over `count` tiles: `ahead` are in flight while one is multiplied.
+
+    The first `ahead` tiles are fetched even if they are more: they exist.
+    """
     emitter, stages, ahead = block.emitter, schedule.stages, schedule.ahead
     has_async = any(c.staging is None for c in copiers)
     first, later = Axis("k_tile", tiles.size), Axis("k_tile", tiles.size)
@@ -122,16 +137,14 @@ def pipeline(
         call(block, "copy_async_commit", has_async)
     for _ in range(ahead - started):
         call(block, "copy_async_commit", has_async)
-    with emitter.loop(
-        emitter.integer(0), emitter.integer(tiles.size), 1, None
-    ) as variable:
+    with emitter.loop(emitter.integer(0), count, 1, None) as variable:
         emitter.bind(tiles, variable)
         call(block, f"copy_async_wait<{ahead - 1}>", has_async)
         if isinstance(schedule, WgmmaSchedule):
             emitter.add("mma", None, (), warpgroup_primitive("fence_async_proxy"))
         emitter.add("barrier", None)
         following = emitter.arithmetic("add", variable, emitter.integer(ahead))
-        is_more = emitter.raw("less", bool_, following, emitter.integer(tiles.size))
+        is_more = emitter.raw("less", bool_, following, count)
         with emitter.when(is_more):
             emitter.bind(later, following)
             fetch(block, copiers, later, stages)

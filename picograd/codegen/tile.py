@@ -253,13 +253,17 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class MainLoop:
-    """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's."""
+    """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's.
+
+    `stops`: the sum ends at the least of them; from there on an operand is 0.
+    """
 
     acc: str
     dims: tuple[Axis, Axis, Axis]  # m, n within the block tile; k over the whole depth
     a: Expr
     b: Expr
     schedule: Any = None
+    stops: tuple[Index, ...] = field(default=(), repr=False)
 
 
 Step = Union[
@@ -364,8 +368,10 @@ def verify_step(
 
 def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
     """Check that what says where a product stops is bound."""
-    stop = step.stop if isinstance(step, Dot) else None
-    missing = set() if stop is None else axes_of(stop) - bound
+    stops: tuple[Index, ...] = step.stops if isinstance(step, MainLoop) else ()
+    if isinstance(step, Dot) and step.stop is not None:
+        stops = (step.stop,)
+    missing = set().union(*map(axes_of, stops)) - bound
     if missing:
         internal(f"{missing} is not bound in {step}", format_tiles(tiles))
 
@@ -409,6 +415,8 @@ def format_step(step: Step, depth: int) -> list[str]:
         ]
     if isinstance(step, Dot) and step.stop is not None:
         return [f"{head}{step!r} stops at {step.stop}"]
+    if isinstance(step, MainLoop) and step.stops:
+        return [f"{head}{step!r} stops at {step.stops}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

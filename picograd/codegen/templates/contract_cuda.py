@@ -9,8 +9,8 @@ When the output has too few tiles for the GPU and K is long (a weight gradient),
 blocks: each writes its partial tile to a workspace, the last one adds them up in order.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
@@ -26,6 +26,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
+from picograd.codegen.reach import below, depth_ends, single_axis
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.tile import (
     Assign,
@@ -37,11 +38,19 @@ from picograd.codegen.tile import (
     Tile,
     TileKernel,
     TilePart,
+    When,
 )
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index, position_over, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axes_of,
+    axis_index,
+    position_over,
+    unflatten,
+)
 from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
@@ -89,6 +98,7 @@ def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:
     Staging registers beside its accumulator make ptxas serialise the multiplications.
     """
     main = part.steps[0]
+    main = main.body[0] if isinstance(main, When) else main
     if not isinstance(schedule, WgmmaSchedule) or not isinstance(main, MainLoop):
         return True
     return all(
@@ -269,13 +279,47 @@ def write_part(
         )
         for expr, side in ((a, rows), (b, columns))
     ]
-    main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule)
+    first = axis_index(grid.split) * k.size
+    main = MainLoop(
+        "acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first)
+    )
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
     ends = epilogue(c, (m, n), rows, columns, schedule)
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
-        return TilePart(axes, (acc,), (main, *ends))
-    return split_part(c, grid, acc, (m, n), main, ends)
+        part = TilePart(axes, (acc,), (main, *ends))
+    else:
+        part = split_part(c, grid, acc, (m, n), main, ends)
+    wanted = wanted_of(c, grid, schedule)
+    return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
+
+
+def wanted_of(
+    c: Contraction, grid: Grid, schedule: Schedule
+) -> tuple[Condition, ...]:
+    """Say when a tile holds anything wanted: it begins before the ends of its outermost axes."""
+    found = [end for end in c.ends if axes_of(end[0]) <= set(c.batch)]
+    roles = (c.rows, grid.row), (c.columns, grid.column)
+    for number, (axes, place) in enumerate(roles):
+        first = place * schedule.block[number]
+        found += [below(first - limit) for limit in limits_of(axes, c.ends)]
+    return tuple(found)
+
+
+def stops_of(c: Contraction, first: Index) -> tuple[Index, ...]:
+    """List where the sum stops, counted from position `first` of K."""
+    ends = depth_ends(c.a, c.b, c.depth)
+    return tuple(limit - first for limit in limits_of(c.depth, ends))
+
+
+def limits_of(
+    axes: tuple[Axis, ...], ends: Iterable[Condition]
+) -> list[Index]:
+    """List the flat positions of a role at which the slowest of its axes ends."""
+    wide = [axis for axis in axes if axis.size > 1]
+    inner = size_of(wide[1:])
+    slowest = [end for end in ends if wide and single_axis(end) is wide[0]]
+    return [(axis_index(wide[0]) - end[0]) * inner for end in slowest]
 
 
 def bind_roles(expr: Expr, *roles: Role) -> Expr:

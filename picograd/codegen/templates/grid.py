@@ -27,7 +27,6 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
-from picograd.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +69,15 @@ def cut(axes: Sequence[Axis], points: int) -> Cut:
     return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
 
 
-def ended(space: Cut, part: Part, target: Target) -> Cut:
-    """Leave out the points of a cut space beyond the ends of its part."""
-    if target.language != "llvm":
-        return space
-    ends = tuple((rebind(index, space.axes), lo, hi) for index, lo, hi in part.ends)
+def ended(space: Cut, part: Part, lanes: int = 1) -> Cut:
+    """Leave out the points of a cut space beyond the ends of its part, whole vectors of them."""
+    rounded = dict(space.axes)
+    if lanes > 1:
+        last = space.dims[-1]
+        start = {last: axis_index(last) // lanes * lanes}
+        rounded = {axis: substitute(index, start) for axis, index in space.axes.items()}
+        rounded.setdefault(last, start[last])
+    ends = tuple((rebind(index, rounded), lo, hi) for index, lo, hi in part.ends)
     return replace(space, conditions=(*space.conditions, *ends)) if ends else space
 
 

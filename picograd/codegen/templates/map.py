@@ -5,6 +5,7 @@ then the stores, so that a load of an updated slot always sees its old content
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.templates.grid import (
@@ -65,7 +66,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         extra = (1,) * (len(shape) - 1)
         vector = (1, lanes) if lanes > 1 else (1,)
         layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
-    tiles, steps = map_steps(part, ended(space, part, target), layout)
+    tiles, steps = map_steps(part, ended(space, part, lanes), layout)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -94,7 +95,7 @@ def build_transpose(
         space = cut_square(axes, across, CUDA_SIDE)
         shape = tuple(axis.size for axis in space.dims)
         layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
-    tiles, steps = map_steps(part, ended(space, part, target), layout)
+    tiles, steps = map_steps(part, ended(space, part), layout)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -107,7 +108,11 @@ def cut_space(axes: Sequence[Axis], target: Target, lanes: int) -> Cut:
 
 
 def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
-    """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it."""
+    """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it.
+
+    What lies beyond an end may be computed: a vector that begins before one is computed whole.
+    """
+    part = replace(part, ends=())
     slots = [c.store[0] for c in part.computes if c.store]
     slots += [e.arg[0] for c in part.computes for e in walk(c.body) if e.op == "load"]
     lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)

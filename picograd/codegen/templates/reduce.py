@@ -192,7 +192,7 @@ def build_whole(
     is_serial = target.language == "llvm" and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
-    ends = ended_rows(part, space, target)
+    ends = ended_rows(part, space, threads)
     conditions = () if is_serial else (*space.conditions, *ends)
     point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
@@ -213,12 +213,15 @@ def build_whole(
     )
 
 
-def ended_rows(part: Part, space: Cut, target: Target) -> tuple[Condition, ...]:
+def ended_rows(
+    part: Part, space: Cut, threads: Threads | None
+) -> tuple[Condition, ...]:
     """List the ends of a part that are along its rows alone, in a cut space."""
+    lanes = threads.vector[-1] if threads and threads.vector else 1
     rows = set(part.rows)
     along = tuple(end for end in part.ends if axes_of(end[0]) <= rows)
     bare = replace(space, conditions=())
-    return ended(bare, replace(part, ends=along), target).conditions
+    return ended(bare, replace(part, ends=along), lanes).conditions
 
 
 def when(conditions: tuple[Condition, ...], body: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -264,7 +267,7 @@ def build_split(
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
     threads = threads_for(kernel, part, target, space.dims, is_column)
     axes: dict[Axis, Index] = {**space.axes, first: index}
-    conditions = (*space.conditions, *ended_rows(part, space, target))
+    conditions = (*space.conditions, *ended_rows(part, space, threads))
     rows = Rows(part, space.dims, axes, conditions, threads, is_column)
     point = position_over(space.grid)
     points = product(a.size for a in space.grid)

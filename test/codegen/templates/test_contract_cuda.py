@@ -23,6 +23,7 @@ from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tensor_core import MmaSchedule
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
+from picograd.schedule.index import Dynamic, atom_index, axis_index
 from picograd.schedule.loop import Compute, Expr, rewrite
 from picograd.target import cuda_target
 
@@ -101,6 +102,57 @@ RING += [(dict(m=65, n=72, k=200, dtype=float32, b=b), uses_no_wgmma) for b in (
 ANY = [(case, uses_no_wgmma, H200) for case in ORDERS + ODD + OTHERS]
 HALVES = [(case, uses_wgmma, H200) for case in ORDERS + ODD + OTHERS if is_half(case["dtype"])]
 GROUPS = {"any": ANY, "wgmma": HALVES, "ring": [(*pair, ONE) for pair in RING]}
+
+
+def ended(kernel, count):
+    """Let rows, columns and depths of a product end at the first, second and third scalar."""
+    (part,) = kernel.parts
+    hero, *rest = part.computes
+    axes = (*hero.axes[1:], *hero.reduce)
+    ends = []
+    for number, axis in enumerate(axes):
+        size = atom_index(Dynamic(Expr("scalar", (), number, int64), 0, axis.size))
+        index = axis_index(axis) - size
+        ends.append((index, index.lo, -1))
+    zero = Expr("const", (), 0, hero.body.dtype)
+    body = Expr("guard", (hero.body, zero), (ends[2],), hero.body.dtype)
+    computes = (dataclasses.replace(hero, body=body), *rest)
+    part = dataclasses.replace(part, computes=computes, ends=tuple(ends[:2]))
+    name = f"{kernel.name}_ended{count}"
+    return dataclasses.replace(kernel, name=name, parts=(part,), scalars=(int64,) * 3)
+
+
+# schedule, target, sizes
+ENDED = [
+    (uses_no_wgmma, H200, (70, 60, 130), dict(dtype=float32)),
+    (uses_wgmma, ONE, (3, 100, 100), dict(dtype=bfloat16)),
+    (uses_block(MmaSchedule, 64, 64), ONE, (65, 64, 256), dict(dtype=bfloat16, a="km", b="nk")),
+]
+
+
+def test_products_stop_at_the_size():
+    """What lies beyond the size is NaN: it is multiplied by nothing, and need not be computed."""
+    built = []
+    for number, (select, target, _, case) in enumerate(ENDED):
+        kernel = ended(matmul_kernel(128, 128, 256, **case), number)
+        built.append(contract_cuda.build(kernel, target, select))
+    library = compile_host(built)
+    generator = np.random.default_rng(0)
+    for (_, _, sizes, case), tiles in zip(ENDED, built, strict=True):
+        m, n, k = sizes
+        left, right = np.full((1, 128, 256), np.nan), np.full((1, 256, 128), np.nan)
+        left[:, :, :k] = generator.standard_normal((1, 128, k))
+        right[:, :k] = generator.standard_normal((1, k, 128))
+        left[:, m:], right[:, :, n:] = np.nan, np.nan
+        dtype = case["dtype"]
+        left, right = (from_raw(to_raw(x, dtype), dtype) for x in (left, right))
+        wanted = (left[:, :, :k].astype(np.float64) @ right[:, :k])[:, :m, :n]
+        a = left.transpose(0, 2, 1) if case.get("a") == "km" else left
+        b = right.transpose(0, 2, 1) if case.get("b") == "nk" else right
+        found = run_host(library, tiles, {0: a, 1: b}, sizes)[2].reshape(1, 128, 128)
+        part = found[:, :m, :n].astype(np.float64)
+        limit = TOLERANCE[dtype.name] * (1 + abs(wanted).max())
+        assert abs(part - wanted).max() < limit
 
 
 @pytest.mark.parametrize("group", GROUPS)
