@@ -9,7 +9,7 @@ A constant that a user gave is a runtime scalar of the plan too. It stays a cons
 only where a plan is missing, `with_scalars` puts the scalar in its place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -81,12 +81,22 @@ def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKe
                 arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
             row: tuple[Any, ...] = (node.op, inputs, arg, node.shape, node.dtype.name, node.device)
             if type(node) is EndedNode:
-                name = partial(name_count, found.scalars, scalar_numbers)
-                for ends in (node.ends, *node.sources):
-                    row += (tuple([(e.axis, e.step, e.size, name(e)) for e in ends]),)
+                row += ends_of(node, partial(name_count, found.scalars, scalar_numbers))
             rows.append(row)
     found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
     return found
+
+
+def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
+    """List where arrays end, those of a node and of what it sums."""
+    found: list[Any] = []
+    for ends in (node.ends, *node.sources):
+        listed = [
+            (end.axis, end.step, end.size, name(end))
+            for end in ends
+        ]
+        found.append(tuple(listed))
+    return tuple(found)
 
 
 def name_count(scalars: list[Any], numbers: dict[int, int], end: End) -> int:

@@ -236,9 +236,8 @@ class Jitted:
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         bound, args, kwargs = call
         realize_live()
-        fixed = places_of(key[-1])
-        tracer = Tracer(arguments, self.is_captured, numbers, fixed, sizes, reach.math)
-        tracer.run(functools.partial(self.function, *bound), args, kwargs)
+        tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
+        tracer.run(functools.partial(self.function, *bound), args, kwargs, reach.math)
         noted = tracer.trace
         try:
             guard = Guard(reach, noted)

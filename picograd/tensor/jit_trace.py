@@ -42,6 +42,7 @@ from picograd.tensor.tensor import Tensor
 from picograd.traced_number import Numbers, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
+Places = Sequence[tuple[dict[str, Any], str]]
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
 
 
@@ -237,9 +238,7 @@ class Tracer:
         numbers: Numbers,
         fixed: Iterable[int] = (),
         sizes: Any = None,
-        math: Sequence[tuple[dict[str, Any], str]] = (),
     ) -> None:
-        self.math = math  # variables that are functions of this module
         self.arguments, self.trace = arguments, Trace()
         self.numbers, self.fixed, self.sizes = numbers, fixed, sizes
         self.before = Before()
@@ -274,14 +273,17 @@ class Tracer:
         ] = {}  # by the gradient it had: whose it was
 
     def run(
-        self, function: Callable[..., Any], args: Any, kwargs: Any
+        self, function: Callable[..., Any], args: Any, kwargs: Any, math: Places = ()
     ) -> None:
-        """Call the function on the twins. After an error every tensor is what it was."""
+        """Call the function on the twins. After an error every tensor is what it was.
+
+        `math` are the variables that are functions of this module.
+        """
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         noted = Trace()
         try:
-            with tracing(), noting() as noted, math_followed(self.math):
+            with tracing(), noting() as noted, math_followed(math):
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
             self.check_arguments(inside)
