@@ -462,8 +462,7 @@ def toposort(
     while stack:
         node = stack.pop()
         if node is None:  # what is below it has all that it reads in the list
-            done = stack.pop()
-            assert done is not None
+            done: Any = stack.pop()
             order.append(done)
         elif node not in seen:
             seen.add(node)
