@@ -12,6 +12,7 @@ from picograd.schedule.write_order import order_updates, reads_of
 PART_LIMIT = 64  # parts of one kernel
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
+LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
 SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
 
 
@@ -27,6 +28,7 @@ class Launch:
     leaves: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
     slots: int = 0  # at most: what parts share counts twice
+    operations: int = 0
 
 
 def arrange(groups: list[Group]) -> list[Launch]:
@@ -191,7 +193,10 @@ def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int
     if bucket and bucket[-1].slots + wanted <= SLOT_LIMIT:
         launch = bucket[-1]
         part = launch.families.get((family, group.shape)) or find_part(launch, group)
-        if part is None and len(launch.parts) < PART_LIMIT:
+        has_room = len(launch.parts) < PART_LIMIT
+        if group.kind == "map" and group.operations > LARGE:  # random numbers: equal kernels are one
+            has_room &= launch.operations + group.operations <= GROUP_LIMIT
+        if part is None and has_room:
             part = []
             launch.parts.append(part)
         if part is not None:
@@ -222,3 +227,4 @@ def grow(launch: Launch, group: Group) -> None:
     launch.leaves |= group.leaves
     launch.contents |= group.contents
     launch.slots += group.slots
+    launch.operations += group.operations

@@ -4,7 +4,7 @@ from plan_support import TARGET, leaf, spread
 
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.schedule.arrange import arrange, is_sink, reads_of
+from picograd.schedule.arrange import LARGE, arrange, is_sink, reads_of
 from picograd.schedule.group import Group
 from picograd.schedule.schedule import Draft, fuse, number_inputs
 
@@ -58,7 +58,9 @@ def test_maps_nobody_reads_sink_to_one_launch() -> None:
 
 
 def test_launches_are_bounded() -> None:
-    (launch,) = arrange([group(number, operations=300) for number in range(3)])
-    assert len(launch.parts) == 3, "too long for one part"
-    launches = arrange([group(number, operations=400) for number in range(70)])
+    (launch,) = arrange([group(number, operations=LARGE) for number in range(40)])
+    assert len(launch.parts) == 4, "too long for one part"
+    launches = arrange([group(number, operations=LARGE) for number in range(70 * 13)])
     assert [len(launch.parts) for launch in launches] == [64, 6]
+    launches = arrange([group(number, operations=300) for number in range(3)])
+    assert [len(launch.parts) for launch in launches] == [1, 1, 1], "equal ones compile once"
