@@ -84,6 +84,7 @@ def only_plans(device: str) -> Iterator[Plans]:
         yield plans
     finally:
         pending.realize_all()
+        pending.compute_checks()
         realize.find_plan = find
         del realize.CHECKS[checks:]  # of values that nobody computed
         if opened is not None:

@@ -30,8 +30,9 @@ from picograd.engine import carried
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf
 from picograd.engine.debug import PACKAGE
 from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
-from picograd.engine.realize import pending_roots, realize_roots
+from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.tracing import is_tracing
+from picograd.errors import PicogradError, check
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
@@ -48,6 +49,7 @@ BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionar
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
 IS_DUE = [False]  # a chain of writes is long
+WAITING: list[tuple[Node, PicogradError]] = []  # see `check_beside`
 PLACES: list[Any] = [None, None]  # where work was computed last: the lines, and what was written
 
 
@@ -109,7 +111,7 @@ def next_leaf(node: Node) -> Node:
 
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
-    live = [tensor.node for tensor in live_tensors()]
+    live = live_nodes()
     readers = readers_of(nodes, [node for node in live if leaf_buffer(node) is None])
     if readers:
         compute(readers)
@@ -210,6 +212,11 @@ def live_tensors() -> list[Any]:
     return [tensor for tensor in found if tensor is not None]
 
 
+def live_nodes() -> list[Node]:
+    """List the nodes of live tensors, and those of checks that wait."""
+    return [*(tensor.node for tensor in live_tensors()), *(failed for failed, _ in WAITING)]
+
+
 def flushed() -> None:
     """Begin to count recorded operations anew."""
     if len(carried.NEW) > 2 * BUDGET:  # nothing was computed but by replays of traces
@@ -246,11 +253,39 @@ def flush_assigns() -> None:
 
 
 @locked
+def check_beside(failed: Node, error: PicogradError) -> None:
+    """Let the next computation on its device compute a bool, which must be false, beside."""
+    WAITING.append((failed, error))
+    if len(WAITING) > CHECK_LIMIT:
+        compute_checks()
+
+
+@locked
+def compute_checks() -> None:
+    """Compute the bools that wait for a computation."""
+    while WAITING and not is_tracing():
+        compute([WAITING[0][0]])
+
+
+@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     flushed()
     if is_tracing():
         return
+    checks = [each for each in WAITING if nodes and each[0].device == nodes[0].device]
+    compute_all([*nodes, *(failed for failed, _ in checks)])
+    if checks:
+        WAITING[:] = [each for each in WAITING if each not in checks]
+    for failed, error in checks:
+        buffer = leaf_buffer(failed)
+        check(buffer is not None, "a check was not computed", failed)
+        if buffer is not None:
+            check_later(buffer, error)
+
+
+def compute_all(nodes: Sequence[Node]) -> None:
+    """Compute nodes, with what was written before."""
     wanted = with_readers(nodes)
     roots = pending_roots(wanted)
     if roots:
@@ -305,7 +340,7 @@ def with_readers(nodes: Sequence[Node]) -> list[Node]:
         if not any(id(node) in wanted for node in writes):
             return [*nodes, *changed]
     targets = [node.inputs[0] for node in writes]
-    live = [tensor.node for tensor in live_tensors()] if writes else []
+    live = live_nodes() if writes else []
     readers = [node for node in readers_of(targets, live) if node.op != "assign"]
     return [*readers, *nodes, *writes, *changed]
 

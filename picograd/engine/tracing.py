@@ -62,6 +62,7 @@ class Running(threading.local):
     def __init__(self) -> None:
         self.active: list[str] = []
         self.traces: list[Trace] = []
+        self.steps: list[list[tuple[Any, PicogradError]]] = []  # checks of loops that are traced
 
 
 STATE = Changes()
@@ -186,6 +187,17 @@ def note_check(failed: Any, error: PicogradError) -> None:
     """Remember a bool node that must be false; a replay raises the error when it is not."""
     for trace in RUNNING.traces[-1:]:
         trace.checks.append((failed, error))
+
+
+@contextmanager
+def noting_checks() -> Iterator[list[tuple[Any, PicogradError]]]:
+    """Collect what a step of a loop has to check: bool nodes that must be false, and errors."""
+    found: list[tuple[Any, PicogradError]] = []
+    RUNNING.steps.append(found)
+    try:
+        yield found
+    finally:
+        RUNNING.steps.pop()
 
 
 def note_gradient(tensor: Any, is_read: bool) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError
+from picograd.tensor.recording import apart
 from picograd.tensor.tensor import Tensor
 
 
@@ -46,12 +47,13 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
         first + 4,
         first + 2,
     )
-    return cut.permute(*order).reshape(
+    result = cut.permute(*order).reshape(
         *batch,
         channels // (r * r),
         height * r,
         width * r,
     )
+    return apart(result)
 
 
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
@@ -79,12 +81,13 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
         first + 1,
         first + 3,
     )
-    return cut.permute(*order).reshape(
+    result = cut.permute(*order).reshape(
         *batch,
         channels * r * r,
         height // r,
         width // r,
     )
+    return apart(result)
 
 
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
@@ -103,4 +106,5 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
             "choose a divisor",
         )
     cut = x.reshape(batch, groups, channels // groups, *rest)
-    return cut.transpose(1, 2).reshape(x.shape)
+    result = cut.transpose(1, 2).reshape(x.shape)
+    return apart(result)

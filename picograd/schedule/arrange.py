@@ -194,7 +194,7 @@ def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int
         launch = bucket[-1]
         part = launch.families.get((family, group.shape)) or find_part(launch, group)
         has_room = len(launch.parts) < PART_LIMIT
-        if group.kind == "map" and group.operations > LARGE:  # random numbers: equal kernels are one
+        if group.kind == "map" and group.operations > LARGE:  # equal kernels compile once
             has_room &= launch.operations + group.operations <= GROUP_LIMIT
         if part is None and has_room:
             part = []

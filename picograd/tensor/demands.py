@@ -4,11 +4,12 @@ PyTorch raises at once, since it computes at once. Here it depends on what is kn
 
     bounds prove it (`graph/bounds.py`)    nothing to do: argmax, arange, remainders, clamped values
     values in memory of the CPU            looked at now; the error names the value
-    values still to compute                computed now, and looked at on the CPU; elsewhere a bool
-                                           is computed too, which the next read of a value looks at
+    values still to compute                computed now, and looked at on the CPU; elsewhere the
+                                           next computation computes a bool too, which the next read
+                                           of a value looks at
     `jit` traces                           a bool that every run of the plan computes and looks at
     `vmap` runs                            the same, for all samples
-    `scan` runs a step                     nothing: such values count as bounded
+    `scan` runs a step                     the same, for all steps: one more stacked result
 
 `demand` tells whether the values are certain. Where they are not, whoever uses them has to bound
 them: the report comes after the kernels ran.
@@ -74,11 +75,18 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
 
 
 def report(failed: Node, error: PicogradError, *beside: Node) -> None:
-    """Raise an error where a bool is true; `beside` is computed with it."""
+    """Raise an error where a bool is true; `beside` is computed with it.
+
+    Off the CPU, where nobody looks before a value is read, the next computation computes the bool.
+    """
     if RUNNING.active[-1:] == ["vmap"] and LEVELS:
         LEVELS[-1].checks.append((failed, error))
+    elif RUNNING.active[-1:] == ["picograd.scan"] and RUNNING.steps:
+        RUNNING.steps[-1].append((failed, error))
     elif is_tracing_jit():
         note_check(failed, error)
+    elif not is_tracing() and not failed.device.startswith("cpu"):
+        pending.check_beside(failed, error)
     elif not is_tracing():
         pending.compute([*beside, failed])
         check(failed.realized is not None, "a check was not computed", failed)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from picograd.engine import realize
+from picograd.engine import pending, realize
 from picograd.engine.explain import Explanation, explain_nodes
 from picograd.engine.inspect import PlanView, inspect
 from picograd.engine.plan_key import leaf_buffer
@@ -59,4 +59,5 @@ def synchronize(device: str | None = None) -> None:
     >>> import picograd
     >>> picograd.synchronize("cpu")
     """
+    pending.compute_checks()
     realize.synchronize(device)

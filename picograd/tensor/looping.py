@@ -11,8 +11,15 @@ from typing import Any
 
 from picograd.dtype import int64
 from picograd.engine import pending
-from picograd.engine.tracing import tracing
-from picograd.errors import DeviceError, DTypeError, ShapeError, TraceError, ValueRangeError
+from picograd.engine.tracing import noting_checks, tracing
+from picograd.errors import (
+    DeviceError,
+    DTypeError,
+    PicogradError,
+    ShapeError,
+    TraceError,
+    ValueRangeError,
+)
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import (
@@ -27,6 +34,7 @@ from picograd.graph.recurrence import (
 from picograd.graph.room import check_size
 from picograd.tensor import random
 from picograd.tensor.autograd import MODE
+from picograd.tensor.demands import any_of, report
 from picograd.tensor.pytree import leaves_of, mapped, rebuilt
 from picograd.tensor.recording import Recorded, decided, read, wrap
 from picograd.tensor.tensor import Tensor
@@ -42,6 +50,7 @@ class Step:
     is_tracking: bool
     index: Node  # the number of the step, for random numbers
     taken: dict[int, int]  # counters a step takes, by the identity of their scalar
+    checks: list[tuple[Node, PicogradError]]  # what must be false in every step
 
 
 def scan(
@@ -94,6 +103,8 @@ def scan(
     inputs = ([read(start) for start in starts], [read(row) for row in given])
     loop, found = record(step, (carries, held), inputs, count, reverse)
     last, stacks = found[: len(starts)], found[len(starts) :]
+    for (_, error), failed in zip(step.checks, stacks[len(step.results) :]):
+        report(any_of(failed), error, *found)
     carries, results = wrapped(step, last), finish(step, stacks)
     if may_fail([loop]):
         decided(*carries, *(result for result in results if result is not None))
@@ -166,7 +177,10 @@ def trace(
     carry = rebuilt(trees[0], [stand_in(leaf) for leaf in leaves[0]])
     x = rebuilt(trees[1], [stand_in(leaf) for leaf in leaves[1]])
     held = [leaf for each in leaves for leaf in each if leaf is not None]
-    with pending.LOCK, guarded(held), random.repeated(count) as taken, tracing("picograd.scan"):
+    with (
+        pending.LOCK, guarded(held), random.repeated(count) as taken, noting_checks() as checks,
+        tracing("picograd.scan"),
+    ):  # fmt: skip
         result = f(carry, x)
         if not isinstance(result, tuple) or len(result) != 2:
             problem = f"f returned a {type(result).__name__}"
@@ -192,7 +206,7 @@ def trace(
             nodes[0][0].device if carries else nodes[1][0].device if ys else "cpu"
         )
         index = placeholder("x", (), int64, place)
-        return Step(*nodes, result[1], tracking, index, taken)
+        return Step(*nodes, result[1], tracking, index, taken, checks)
 
 
 def as_result(what: str, value: Any, device: str | None) -> Any:
@@ -270,7 +284,8 @@ def record(
     inputs: tuple[Sequence[Node], Sequence[Node]], count: int, is_reverse: bool,
 ) -> tuple[Node, list[Node]]:  # fmt: skip
     """Make the body and the loop; the loop, and the last carries, then the stacked results."""
-    roots = fresh_numbers([*step.carries, *step.results], step)
+    failed = [node for node, _ in step.checks]
+    roots = fresh_numbers([*step.carries, *step.results, *failed], step)
     closed, constants = close(roots, [*leaves[0], *leaves[1], step.index])
     reached = {id(node): node for node in toposort(closed)}
     check_devices([*reached.values(), *leaves[0], *leaves[1]])

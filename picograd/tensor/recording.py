@@ -669,6 +669,12 @@ def note_view(
     base._views.append(weakref.ref(view))
 
 
+def apart(tensor: Any) -> Any:
+    """Let a result be a value of its own, though views gave it: PyTorch copies there."""
+    tensor._view = None
+    return tensor
+
+
 def is_view(tensor: "Recorded") -> bool:
     """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
     if tensor._view is None:

@@ -15,6 +15,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.room import check_size
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import Tensor, along, from_host, need_tensor
+from picograd.tensor.recording import apart
 
 Array = Any
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
@@ -74,7 +75,8 @@ def interpolate(
         given = None if recompute_scale_factor else scale
         ratio = step_of(input.shape[axis], wanted, given, bool(align_corners))
         wide = resample(wide, axis, wanted, ratio, mode, bool(align_corners), antialias)
-    return wide.cast(input.dtype)
+    result = wide.cast(input.dtype)
+    return input.clone() if result is input else apart(result)
 
 
 def step_of(full: int, wanted: int, scale: float | None, align: bool) -> float:

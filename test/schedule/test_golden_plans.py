@@ -47,6 +47,24 @@ def test_plans_are_as_they_were(
     assert {path.stem for path in folder.iterdir()} == set(graphs.GRAPHS)
 
 
+def test_labels_are_checked_in_the_plan_of_the_step(bench: Any) -> None:
+    from picograd import Tensor, nn
+
+    with bench[1].only_plans("cuda:0") as plans:
+        weight = Tensor.ones(8, 4, device="cuda:0").requires_grad_()
+        optimizer = nn.optim.SGD([weight], lr=0.1)
+        x = Tensor.ones(5, 8, device="cuda:0").realize()
+        labels = Tensor.zeros(5, dtype="int64", device="cuda:0").realize()
+        plans.is_open = True
+        for _ in range(3):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(x @ weight, labels).backward()
+            optimizer.step()
+            weight.realize()
+    names = [[kernel.name for kernel in plan.kernels] for plan in plans]
+    assert [sum("reduce_all" in name for name in each) for each in names] == [1, 1, 1]
+
+
 def test_nothing_remains_of_an_engine_that_only_plans(bench: Any) -> None:
     from picograd import Tensor
     from picograd.engine import backends, realize

@@ -40,6 +40,9 @@ torch.chunk(x.view(-1), 5)[-1].fill_(8); torch.tensor_split(b, (1, 2))[1].zero_(
 torch.dsplit(s, 2)[1].mul_(3)
 b.unfold(0, 2, 2)[1, 0] = 11; s.unfold(2, 2, 2).unfold(1, 1, 1)[..., 0, 0].neg_()
 s.diagonal(1, 1, 2).fill_(3); s.diagonal(dim1=0, dim2=2)[:, 1] = -4; m.t().diagonal(1).fill_(5)
+y = s[None, :1]; v = torch.nn.functional.interpolate(y, scale_factor=1); v.zero_()
+y = s[None]; v = torch.nn.functional.pixel_shuffle(y, 1); v.zero_(); \
+v = torch.nn.functional.channel_shuffle(y, 1); v.zero_()
 v = m.diag(); v[0] = 5; v = torch.diag_embed(b); v.diagonal().zero_()
 m.as_strided((2, 2), (8, 2), 1).add_(1); x.as_strided((4, 3), (1, 4))[2] = 9
 x[1:].as_strided((2,), (1,), 4).fill_(6); x[1:].as_strided((2,), (1,)).mul_(2)
@@ -263,8 +266,9 @@ def test_idioms(code: str) -> None:
     check(code, False)
 
 
-# Masks of values choose how many elements are read: no trace has that.
-COMPUTING = ("x[x > 0] =", "nonzero", "x.view(-1)[x", "deepcopy")
+# Masks of values choose how many elements are read: no trace has that. Inside a kernel 16 bits are
+# not rounded to between operations.
+COMPUTING = ("x[x > 0] =", "nonzero", "x.view(-1)[x", "deepcopy", "h = x.half()")
 JITTED = [code for code in lines(WRITES) if not any(part in code for part in COMPUTING)]
 
 

@@ -345,3 +345,26 @@ def test_explain_and_pictures_show_the_loop() -> None:
     assert "loop of 7 steps" in text and text.count("== Loop IR") == 3  # the body, x[0], a copy
     picture = picture_of(ys, "plan").text()
     assert picture.count("loop of 7 steps") == 1
+
+
+def test_an_index_outside_raises_in_a_step() -> None:
+    table = picograd.arange(12).reshape(4, 3)
+
+    def step(carry: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+        return carry + table[index].sum(), carry // (index + 1)
+
+    def run(indices: Tensor) -> Tensor:
+        return picograd.scan(step, Tensor(0), indices.long())[0]
+
+    jitted = picograd.jit(run)
+    rows = picograd.func.vmap(run)
+    for function in (run, jitted, jitted):
+        assert function(Tensor([0, 3, 1])).item() == 45
+        with pytest.raises(IndexError, match="out of range"):
+            function(Tensor([0, 4, 1])).item()
+        with pytest.raises(ValueRangeError, match="zero"):
+            function(Tensor([0, -1, 1])).item()
+    with pytest.raises(IndexError):
+        picograd.scan(lambda c, row: (c + run(row), None), Tensor(0), Tensor([[0, 1], [2, 4]]))
+    with pytest.raises(IndexError):
+        rows(Tensor([[0, 1], [2, -5]]))
