@@ -103,12 +103,17 @@ def scan(
     inputs = ([read(start) for start in starts], [read(row) for row in given])
     loop, found = record(step, (carries, held), inputs, count, reverse)
     last, stacks = found[: len(starts)], found[len(starts) :]
-    for (_, error), failed in zip(step.checks, stacks[len(step.results) :]):
-        report(any_of(failed), error, *found)
+    report_steps(step, stacks[len(step.results) :], found)
     carries, results = wrapped(step, last), finish(step, stacks)
     if may_fail([loop]):
         decided(*carries, *(result for result in results if result is not None))
     return rebuilt(init, carries), rebuilt(step.result_tree, results)
+
+
+def report_steps(step: Step, failures: Sequence[Node], beside: Sequence[Node]) -> None:
+    """Raise the errors of what a step checks; `beside` is computed with it."""
+    for (_, error), failed in zip(step.checks, failures):
+        report(any_of(failed), error, *beside)
 
 
 def no_rows(node: Node) -> Node:
@@ -195,9 +200,8 @@ def trace(
             for leaf in leaves_of(result[1])
             if leaf is not None
         ]
-        tracking = MODE.enabled and any(
-            tensor._tracks for tensor in (*carries, *ys)
-        )
+        asked = any(tensor._tracks for tensor in (*carries, *ys))
+        tracking = MODE.enabled and asked
         nodes = (
             [tensor._node for tensor in carries],
             [tensor._node for tensor in ys],
