@@ -198,7 +198,7 @@ def main() -> None:
     options = parser.parse_args()
     config.device = options.device
     sizes.PATIENCE = 1 << 30
-    with config.override(dynamic=2):
+    with config.override(dynamic=1):
         for name in [options.case] if options.case else CASES:
             measure(name, options.rounds)
         for family in sizes.FAMILIES.values():

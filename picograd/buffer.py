@@ -16,7 +16,9 @@ from picograd.errors import GradientError, TraceError
 class Buffer:
     """Device memory of `count` elements; `handle` is opaque here, `address` the device address."""
 
-    __slots__ = ("device", "dtype", "count", "address", "handle", "origin", "__weakref__")
+    __slots__ = (
+        "device", "dtype", "count", "address", "handle", "origin", "room", "__weakref__"
+    )  # fmt: skip
 
     def __init__(
         self, device: str, dtype: DType, count: int, address: int, handle: Any = None
@@ -24,11 +26,18 @@ class Buffer:
         self.device, self.dtype, self.count = device, dtype, count
         self.address, self.handle = address, handle
         self.origin = ""  # the user's line that made it, filled in for out-of-memory reports
+        self.room = count  # elements that the memory has: more, if it was made for more
 
     @property
     def nbytes(self) -> int:
         """Bytes the elements take."""
         return self.count * self.dtype.itemsize
+
+    def resized(self, count: int) -> "Buffer":
+        """Name the same memory as so many elements, of which there must be room."""
+        made = Buffer(self.device, self.dtype, count, self.address, self.handle)
+        made.origin, made.room = self.origin, self.room
+        return made
 
     def __repr__(self) -> str:
         return f"Buffer({self.device}, {self.dtype.name}[{self.count}])"

@@ -45,6 +45,9 @@ from picograd.schedule.plan import Plan
 
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
+SHORT_PATIENCE = 16  # where copies are a large part of a run
+KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
+MOST_ROOM = 2  # times what is there: how much memory a result may keep
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
@@ -127,13 +130,25 @@ class BoundedPlan:
 
 
 def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
-    """Give memory of the first layout in the second one, larger or smaller; None: they are one."""
+    """Give memory of the first layout in the second one, larger or smaller; None: they are one.
+
+    It is copied, unless one layout begins as the other and there is room for both.
+    """
     if pair is None:
         return buffer
-    device, (now, wanted) = get_device(buffer.device), pair
-    made = device.new_buffer(buffer.dtype, product(wanted), origin)
+    now, wanted = pair
+    size = product(wanted)
+    if are_rows(pair) and size <= buffer.room <= MOST_ROOM * min(size, buffer.count):
+        return buffer.resized(size)
+    device = get_device(buffer.device)
+    made = device.new_buffer(buffer.dtype, size, origin)
     device.copy_common((made, wanted), (buffer, now))
     return made
+
+
+def are_rows(pair: Pair) -> bool:
+    """Tell whether two layouts differ in their first axis alone: one is how the other begins."""
+    return pair[0][1:] == pair[1][1:]
 
 
 def prime(roots: Sequence[Node]) -> None:
@@ -158,8 +173,6 @@ def bounded_plan(
     """
     device = roots[0].device
     if any(node.device != device for node in found.order):
-        return None
-    if device != "cpu" and config.dynamic < 2:
         return None
     expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
@@ -312,4 +325,18 @@ def bound_plan(
     if inner is None or binding.epoch != config.epoch or not binding.fits(sizes):
         return None
     nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))
-    return BoundedPlan(inner, binding.bind(order, sizes, found), PATIENCE, nbytes)
+    bound = binding.bind(order, sizes, found)
+    patience = patience_of(bound, len(inner.plan.kernels), sum(node.size for node in order))
+    return BoundedPlan(inner, bound, patience, nbytes)
+
+
+def patience_of(bound: Bound, kernels: int, elements: int) -> int:
+    """Tell how often a plan may run for a graph of so many elements before it gets its own.
+
+    A small plan is compiled soon: what it loses by a bound is a large part of it.
+    """
+    pairs = [pair for _, pair in bound.inputs] + bound.outputs
+    pairs += [pair for _, pair in bound.written]
+    copied = sum(product(map(min, *pair)) for pair in pairs if pair and not are_rows(pair))
+    most = PATIENCE if 8 * copied < elements else min(PATIENCE, SHORT_PATIENCE)
+    return min(most, KERNEL_PATIENCE * kernels)

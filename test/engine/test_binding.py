@@ -18,7 +18,7 @@ SIZES = (10, 13, 9, 16, 12, 20)
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with config.override(dynamic=2):
+    with config.override(dynamic=1):
         yield
 
 

@@ -80,7 +80,7 @@ def failure(program: SizeProgram | None, mode: str) -> str | None:
     """Tell what shared plans change, or None."""
     if program is None:
         return None
-    found = differences(program, mode, 2)
+    found = differences(program, mode, 1)
     bugs = [each.refused for each in FAMILIES.values() if "Error: " in each.refused]
     if bugs:
         FAMILIES.clear()
