@@ -239,13 +239,13 @@ def following(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS = (
-    "exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "pow", "hypot", "fabs",
-    "fmod", "copysign", "degrees", "radians", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma",
+    math.exp, math.expm1, math.log, math.log2, math.log10, math.log1p, math.sqrt, math.pow,
+    math.hypot, math.fabs, math.fmod, math.copysign, math.degrees, math.radians, math.sin,
+    math.cos, math.tan, math.asin, math.acos, math.atan, math.atan2, math.sinh, math.cosh,
+    math.tanh, math.asinh, math.acosh, math.atanh, math.erf, math.erfc, math.gamma, math.lgamma,
 )  # fmt: skip
-FOLLOWED = {name: following(getattr(math, name)) for name in FUNCTIONS if hasattr(math, name)}
-
-
+LATER = [getattr(math, name) for name in ("exp2", "cbrt") if hasattr(math, name)]  # Python 3.11
+FOLLOWED = {each.__name__: following(each) for each in (*FUNCTIONS, *LATER)}
 NAMED = {getattr(math, name): function for name, function in FOLLOWED.items()}
 
 
