@@ -232,20 +232,19 @@ def following(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function of `math` that takes traced numbers: its result is one."""
 
     @functools.wraps(function)
-    def followed(*numbers: Any) -> Any:
+    def followed(*numbers: Any, **options: Any) -> Any:
+        if options:
+            return function(*numbers, **options)
         return derived(function, *numbers)
 
     return followed
 
 
-FUNCTIONS = (
-    math.exp, math.expm1, math.log, math.log2, math.log10, math.log1p, math.sqrt, math.pow,
-    math.hypot, math.fabs, math.fmod, math.copysign, math.degrees, math.radians, math.sin,
-    math.cos, math.tan, math.asin, math.acos, math.atan, math.atan2, math.sinh, math.cosh,
-    math.tanh, math.asinh, math.acosh, math.atanh, math.erf, math.erfc, math.gamma, math.lgamma,
-)  # fmt: skip
-LATER = [getattr(math, name) for name in ("exp2", "cbrt") if hasattr(math, name)]  # Python 3.11
-FOLLOWED = {each.__name__: following(each) for each in (*FUNCTIONS, *LATER)}
+FOLLOWED = {
+    name: following(each)
+    for name, each in vars(math).items()
+    if callable(each) and not name.startswith("_")
+}
 NAMED = {getattr(math, name): function for name, function in FOLLOWED.items()}
 
 
