@@ -84,6 +84,7 @@ def recurrent() -> None:
             for p in modules.parameters():
                 p -= 0.1 * p.grad
                 p.grad = None
+        kept.realize()
 
 
 def main() -> None:
