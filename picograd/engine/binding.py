@@ -54,6 +54,7 @@ class Binding:
     plan: "weakref.ref[CompiledPlan]"
     plain: list[tuple[int, int]]  # axes that vary, and others of the same sizes
     merged: list[tuple[int, Parts]]  # axes that vary, and their factors
+    elements: int  # of all arrays at their bounds
     large: list[tuple[int, int]]  # nodes whose bounded arrays are large, and how large
     inputs: list[tuple[int, Layout | None]]
     scalars: list[Origin]
@@ -167,6 +168,7 @@ def make_binding(
         weakref.ref(plan),
         [(at, of) for at, parts in varying for of in plain_class(parts)],
         [(at, parts) for at, parts in varying if not plain_class(parts)],
+        sum(graph.made[id(node)].size for node in axes.order),
         large_arrays(graph),
         bound_inputs(graph, positions, inner),
         [origins[id(scalar)] for scalar in inner.scalars],

@@ -24,7 +24,7 @@ from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, us
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
-from picograd.engine.sizes import bounded_plan
+from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
@@ -64,18 +64,27 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
 
 
 def find_plan(
-    found: GraphKey, roots: Sequence[Node], limits: Mapping[tuple[int, int], int] | None = None
+    found: GraphKey,
+    roots: Sequence[Node],
+    limits: Mapping[tuple[int, int], int] | None = None,
+    patience: int = 0,
 ) -> Runnable:
-    """Look a plan up by structural key, or make it; with `limits`, one for other sizes too."""
+    """Look a plan up by structural key, or make it; with `limits`, one for other sizes too.
+
+    A plan for many sizes runs `patience` times for these, 0: as often as is worth it.
+    """
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if compiled is not None and not compiled.is_worn:
+        if isinstance(compiled, BoundedPlan):
+            compiled.patience = max(compiled.patience, patience)
         return compiled
     if compiled is None:
         check_values(found.order)
     if compiled is None and (config.dynamic or limits is not None):
         bounded = bounded_plan(roots, found, own_plan, limits or {})
         if bounded is not None:
+            bounded.patience = max(bounded.patience, patience)
             PLANS.put(key, bounded)
             return bounded
     return own_plan(roots, found)

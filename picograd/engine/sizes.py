@@ -46,6 +46,7 @@ from picograd.schedule.plan import Plan
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 PATIENCE = 100  # runs at one size; a count, not a time, so that a program repeats its bits
 SHORT_PATIENCE = 16  # where copies are a large part of a run
+FOR_EVER = 1 << 60  # where a user says that sizes vary
 KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
@@ -326,7 +327,10 @@ def bound_plan(
         return None
     nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))
     bound = binding.bind(order, sizes, found)
-    patience = patience_of(bound, len(inner.plan.kernels), sum(node.size for node in order))
+    elements = sum(node.size for node in order)
+    # What lies far beyond the sizes is computed in part: then even sooner.
+    waste = max(binding.elements // (2 * elements), 1)
+    patience = patience_of(bound, len(inner.plan.kernels), elements) // waste
     return BoundedPlan(inner, bound, patience, nbytes)
 
 

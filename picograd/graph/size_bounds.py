@@ -13,7 +13,7 @@ from picograd.graph.shape import conv_sizes, window_count
 from picograd.helpers import product
 
 LEAST = 8  # as a bound: smaller sizes share one plan
-FAR = 8  # times: sizes further apart than this do not share a bound
+FAR = 4  # times: sizes further apart than this do not share a bound
 
 Bounds = dict[int, int]  # by class
 

@@ -19,7 +19,7 @@ from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan, leaf
-from picograd.engine.sizes import prime
+from picograd.engine.sizes import FOR_EVER, prime
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, starts_of
@@ -421,9 +421,8 @@ class Sizes:
             capture.graph = self.graph_of_gradients(
                 capture, roots, found, inputs
             )
-        plan = find_plan(
-            found, roots, self.limits(inputs, capture.arguments)
-        )
+        limits = self.limits(inputs, capture.arguments)
+        plan = find_plan(found, roots, limits, FOR_EVER)
         self.plans[key] = weakref.ref(plan), capture.graph
         while len(self.plans) > KEPT:
             self.plans.popitem(last=False)

@@ -1,5 +1,6 @@
 """Graphs of other sizes share a plan: right values and gradients, few plans, nothing leaks."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -336,7 +337,8 @@ def test_python_may_decide_by_sizes() -> None:
 
 
 def test_a_size_used_often_gets_a_plan_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "PATIENCE", 2)
+    for module in ("picograd.engine.sizes", "picograd.tensor.jit"):
+        monkeypatch.setattr(sys.modules[module], "PATIENCE", 2)
     run = picograd.jit(lambda x: x.softmax(1) * 2)
     for n in (5, 6, 6, 6, 6):
         array = given([(3, n)], n)[0]
@@ -465,3 +467,19 @@ def test_a_small_plan_is_soon_made_for_the_size_alone() -> None:
         for _ in range(sizes.KERNEL_PATIENCE + 1):
             (x * 2).realize()
     assert plans() == 1 + len(SIZES)  # one of the three is for all
+
+
+def test_marked_sizes_keep_their_plan_and_their_trace() -> None:
+    doubled = picograd.jit(lambda x: x * 2, dynamic={"x": {0: picograd.Dim("rows", 2, 64)}})
+    for n in SIZES:
+        for _ in range(sizes.PATIENCE + 2):
+            doubled(Tensor(np.ones((n, 3), np.float32))).realize()
+    assert doubled.count == 1 and plans() == 1
+
+
+def test_a_trace_has_patience() -> None:
+    doubled = picograd.jit(lambda x: x * 2)
+    for n in SIZES:
+        for _ in range(10 * sizes.KERNEL_PATIENCE):
+            doubled(Tensor(np.ones((n, 3), np.float32))).realize()
+    assert doubled.count == len(SIZES) and plans() == 2
