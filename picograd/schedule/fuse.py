@@ -159,7 +159,7 @@ class Fuser:
             self.store(facts, "contiguous was asked for")
         elif self.is_long(facts):
             self.store(facts, "its chain is long")
-        elif facts.kernels > 1 and facts.is_operand:
+        elif facts.kernels > 1 and facts.is_operand and node.inputs and node.op != "detach":
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
             self.store_shared(facts)

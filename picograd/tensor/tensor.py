@@ -352,7 +352,10 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).bitcast("int32").tolist()
         [1065353216, 1073741824]
         """
-        return self.view(dtype=dtype)
+        try:
+            return self.view(dtype=dtype)
+        except ShapeError as error:
+            raise ShapeError("bitcast", error.problem, error.fix) from None
 
     def float(self) -> "Tensor":
         """Convert to float32.

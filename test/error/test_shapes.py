@@ -120,7 +120,7 @@ CASES = [
     ),
     Case(
         "view", lambda: X.view(7), ShapeError,
-        "reshape: cannot reshape (2, 3) (6 elements) to (7,). Fix: keep the number of "
+        "view: cannot reshape (2, 3) (6 elements) to (7,). Fix: keep the number of "
         "elements, with at most one -1.",
     ),
     Case(
