@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import picograd
 from picograd.config import config
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
@@ -49,4 +50,7 @@ def fixed_seeds() -> Iterator[None]:
     config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)
+    picograd.manual_seed(0)  # or what a test draws would hang on which tests ran before it
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
     yield
