@@ -1,19 +1,23 @@
-"""memory: place temporaries in one arena by their lifetimes, greedily by size.
+"""memory: place temporaries in one arena by their lifetimes.
 
-A temporary lives from the step that writes it first to the step that reads it last. Large ones are
-placed first, each at the lowest offset where nothing that lives at the same time is in the way.
+A temporary lives from the step that writes it first to the step that reads it last. The arena can
+not be smaller than what lives at one step. Most plans come close to that by a *sweep* over the
+steps, forward or backward, in which each temporary takes the smallest free block that fits. Where
+neither does, temporaries are placed *by size*: large ones first, each at the lowest offset where
+nothing that lives at the same time is in the way. All of it takes n log n.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from picograd.helpers import round_up
 
-Array = Any
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
+CLOSE = 1.02  # times what lives at one step: an arena that is not worth another search
+FEW = 1000  # temporaries for which any search is quick
+ROUNDS = 64  # gaps too small that are passed, one temporary: then it is placed above all
+Placement = tuple[list[int], int]  # an offset each, and the size of the arena
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,32 +29,186 @@ class Lifetime:
     last: int
 
 
-def place_temporaries(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """Find an offset for each temporary, and the size of the arena, in bytes.
+def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
+    """Find an offset for each temporary, and the size of the arena, in bytes."""
+    sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
+    firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
+    wanted = most_alive(sizes, firsts, lasts) * (1.0 if len(sizes) < FEW else CLOSE)
+    backward = [-step for step in lasts], [-step for step in firsts]
+    found = place_by_time(sizes, firsts, lasts)
+    if found[1] > wanted:
+        found = smaller(found, place_by_time(sizes, *backward))
+    if found[1] > wanted:
+        found = smaller(found, place_by_size(sizes, firsts, lasts))
+    return found
 
-    The temporaries placed so far are kept as columns of an array, sorted by offset, so that one
-    NumPy comparison finds those that live at the same time as the next one.
+
+def smaller(one: Placement, other: Placement) -> Placement:
+    """Choose the smaller arena."""
+    return other if other[1] < one[1] else one
+
+
+def most_alive(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> int:
+    """Count the bytes that live at the step where most do."""
+    changes: dict[int, int] = {}
+    for size, first, last in zip(sizes, firsts, lasts):
+        changes[first] = changes.get(first, 0) + size
+        changes[last + 1] = changes.get(last + 1, 0) - size
+    alive = most = 0
+    for step in sorted(changes):
+        alive += changes[step]
+        most = max(most, alive)
+    return most
+
+
+def place_by_time(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
+) -> Placement:
+    """Place temporaries in the order of their first steps, each in the smallest block that fits."""
+    offsets = [0] * len(sizes)
+    arena = Blocks()
+    ending = sorted(range(len(sizes)), key=lasts.__getitem__)
+    ended = 0
+    for number in sorted(range(len(sizes)), key=lambda n: (firsts[n], -sizes[n])):
+        while lasts[ending[ended]] < firsts[number]:
+            done = ending[ended]
+            arena.give_back(offsets[done], offsets[done] + sizes[done])
+            ended += 1
+        offsets[number] = arena.take(sizes[number])
+    return offsets, arena.top
+
+
+class Blocks:
+    """The free blocks of an arena that grows: neighbours are one block."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self.by_size: list[tuple[int, int]] = []  # (bytes, start), sorted
+        self.stops: dict[int, int] = {}  # by start
+        self.starts: dict[int, int] = {}  # by stop
+
+    def take(self, size: int) -> int:
+        """Take memory from the smallest block with room, else above the top."""
+        found = bisect_left(self.by_size, (size, 0))
+        if found < len(self.by_size):
+            _, start = self.by_size[found]
+            stop = self.remove(start)
+            if start + size < stop:
+                self.insert(start + size, stop)
+            return start
+        start = self.starts.get(self.top, self.top)
+        if start < self.top:
+            self.remove(start)
+        self.top = start + size
+        return start
+
+    def give_back(self, start: int, stop: int) -> None:
+        """Free memory that was taken."""
+        if start in self.starts:
+            start = self.starts[start]
+            self.remove(start)
+        if stop in self.stops:
+            stop = self.remove(stop)
+        self.insert(start, stop)
+
+    def insert(self, start: int, stop: int) -> None:
+        """Add a block."""
+        self.stops[start], self.starts[stop] = stop, start
+        insort(self.by_size, (stop - start, start))
+
+    def remove(self, start: int) -> int:
+        """Take a block off the lists; tells where it stops."""
+        stop = self.stops.pop(start)
+        del self.starts[stop]
+        del self.by_size[bisect_left(self.by_size, (stop - start, start))]
+        return stop
+
+
+def place_by_size(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
+) -> Placement:
+    """Place large temporaries first, each at the lowest offset that is free while it lives.
+
+    The steps are the leaves of a binary tree (node n has 2n and 2n + 1 below it), and a lifetime is
+    few of its nodes. A node knows which addresses are taken by whatever lives at one of its steps,
+    and which by what lives at all of them.
     """
-    offsets = [0] * len(lifetimes)
-    placed: Array = np.zeros((4, 0), np.int64)  # rows: offset, stop, first, last
-    total = 0
-    by_size = sorted(range(len(lifetimes)), key=lambda n: (-lifetimes[n].nbytes, n))
-    for number in by_size:
-        life = lifetimes[number]
-        size = round_up(max(life.nbytes, 1), ALIGNMENT)
-        is_in_the_way = (placed[2] <= life.last) & (placed[3] >= life.first)
-        offset = lowest_gap(placed[:2, is_in_the_way], size)
-        offsets[number] = offset
-        total = max(total, offset + size)
-        at = int(np.searchsorted(placed[0], offset))
-        row = (offset, offset + size, life.first, life.last)
-        placed = np.insert(placed, at, row, axis=1)
-    return offsets, total
+    offsets, top = [0] * len(sizes), 0
+    leaves = 1 << max(lasts, default=0).bit_length()
+    some: dict[int, Spans] = {}
+    every: dict[int, Spans] = {}
+    for number in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
+        first, last = firsts[number] + leaves, lasts[number] + leaves
+        nodes = covering(first, last + 1)
+        known = [some[node] for node in nodes if node in some]
+        above = {*path(first), *path(last)}
+        known += [every[node] for node in above if node in every]
+        start = lowest_gap(known, sizes[number])
+        offsets[number], stop = start, start + sizes[number]
+        top = max(top, stop)
+        for node in nodes:
+            every.setdefault(node, Spans()).add(start, stop)
+            for each in path(node):
+                if not some.setdefault(each, Spans()).add(start, stop):
+                    break  # what is above knows it too
+    return offsets, top
 
 
-def lowest_gap(spans: Array, size: int) -> int:
-    """Lowest offset with `size` free bytes between spans (starts, stops) sorted by start."""
-    starts, stops = spans
-    reach = np.concatenate(([0], np.maximum.accumulate(stops)))
-    fits = np.flatnonzero(starts - reach[:-1] >= size)
-    return int(reach[fits[0]] if len(fits) else reach[-1])
+def covering(first: int, stop: int) -> list[int]:
+    """List the nodes of a binary tree that together have the leaves first..stop-1 below them."""
+    found = []
+    while first < stop:
+        if first & 1:
+            found.append(first)
+            first += 1
+        if stop & 1:
+            stop -= 1
+            found.append(stop)
+        first, stop = first >> 1, stop >> 1
+    return found
+
+
+def path(node: int) -> Iterator[int]:
+    """Yield a node of a binary tree and all above it."""
+    while node:
+        yield node
+        node >>= 1
+
+
+class Spans:
+    """Stretches of addresses, disjoint and sorted."""
+
+    __slots__ = ("starts", "stops")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.stops: list[int] = []
+
+    def add(self, start: int, stop: int) -> bool:
+        """Add a stretch; tells whether some of it is new."""
+        first, end = bisect_left(self.stops, start), bisect_right(self.starts, stop)
+        if first < end:
+            start, stop = min(self.starts[first], start), max(self.stops[end - 1], stop)
+            if end == first + 1 and self.starts[first] == start and self.stops[first] == stop:
+                return False
+        self.starts[first:end], self.stops[first:end] = [start], [stop]
+        return True
+
+    def next_gap(self, start: int, size: int) -> int:
+        """Find the lowest address from `start` on with room outside of the stretches."""
+        number = bisect_right(self.stops, start)
+        while number < len(self.starts) and self.starts[number] < start + size:
+            start = self.stops[number]
+            number += 1
+        return start
+
+
+def lowest_gap(known: Sequence[Spans], size: int) -> int:
+    """Find the lowest address with room outside of all stretches, or one above them all."""
+    start = agreed = rounds = 0
+    while agreed < len(known) and rounds < ROUNDS * len(known):
+        found = known[rounds % len(known)].next_gap(start, size)
+        agreed = agreed + 1 if found == start else 1
+        start, rounds = found, rounds + 1
+    is_found = agreed == len(known)
+    return start if is_found else max(spans.stops[-1] for spans in known)
