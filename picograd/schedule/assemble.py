@@ -62,8 +62,8 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
     )
 
 
-def name_of(hero: str, launch: Launch) -> str:
-    """A readable kernel name: the hero, what the last member computes, and its shape."""
+def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
+    """What a launch is called by: what the last member of its first group computes, its shape."""
     group = launch.parts[0][0]
     node = member = group.members[-1].node
     while node.op in UNNAMED and node.inputs:
@@ -71,7 +71,12 @@ def name_of(hero: str, launch: Launch) -> str:
     shape, op = member.shape, node.op
     if group.members[-1].is_update:
         shape, op = group.shape, "put"
-    words = hero.split(".")
+    return op, shape
+
+
+def name_of(hero: str, launch: Launch) -> str:
+    """A readable kernel name: the hero, what it computes, and the shape of that."""
+    (op, shape), words = head_of(launch), hero.split(".")
     if op not in words:
         words.append(op)
     many = [f"{len(launch.parts)}parts"] if len(launch.parts) > 1 else []
@@ -95,18 +100,24 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     if any(axes[d].size == 0 for d in group.kept):
         return None
     inner = tuple(axes[d] for d in group.inner)
-    members = [m for g in groups for m in g.members]
-    # Assignments last: what reads the old values must come before. `arrange` ordered those.
-    others = sorted(
-        (m for m in members if m.node.op != "assign"), key=lambda m: m.number
-    )
-    members = others + [m for m in members if m.node.op == "assign"]
+    members = in_order(groups)
     for member in members:
         if member.is_update:
             lower_update(member, part, rows, indices_for(identity_labels(group.shape), domain))
         else:
             lower_member(member, part, domain, rows, inner)
     return Part(rows, tuple(part.computes), ends=part_ends(members, part, domain))
+
+
+def in_order(groups: Iterable[Group]) -> list[Facts]:
+    """List the members of groups as they are computed.
+
+    Assignments last: what reads the old values must come before. `arrange` ordered those.
+    """
+    members = [m for group in groups for m in group.members]
+    others = [m for m in members if m.node.op != "assign"]
+    others.sort(key=lambda m: m.number)
+    return others + [m for m in members if m.node.op == "assign"]
 
 
 def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[Condition, ...]:

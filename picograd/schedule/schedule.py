@@ -12,6 +12,7 @@ from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, fixed_graph, placed, starts_of
 from picograd.helpers import paused_collection, product, row_major
+from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
 from picograd.schedule.fuse import Fuser
@@ -51,6 +52,7 @@ class Draft:
     bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
     outputs: list[int] = field(default_factory=list)
     arenas: dict[str, int] = field(default_factory=dict)
+    shared: dict[Any, Shared] = field(default_factory=dict)  # kernels by their outlines
 
     def __post_init__(self) -> None:
         self.fuser = Fuser(self.target)
@@ -352,25 +354,38 @@ def lower(draft: Draft) -> None:
                 place = draft.locations[member.number].slot
                 copied = draft.bases[member.number]
                 draft.steps.append(CopyStep(copied, place))
-        aside: dict[int, Location] = {}
+        lower_kernel(draft, launch, members)
+
+
+def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts]) -> None:
+    """Lower a launch, unless one like it was lowered before."""
+    outline = Outline(draft.locations, draft.slots, draft.scalar_numbers)
+    key = outline_of(launch, outline)
+    if key in draft.shared:
+        draft.steps.append(draft.shared[key].launch(outline, launch.device))
+        return
+    aside: dict[int, Location] = {}
+    builder = new_builder(draft, aside)
+    kernel = assemble(launch, builder)
+    if kernel is not None and has_race(kernel):
+        aside = put_aside(draft, members)
         builder = new_builder(draft, aside)
         kernel = assemble(launch, builder)
-        if kernel is not None and has_race(kernel):
-            aside = put_aside(draft, members)
-            builder = new_builder(draft, aside)
-            kernel = assemble(launch, builder)
-        if kernel is not None:
-            launch_kernel(draft, kernel, builder, launch.device)
-        for member in members:
-            if member.number in aside:
-                store_aside(draft, member, aside[member.number])
+    if kernel is not None:
+        kernel = launch_kernel(draft, kernel, builder, launch.device)
+        if key is not None and not aside:
+            draft.shared[key] = outline.share(kernel, builder)
+    for member in members:
+        if member.number in aside:
+            store_aside(draft, member, aside[member.number])
 
 
-def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> None:
+def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> Kernel:
     """Add the step that runs a kernel."""
     kernel = verify_kernel(kernel) if draft.is_verified else kernel
     scalars = tuple(builder.scalars)
     draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), scalars, device))
+    return kernel
 
 
 def host_step(draft: Draft, launch: Launch) -> HostStep:
