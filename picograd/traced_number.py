@@ -27,6 +27,7 @@ KINDS = frozenset(
 )
 KIND = ("dtype", "shape", "ndim", "size", "itemsize", "nbytes")  # the same for all of one class
 Step = tuple[int, Callable[..., Any], tuple[int, ...], type]  # slot, of these slots, its class
+SIZED: "list[Numbers]" = []  # of the traces under way that have traced numbers in shapes
 
 
 class Numbers:
@@ -94,9 +95,16 @@ class Numbers:
             self.guards[slot] = self.line()
         return self.slots[slot]
 
+    def follow_sizes(self) -> None:
+        """Leave traced numbers in shapes, and in what is computed of shapes."""
+        self.has_sizes = True
+        SIZED.append(self)
+
     def close(self) -> None:
         """End the trace: numbers that are left over are what they are."""
         self.is_open = False
+        if self in SIZED:
+            SIZED.remove(self)
         self.known.clear()
 
     def needed(self, slots: Sequence[int]) -> list[Step]:

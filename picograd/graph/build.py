@@ -43,6 +43,7 @@ from picograd.graph.shape import (
     check_expand,
     conv_sizes,
     infer_reshape,
+    is_size,
     normalise_axes,
     normalise_axis,
     normalise_permutation,
@@ -385,8 +386,8 @@ def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
         ((row,) if a.rank > 1 else ()),
         ((column,) if b.rank > 1 else ()),
     )
-    left, left_names = squeezed_batch(a, names, len(rows) + 1)
-    right, right_names = squeezed_batch(b, names, len(columns) + 1)
+    left, left_names = squeezed_batch(a, batch, len(rows) + 1)
+    right, right_names = squeezed_batch(b, batch, len(columns) + 1)
     present = {*left_names, *right_names}
     kept = tuple(label for label in names if label in present)
     labels = (
@@ -398,13 +399,16 @@ def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
     return result.reshape(batch + result.shape[len(kept) :])
 
 
-def squeezed_batch(node: Node, names: Shape, kept: int) -> tuple[Node, Shape]:
+def squeezed_batch(node: Node, batch: Shape, kept: int) -> tuple[Node, Shape]:
     """Drop batch axes of size 1, which broadcast by absence; also give the labels left."""
-    batch = node.shape[: node.rank - kept]
-    named = list(zip(names[len(names) - len(batch) :], batch))
-    sizes = tuple(size for _, size in named if size != 1)
-    labels = tuple(label for label, size in named if size != 1)
-    return node.reshape(sizes + node.shape[node.rank - kept :]), labels
+    own = node.shape[: node.rank - kept]
+    first = len(batch) - len(own)
+    labels = []
+    for n, size in enumerate(own):
+        if not is_size(size, 1) and is_size(size, batch[first + n]):
+            labels.append(first + n)
+    sizes = tuple([own[label - first] for label in labels])
+    return node.reshape(sizes + node.shape[node.rank - kept :]), tuple(labels)
 
 
 def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:

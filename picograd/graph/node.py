@@ -34,6 +34,7 @@ from picograd.graph.shape import (
     fold_shape,
     gather_shape,
     is_shape,
+    is_size,
     pad_shape,
     reduce_shape,
     slice_shape,
@@ -255,7 +256,7 @@ class Node:
     def expand(self, shape: Shape) -> "Node":
         """Repeat axes of size 1."""
         return (
-            self if shape == self.shape else self.view("expand", shape, shape)
+            self if is_shape(shape, self.shape) else self.view("expand", shape, shape)
         )
 
     def broadcast_to(self, shape: Shape) -> "Node":
@@ -309,7 +310,7 @@ class Node:
     def reduce(self, monoid: str, axes: Shape, keepdim: bool = False) -> "Node":
         """Reduce axes with "sum", "prod", "max" or "min"."""
         shape = reduce_shape(self.shape, axes)
-        if all(self.shape[axis] == 1 for axis in axes):
+        if all(is_size(self.shape[axis], 1) for axis in axes):
             node = self.reshape(shape)
         else:
             node = Node(

@@ -19,6 +19,7 @@ import numpy as np
 from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.node import Node, Number
 from picograd.graph.row import ORDERED, Op, table
+from picograd.graph.shape import is_size
 from picograd.helpers import ceil_div, product
 
 Array = Any
@@ -41,7 +42,7 @@ CUDA_CHUNKS = (
 
 def scan(node: Node, monoid: str, axis: int) -> Node:
     """Combine every element with those before it along an axis; the axis is not negative."""
-    if node.size == 0 or node.shape[axis] == 1:
+    if node.size == 0 or is_size(node.shape[axis], 1):
         return node
     return Node(
         "scan",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from picograd.errors import AxisError, ShapeError
 from picograd.helpers import product
+from picograd.traced_number import SIZED, TracedNumber
 
 Shape = tuple[int, ...]
 Window = tuple[
@@ -28,7 +29,22 @@ class ConvSpec:
 
 def is_shape(first: Shape, second: Shape) -> bool:
     """Tell whether two shapes are equal; of those of other ranks no size is asked."""
-    return len(first) == len(second) and first == second
+    if len(first) != len(second):
+        return False
+    return all(map(is_size, first, second)) if SIZED else first == second
+
+
+def is_size(first: int, second: int) -> bool:
+    """Tell whether two sizes are equal. A size that is followed is none of the plain ones.
+
+    So nothing is asked of it, and a trace stands for it at 1 too: to repeat an axis of one element
+    once, or to add it up, is right.
+    """
+    if type(first) is TracedNumber and type(second) is int and second == 1:
+        return False
+    if type(second) is TracedNumber and type(first) is int and first == 1:
+        return False
+    return first == second
 
 
 def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
@@ -40,7 +56,9 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
     for sizes in zip(*padded):
-        wide = [size for size in sizes if size != 1]
+        wide = [size for size in sizes if not is_size(size, 1)]
+        if any(not is_size(size, wide[0]) for size in wide):
+            wide = [size for size in wide if size != 1]
         if any(size != wide[0] for size in wide):
             listed = " and ".join(str(shape) for shape in shapes)
             raise ShapeError(
@@ -121,7 +139,7 @@ def infer_reshape(
 def check_expand(shape: Shape, wanted: Shape, op: str = "expand") -> None:
     """Check that `shape` becomes `wanted` by repeating axes of size 1, and no new axes."""
     fits = len(shape) == len(wanted)
-    if not fits or any(a != b and a != 1 for a, b in zip(shape, wanted)):
+    if not fits or any(not is_size(a, b) and a != 1 for a, b in zip(shape, wanted)):
         raise ShapeError(
             op,
             f"cannot expand {shape} to {wanted}",

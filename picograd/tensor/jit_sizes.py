@@ -311,7 +311,7 @@ class Sizes:
 
     def __init__(self, numbers: Numbers, marked: Marked) -> None:
         self.numbers, self.marked = numbers, marked
-        numbers.has_sizes = True
+        numbers.follow_sizes()
         self.copied = Copied(numbers, marked.first, numbers.slots)
         self.roots: list[Node] = []
         self.leaves: list[
