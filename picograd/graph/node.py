@@ -35,6 +35,7 @@ from picograd.graph.shape import (
     gather_shape,
     is_shape,
     is_size,
+    is_surely,
     pad_shape,
     reduce_shape,
     slice_shape,
@@ -256,7 +257,7 @@ class Node:
     def expand(self, shape: Shape) -> "Node":
         """Repeat axes of size 1."""
         return (
-            self if is_shape(shape, self.shape) else self.view("expand", shape, shape)
+            self if is_surely(shape, self.shape) else self.view("expand", shape, shape)
         )
 
     def broadcast_to(self, shape: Shape) -> "Node":
@@ -270,7 +271,7 @@ class Node:
         """Take `range(start, stop, step)` of each axis; step >= 1."""
         shape = slice_shape(ranges)
         return (
-            self if shape == self.shape else self.view("slice", ranges, shape)
+            self if is_surely(shape, self.shape) else self.view("slice", ranges, shape)
         )
 
     def flip(self, axes: Shape) -> "Node":

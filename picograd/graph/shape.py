@@ -47,6 +47,16 @@ def is_size(first: int, second: int) -> bool:
     return first == second
 
 
+def is_surely(first: Shape, second: Shape) -> bool:
+    """Tell whether two shapes are equal whatever the sizes that are followed are; asks nothing."""
+    if not SIZED:
+        return first == second
+    pairs = list(zip(first, second))
+    traced = [a is b for a, b in pairs if TracedNumber in (type(a), type(b))]
+    plain = [a == b for a, b in pairs if TracedNumber not in (type(a), type(b))]
+    return len(first) == len(second) and all(traced) and all(plain)
+
+
 def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     """Find the common shape: align on the right, sizes are equal or 1."""
     first = shapes[0] if shapes else ()
@@ -59,13 +69,13 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
         wide = [size for size in sizes if not is_size(size, 1)]
         if any(not is_size(size, wide[0]) for size in wide):
             wide = [size for size in wide if size != 1]
-        if any(size != wide[0] for size in wide):
-            listed = " and ".join(str(shape) for shape in shapes)
-            raise ShapeError(
-                op,
-                f"shapes {listed} do not broadcast",
-                "make sizes equal or 1, counted from the right",
-            )
+            if any(size != wide[0] for size in wide):
+                listed = " and ".join(str(shape) for shape in shapes)
+                raise ShapeError(
+                    op,
+                    f"shapes {listed} do not broadcast",
+                    "make sizes equal or 1, counted from the right",
+                )
         result.append(wide[0] if wide else 1)
     return tuple(result)
 

@@ -14,7 +14,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_pieces
-from picograd.graph.shape import normalise_permutation
+from picograd.graph.shape import is_size, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
 from picograd.tensor import elementwise, linalg, movement, reduce, selecting, special
@@ -554,7 +554,7 @@ def select(node: Node, axis: Any, index: int) -> Node:
     need_rank("select", node, 1)
     at = as_axis(axis, len(node.shape), "select")
     place = check_index("select", index, node.shape[at], at)
-    first = start_of(place, index) if node.shape[at] > 1 else operator.index(place)
+    first = operator.index(place) if is_size(node.shape[at], 1) else start_of(place, index)
     return movement.cut(node, at, first, first + 1).reshape(
         (*node.shape[:at], *node.shape[at + 1 :])
     )

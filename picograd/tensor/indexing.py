@@ -21,7 +21,7 @@ from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
-from picograd.graph.shape import broadcast_shapes, range_size
+from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.number import given, index_of, is_given, size_of, start_of
 from picograd.tensor import elementwise, movement
 from picograd.tensor.operands import (
@@ -136,7 +136,7 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
             text = f"cannot index with {type(item).__name__}"
             fix = "use ints, slices, None, ..., or integer and bool tensors"
             raise IndexDTypeError("getitem", text, fix) from None
-        start = start_of(position, item) if size > 1 else operator.index(position)
+        start = operator.index(position) if is_size(size, 1) else start_of(position, item)
         selection.ranges.append((start, start + 1, 1))
 
 

@@ -6,7 +6,7 @@ A marked size is a traced number in the shape of the argument's twin, and so in 
 function's operations compute of it; what compares or reads one is a guard. When the function has
 run, its graph is copied at the sizes of the call (`Sizes.graph`). It is kept, without memory, and
 copied again for other sizes: their plans come from `picograd/engine/sizes.py`, which lays one out
-for all sizes up to the bound. Sizes 0 and 1 are structures of their own.
+for all sizes up to the bound. Size 0 is a structure of its own; 1 is where Python asks for it.
 """
 
 import dataclasses
@@ -208,7 +208,7 @@ class Marked:
         rows = []
         for at, place in self.axes.items():
             size = self.values[place - first]
-            rows.append((at, place, size if size < 2 else None))
+            rows.append((at, place, None if size else 0))
         self.key = tuple(rows)
 
     def masked(self, described: Any) -> Any:
@@ -225,7 +225,7 @@ class Marked:
         found = list(shape)
         for axis, size in enumerate(found):
             place = self.axes.get((n, axis))
-            if place is not None and size > 1:
+            if place is not None and size:
                 found[axis] = number(place)
         return tuple(found)
 
