@@ -10,6 +10,7 @@ compiled at run time. The rooms, each importing only those before it:
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from picograd.config import config
 from picograd.dtype import (
@@ -136,7 +137,6 @@ from picograd.tensor.functions import (
     dstack,
     einsum,
     empty,
-    empty_like,
     eq,
     erf,
     erfc,
@@ -156,7 +156,6 @@ from picograd.tensor.functions import (
     from_dlpack,
     from_numpy,
     full,
-    full_like,
     gather,
     ge,
     grad,
@@ -230,7 +229,6 @@ from picograd.tensor.functions import (
     norm,
     not_equal,
     ones,
-    ones_like,
     outer,
     permute,
     polygamma,
@@ -239,10 +237,8 @@ from picograd.tensor.functions import (
     quantile,
     rad2deg,
     rand,
-    rand_like,
     randint,
     randn,
-    randn_like,
     randperm,
     ravel,
     reciprocal,
@@ -307,13 +303,20 @@ from picograd.tensor.functions import (
     where,
     xlogy,
     zeros,
-    zeros_like,
 )
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inspect import plan, synchronize
 from picograd.tensor.jit import jit
 from picograd.tensor.jit_sizes import Dim
 from picograd.tensor.looping import scan
+from picograd.tensor.making import (
+    empty_like,
+    full_like,
+    ones_like,
+    rand_like,
+    randn_like,
+    zeros_like,
+)
 from picograd.tensor.printing import set_printoptions
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -380,18 +383,27 @@ __all__ = [
     "unsqueeze", "var", "var_mean", "vdot", "vjp",
     "vmap", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip
-__all__ += [*families.__all__, "special"]
-__all__ += ["Dim", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
+__all__ += families.__all__
+__all__ += ["Dim", "autocast", "get_autocast_dtype", "is_autocast_enabled", "special"]
 
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
 
-ROOMS_ABOVE = ("amp", "autograd", "func", "nn")  # imported at their first use: they import this one
+if TYPE_CHECKING:  # what is made at its first use, or by a call of a room: see below and tensor/
+    from picograd import amp as amp
+    from picograd import autograd as autograd
+    from picograd import func as func
+    from picograd import nn as nn
+    from picograd.amp import GradScaler as GradScaler
+    from picograd.tensor.converting import tensor as tensor
+else:
+    ROOMS_ABOVE = ("amp", "autograd", "func", "nn")  # imported at first use: they import this one
 
+    def __getattr__(name: str) -> object:
+        """Import a room at its first use: `picograd.nn`."""
+        if name in ROOMS_ABOVE:
+            return importlib.import_module(f"picograd.{name}")
+        if name == "GradScaler":  # steps the optimizers of nn
+            return importlib.import_module("picograd.amp").GradScaler
+        raise AttributeError(f"module 'picograd' has no attribute {name!r}")
 
-def __getattr__(name: str) -> object:
-    """Import a room at its first use: `picograd.nn`."""
-    if name in ROOMS_ABOVE:
-        return importlib.import_module(f"picograd.{name}")
-    if name == "GradScaler":  # steps the optimizers of nn
-        return importlib.import_module("picograd.amp").GradScaler
-    raise AttributeError(f"module 'picograd' has no attribute {name!r}")
+del TYPE_CHECKING

@@ -19,6 +19,13 @@ class Buffer:
     __slots__ = (
         "device", "dtype", "count", "address", "handle", "origin", "room", "__weakref__"
     )  # fmt: skip
+    count: int
+    device: str
+    dtype: DType
+    address: int
+    handle: Any
+    origin: str
+    room: int
 
     def __init__(
         self, device: str, dtype: DType, count: int, address: int, handle: Any = None
@@ -47,6 +54,8 @@ class Storage:
     """The slot a leaf names: a buffer and the number of in-place writes it has seen."""
 
     __slots__ = ("buffer", "version", "__weakref__")
+    buffer: Buffer | None
+    version: int
 
     def __init__(self, buffer: Buffer | None) -> None:
         self.buffer, self.version = buffer, 0
@@ -59,6 +68,8 @@ class Overwritten(Storage):
     """What a leaf names once its contents are gone: the storage, and the version it had seen."""
 
     __slots__ = ("storage",)
+    storage: Storage
+    version: int
 
     def __init__(self, storage: Storage, version: int) -> None:
         self.storage, self.version = storage, version
@@ -94,6 +105,8 @@ class RuntimeScalar:
     """A number that may change between runs of one plan without recompiling: a kernel argument."""
 
     __slots__ = ("value", "renew", "__weakref__")
+    value: float | int
+    renew: Callable[[], float | int] | None
 
     def __init__(
         self, value: float | int, renew: Callable[[], float | int] | None = None

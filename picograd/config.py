@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from picograd.cores import usable_cores
 from picograd.errors import ValueRangeError
@@ -183,4 +184,4 @@ def format_flags() -> str:
     return "\n".join(lines) + "\n"
 
 
-config = Config(drop_wrong(os.environ))
+config: Final = Config(drop_wrong(os.environ))

@@ -7,7 +7,7 @@ it does. 8-bit floats are for storage: they promote with nothing, and few operat
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -58,21 +58,21 @@ class DType:
         return (dtype_named, (self.name,))
 
 
-bool_ = DType("bool", "bool", 8, "bool")
-uint8 = DType("uint8", "uint", 8, "uint8")
-uint16 = DType("uint16", "uint", 16, "uint16")
-uint32 = DType("uint32", "uint", 32, "uint32")
-uint64 = DType("uint64", "uint", 64, "uint64")
-int8 = DType("int8", "int", 8, "int8")
-int16 = DType("int16", "int", 16, "int16")
-int32 = DType("int32", "int", 32, "int32")
-int64 = DType("int64", "int", 64, "int64")
-float8_e4m3fn = DType("float8_e4m3fn", "float8", 8, "uint8")
-float8_e5m2 = DType("float8_e5m2", "float8", 8, "uint8")
-float16 = DType("float16", "float", 16, "float16")
-bfloat16 = DType("bfloat16", "float", 16, "uint16")
-float32 = DType("float32", "float", 32, "float32")
-float64 = DType("float64", "float", 64, "float64")
+bool_: Final = DType("bool", "bool", 8, "bool")
+uint8: Final = DType("uint8", "uint", 8, "uint8")
+uint16: Final = DType("uint16", "uint", 16, "uint16")
+uint32: Final = DType("uint32", "uint", 32, "uint32")
+uint64: Final = DType("uint64", "uint", 64, "uint64")
+int8: Final = DType("int8", "int", 8, "int8")
+int16: Final = DType("int16", "int", 16, "int16")
+int32: Final = DType("int32", "int", 32, "int32")
+int64: Final = DType("int64", "int", 64, "int64")
+float8_e4m3fn: Final = DType("float8_e4m3fn", "float8", 8, "uint8")
+float8_e5m2: Final = DType("float8_e5m2", "float8", 8, "uint8")
+float16: Final = DType("float16", "float", 16, "float16")
+bfloat16: Final = DType("bfloat16", "float", 16, "uint16")
+float32: Final = DType("float32", "float", 32, "float32")
+float64: Final = DType("float64", "float", 64, "float64")
 
 ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
        float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)  # fmt: skip
@@ -81,7 +81,7 @@ ALIASES = {
     "float8_e4m3": float8_e4m3fn, "half": float16, "float": float32, "double": float64,
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
-default_float = float32
+default_float: Final = float32
 
 
 def dtype_named(name: str) -> DType:

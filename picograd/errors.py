@@ -13,6 +13,10 @@ from typing import NoReturn
 class PicogradError(Exception):
     """This class is the base of every error a user's program can cause."""
 
+    fix: str
+    op: str
+    problem: str
+
     def __init__(self, op: str, problem: str, fix: str = "") -> None:
         self.op, self.problem, self.fix = op, problem, fix
         super().__init__(f"{op}: {problem}." + (f" Fix: {fix}." if fix else ""))

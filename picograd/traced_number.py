@@ -33,6 +33,9 @@ SIZED: "list[Numbers]" = []  # of the traces under way that have traced numbers 
 class Numbers:
     """The numbers of one trace: how each was computed, and which were read."""
 
+    arguments: int
+    is_open: bool
+
     def __init__(self, values: Sequence[Any], line: Callable[[], str]) -> None:
         self.line = line
         self.slots: list[Any] = list(values)  # arguments, constants and results, as they were
@@ -130,6 +133,9 @@ class TracedNumber:
     """See the module docstring. `value` is for those who depend on it in no other way."""
 
     __slots__ = ("numbers", "slot")
+    numbers: Numbers
+    slot: int
+
     renew = None
 
     def __init__(self, numbers: Numbers, slot: int) -> None:

@@ -39,6 +39,13 @@ class Block:
     free shared memory begins, for communication within one step.
     """
 
+    emitter: Emitter
+    threads: int
+    thread: Axis
+    first_workspace: int
+    scratch: int
+    shared_bytes: int
+
     def __init__(self, tile_kernel: TileKernel) -> None:
         kernel = tile_kernel.kernel
         is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)

@@ -6,8 +6,8 @@ The coefficients were fitted for this project: interpolation at Chebyshev nodes 
 
 from math import factorial, pi, sqrt
 
-from picograd.codegen.elementary import exp_core, rounded, scaled
-from picograd.codegen.pairs import Wide, two_product
+from picograd.codegen.elementary import exp_core, scaled
+from picograd.codegen.pairs import Wide, rounded, two_product
 from picograd.codegen.polynomial import clamp, horner
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64

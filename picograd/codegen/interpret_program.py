@@ -69,6 +69,14 @@ def interpret(
 class Run:
     """One task or block."""
 
+    program: Program
+    scalars: Sequence[Any]
+    slots: Sequence[Array]
+    spaces: Sequence[Array]
+    task: int
+    threads: int
+    ends: dict[int, int]
+
     def __init__(
         self,
         program: Program,

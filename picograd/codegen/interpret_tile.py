@@ -75,6 +75,11 @@ def interpret(
 class BlockInterpreter:
     """Runs the grid points of one part."""
 
+    count: int
+    part: TilePart
+    numbers: dict[str, int]
+    points: PartInterpreter
+
     def __init__(
         self,
         tiles: TileKernel,

@@ -101,6 +101,11 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
 class CpuBuilder:
     """State of one linearization: the emitter, and where the tiles of the present part live."""
 
+    emitter: Emitter
+    first_workspace: int
+    pointers: list[int]
+    scratch_bytes: int
+
     def __init__(self, tiles: TileKernel) -> None:
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.workspaces: list[tuple[int, bool]] = []

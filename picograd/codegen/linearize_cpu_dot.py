@@ -33,6 +33,22 @@ def block_lanes(columns: int, dtype: DType) -> int:
 class Block:
     """One register block being written."""
 
+    dot: Dot
+    emitter: Emitter
+    dtype: DType
+    lanes: int
+    vectors: int
+    acc_row: int
+    b_depth: int
+    starts: list[int]
+    array: int
+    rows: int
+    a: int
+    acc: int
+    b: int
+    a_depth: int
+    a_row: int
+
     def __init__(self, builder: Builder, dot: Dot) -> None:
         check(
             dot.block and not dot.b_is_nk,

@@ -74,6 +74,13 @@ def linearize_pack(builder: Builder, step: Assign) -> None:
 class Pack:
     """One packing step being written."""
 
+    emitter: Emitter
+    expr: Expr
+    memory: int
+    zero: Expr
+    target: Index
+    lanes: int
+
     def __init__(self, builder: Builder, step: Assign, expr: Expr) -> None:
         tile = builder.tiles[step.tile]
         self.emitter, self.memory, self.expr = (

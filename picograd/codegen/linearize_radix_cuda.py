@@ -37,6 +37,16 @@ def radix_cuda(block: Block, step: RadixStep) -> None:
 class RadixTile:
     """This class writes the program of one tile."""
 
+    block: Block
+    step: RadixStep
+    memory: list[int]
+    counters: int
+    warps: int
+    turns: int
+    thread: Index
+    held: int
+    ranks: int
+
     def __init__(self, block: Block, step: RadixStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
         self.memory = [block.places[name] for name in step.tiles]

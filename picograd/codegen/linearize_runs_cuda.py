@@ -66,6 +66,9 @@ def runs_cuda(block: Block, step: RunStep) -> None:
 class Run:
     """This class writes the reduction of the run that ends at one position."""
 
+    step: RunStep
+    total: int
+
     def __init__(
         self, block: Block, step: RunStep, values: Mapping[Axis, Index]
     ) -> None:

@@ -121,6 +121,13 @@ def scan_row(block: Block, step: ScanStep) -> None:
 class RowTile:
     """This class walks one tile of a row: to read it into registers, and to write it back."""
 
+    block: Block
+    layout: Blocked
+    step: ScanStep
+    target: Index
+    tests: list[tuple[Index, int, int]]
+    values: dict[Axis, Index]
+
     def __init__(
         self,
         block: Block,

@@ -69,6 +69,15 @@ def sort_by_counting(builder: Builder, step: SortStep) -> None:
 class RadixSort:
     """This class writes the loops of one radix sort."""
 
+    emitter: Emitter
+    step: SortStep
+    counts: int
+    keys: tuple[int, int]
+    positions: tuple[int, int]
+    passes: int
+    count: int
+    zero: int
+
     def __init__(self, builder: Builder, step: SortStep) -> None:
         self.emitter, self.step = builder.emitter, step
         self.dtype = step.expr.dtype

@@ -28,6 +28,12 @@ def sort_cuda(block: Block, step: SortStep) -> None:
 class BitonicSort:
     """This class writes the network of one run."""
 
+    block: Block
+    step: SortStep
+    size: int
+    keys: int
+    positions: int
+
     def __init__(self, block: Block, step: SortStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
         self.keys, self.positions = (

@@ -40,6 +40,8 @@ class Value:
     """A position in an emitter with operators, so that polynomials read like formulas."""
 
     __slots__ = ("emitter", "position")
+    emitter: Emitter
+    position: int
 
     def __init__(
         self, emitter: Emitter, position: int

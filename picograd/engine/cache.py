@@ -43,6 +43,12 @@ SUFFIX = ".kernel"
 class DiskCache:
     """Entries in a folder, at most `limit` bytes of them (checked every few stores)."""
 
+    folder: PrivateFolder
+    limit: int
+    stores: int
+    held: int
+    is_private: bool
+
     def __init__(self, folder: str, limit: int) -> None:
         self.folder, self.limit = PrivateFolder(folder), limit
         self.memory: OrderedDict[str, bytes] = OrderedDict()

@@ -17,9 +17,10 @@ from picograd.codegen.pipeline import generate
 from picograd.config import config
 from picograd.engine import cache
 from picograd.engine.assembly import assembly_of
-from picograd.engine.debug import log_action, log_stage
+from picograd.engine.debug import log_stage
 from picograd.errors import DeviceError
 from picograd.runtime.device import Device, Executable
+from picograd.runtime.log import log_action
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.loop import Kernel
 

@@ -20,6 +20,9 @@ from picograd.runtime.log import say
 class Profile:
     """The events of a stretch of the program; printing it shows the table."""
 
+    totals: Totals
+    start: float
+
     def __init__(self) -> None:
         self.totals = Totals()
         self.events: list[dict[str, Any]] = []

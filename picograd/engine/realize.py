@@ -20,7 +20,7 @@ from picograd.config import config
 from picograd.conversion import from_bits
 from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device
-from picograd.engine.debug import log_action, log_copy, log_plan, start_copy, user_line
+from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
@@ -29,6 +29,7 @@ from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_values
+from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 

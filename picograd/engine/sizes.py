@@ -18,7 +18,6 @@ from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine.backends import get_device
 from picograd.engine.binding import Binding, Bound, Pair, make_binding, written_parts
-from picograd.engine.debug import log_action
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalar
 from picograd.errors import CompileError, InternalError
@@ -41,6 +40,7 @@ from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.number import is_given
 from picograd.runtime.device import Executable
+from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
 
 FAMILY_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first

@@ -169,6 +169,13 @@ def record(order: Sequence[Node]) -> Record:
 class Axes:
     """This class is the classes of the axes of one graph; see the module docstring."""
 
+    changes: Changes
+    first: Record
+    order: Sequence[Node]
+    numbers: dict[int, int]
+    parents: list[int]
+    sizes: list[int]
+
     def __init__(
         self, order: Sequence[Node], first: Record, changes: Changes
     ) -> None:

@@ -39,6 +39,10 @@ class Bounded:
     `written` lists the tensors of varying sizes that are assigned: (buffer, node, its new value).
     """
 
+    axes: Axes
+    bounds: dict[int, int]
+    rules: Rules
+
     def __init__(self, axes: Axes, bounds: dict[int, int], rules: Rules) -> None:
         self.axes, self.bounds, self.rules = axes, bounds, rules
         self.made: dict[int, Node] = {}

@@ -276,6 +276,7 @@ class CustomGradient:
     """The VJP of a `custom` node. All are equal: the value of the node does not depend on it."""
 
     __slots__ = ("vjp",)
+    vjp: Any
 
     def __init__(self, vjp: Any) -> None:
         self.vjp = vjp

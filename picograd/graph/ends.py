@@ -49,6 +49,8 @@ class EndedNode(Node):
     """A node with ends; see the module docstring."""
 
     __slots__ = ("ends", "sources")
+    ends: tuple[End, ...]
+    sources: Sources
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ class Refused:
     """
 
     __slots__ = ("op", "what")
+    op: str
+    what: str
 
     def __init__(self, op: str, what: str) -> None:
         self.op, self.what = op, what

@@ -72,6 +72,12 @@ class Node:
         "realized",
         "shape",
     )
+    arg: Any
+    inputs: tuple["Node", ...]
+    op: str
+    device: str
+    dtype: DType
+    shape: Shape
 
     def __init__(
         self,

@@ -44,6 +44,12 @@ class Body:
         "order",
         "xs",
     )
+    nexts: tuple[int, ...]
+    order: tuple[Node, ...]
+    carries: tuple[Node, ...]
+    constants: tuple[Node, ...]
+    xs: tuple[Node, ...]
+    key: Key
 
     def __init__(
         self,

@@ -148,6 +148,11 @@ def like(kind: str, node: Node) -> Node:
 class Replaced:
     """Puts placeholders for the values of the first loop into the gradient of its body."""
 
+    body: Body
+    arriving: list[Node]
+    numbers: dict[int, int]
+    is_cheap: IsCheap
+
     def __init__(self, body: Body, arriving: Sequence[Node], is_cheap: IsCheap) -> None:
         self.body, self.is_cheap = body, is_cheap
         self.arriving = list(arriving)  # cotangents: they stay

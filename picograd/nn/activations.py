@@ -9,6 +9,7 @@ from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
@@ -66,6 +67,9 @@ class LeakyReLU(Module):
     [-0.5, 0.0, 2.0]
     """
 
+    inplace: bool
+    negative_slope: float
+
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         self.negative_slope, self.inplace = negative_slope, inplace
 
@@ -86,12 +90,16 @@ class PReLU(Module):
     [-0.25, 0.0, 2.0]
     """
 
+    init: float
+    num_parameters: int
+    weight: Parameter
+
     def __init__(
         self,
         num_parameters: int = 1,
         init: float = 0.25,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
@@ -112,6 +120,10 @@ class RReLU(Module):
     >>> nn.RReLU(0.5, 0.5)(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.5, 0.0, 2.0]
     """
+
+    inplace: bool
+    lower: float
+    upper: float
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -135,6 +147,9 @@ class ELU(Module):
     [-0.6321..., 0.0, 2.0]
     """
 
+    alpha: float
+    inplace: bool
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
 
@@ -154,6 +169,9 @@ class CELU(Module):
     >>> nn.CELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.6321..., 0.0, 2.0]
     """
+
+    alpha: float
+    inplace: bool
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
@@ -295,6 +313,10 @@ class Hardtanh(Module):
     [-1.0, 0.5, 1.0]
     """
 
+    inplace: bool
+    max_val: float
+    min_val: float
+
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
     ) -> None:
@@ -316,6 +338,9 @@ class Softplus(Module):
     >>> nn.Softplus()(Tensor([-1.0, 0.0, 2.0])).tolist()
     [0.3132..., 0.6931..., 2.1269...]
     """
+
+    beta: float
+    threshold: float
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta, self.threshold = beta, threshold
@@ -402,6 +427,10 @@ class Threshold(Module):
     >>> nn.Threshold(1.0, 9.0)(Tensor([-1.0, 0.5, 2.0])).tolist()
     [9.0, 9.0, 2.0]
     """
+
+    inplace: bool
+    threshold: float
+    value: float
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self.threshold, self.value, self.inplace = threshold, value, inplace

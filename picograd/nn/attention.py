@@ -10,6 +10,7 @@ from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor import attention as functional
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.dropout import dropout
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
@@ -29,6 +30,22 @@ class MultiheadAttention(Module):
     ((3, 2, 8), (2, 3, 3))
     """
 
+    dropout: float
+    embed_dim: int
+    num_heads: int
+    batch_first: bool
+    head_dim: int
+    kdim: int
+    vdim: int
+    in_proj_weight: Parameter | None
+    q_proj_weight: Parameter | None
+    k_proj_weight: Parameter | None
+    v_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    out_proj: Linear
+    bias_k: Parameter | None
+    bias_v: Parameter | None
+
     def __init__(
         self,
         embed_dim: int,
@@ -40,8 +57,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         init.check_sizes(
             "MultiheadAttention",

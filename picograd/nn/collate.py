@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ShapeError
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.functions import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 
@@ -82,7 +83,7 @@ def _check_shapes(batch: Sequence[Any]) -> None:
             )
 
 
-def to_tensors(value: Any, device: Any = None) -> Any:
+def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
     """Make tensors of the arrays in nested containers, and move the tensors there to `device`."""
     if isinstance(value, np.ndarray):
         return Tensor(value, device=device)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
 from picograd.nn.module import Module, check_name, named_lines
+from picograd.tensor.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")
 
@@ -108,15 +109,16 @@ class Sequential(Row):
     (2, ['2.weight', '2.bias'])
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Module | Mapping[str, Module]) -> None:
         if len(args) == 1 and isinstance(args[0], Mapping):
             for name, module in args[0].items():
                 check_module("Sequential", module)
                 self.add_module(name, module)
             return
-        self.extend(args)
+        modules: Any = args
+        self.extend(modules)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> Tensor:
         """Feed the value through all modules."""
         for module in self:
             input = module(input)

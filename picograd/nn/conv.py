@@ -8,8 +8,10 @@ from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor import convolution
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
-from picograd.tensor.tensor import Tensor, apply
+from picograd.tensor.recording import apply
+from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]
 
@@ -39,6 +41,16 @@ class ConvSettings(Module):
 
     The weight is (O, C/groups, *K), of adjoint convolutions (C, O/groups, *K).
     """
+
+    groups: Any
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding_mode: str
+    weight: Parameter
+    bias: Parameter | None
+    in_channels: int
+    out_channels: int
 
     axes = 1  # spatial ones
     is_adjoint = False
@@ -143,11 +155,11 @@ class Conv(ConvSettings):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
-        options = dict(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
+        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+        options |= dict(dilation=dilation, groups=groups, bias=bias, device=device, dtype=dtype)
         options["padding_mode"] = padding_mode
         self.make((in_channels, out_channels), options)
 

@@ -1,12 +1,15 @@
 """Adjoint ("transposed") convolutions: they enlarge what Conv1d, Conv2d and Conv3d shrink."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.conv import ConvSettings, Sizes, per_axis
 from picograd.tensor import convolution
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
-from picograd.tensor.tensor import Tensor, apply
+from picograd.tensor.recording import apply
+from picograd.tensor.tensor import Tensor
 
 
 class AdjointConv(ConvSettings):
@@ -29,8 +32,8 @@ class AdjointConv(ConvSettings):
         bias: bool = True,
         dilation: Sizes = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         op = type(self).__name__
         if padding_mode != "zeros" or isinstance(padding, str):
@@ -42,7 +45,7 @@ class AdjointConv(ConvSettings):
         options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
         self.make((in_channels, out_channels), options)
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
         return self.convolve_to(input, output_size)
 

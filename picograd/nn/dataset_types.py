@@ -86,6 +86,8 @@ class TensorDataset(GatheringDataset):
     (3, [3.0, 6.0])
     """
 
+    count: int
+
     def __init__(self, *tensors: Tensor) -> None:
         need_tensor("TensorDataset", *tensors)
         self.tensors = tensors
@@ -128,6 +130,8 @@ class ArrayDataset(GatheringDataset):
     [1, 5.0]
     """
 
+    count: int
+
     is_host = True
 
     def __init__(self, *arrays: Array) -> None:
@@ -151,6 +155,11 @@ class ArrayDataset(GatheringDataset):
 
 class Rows(GatheringDataset):
     """This class is one tensor or array as a data set whose samples are its rows."""
+
+    is_host: bool
+    values: Any
+    count: int
+    whole: ArrayDataset | TensorDataset
 
     def __init__(self, values: Any) -> None:
         self.values, self.is_host = values, isinstance(values, np.ndarray)
@@ -186,6 +195,9 @@ class Subset(Dataset):
     (2, 'c')
     """
 
+    dataset: Any
+    indices: Sequence[int]
+
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
@@ -206,6 +218,9 @@ class ConcatDataset(Dataset):
     >>> len(both), both[2], both[-3]
     (3, 'c', 'a')
     """
+
+    datasets: list[Any]
+    ends: list[int]
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -237,6 +252,8 @@ class ChainDataset(IterableDataset):
     >>> list(nn.ChainDataset([[1, 2], [3]]))
     [1, 2, 3]
     """
+
+    datasets: list[Any]
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)

@@ -11,13 +11,14 @@ import math
 import os
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from picograd.dtype import float32, int64
 from picograd.errors import DataError, ValueRangeError
 from picograd.nn.download import Published, data_folder, download, read_tar, sha256_of
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -140,7 +141,7 @@ class Cifar(NamedTuple):
     classes: tuple[str, ...]
 
 
-def mnist(device: Any = None, normalize: bool = True, folder: Folder = None) -> Mnist:
+def mnist(device: DeviceLike | None = None, normalize: bool = True, folder: Folder = None) -> Mnist:
     """Load MNIST: float32 images with mean 0 and deviation 1 (or uint8 as stored), int64 labels.
 
     Raises DataError when a file is damaged, or missing and no mirror can be reached.
@@ -156,7 +157,9 @@ def mnist(device: Any = None, normalize: bool = True, folder: Folder = None) -> 
     return _idx_set(arrays, device, (MEAN, STD) if normalize else None)
 
 
-def fashion_mnist(device: Any = None, normalize: bool = True, folder: Folder = None) -> Mnist:
+def fashion_mnist(
+    device: DeviceLike | None = None, normalize: bool = True, folder: Folder = None
+) -> Mnist:
     """Load Fashion-MNIST (31 MB to download): like `mnist`, with clothes for digits.
 
     `FASHION_CLASSES` names the labels. Raises DataError as `mnist` does.
@@ -176,7 +179,7 @@ def fashion_mnist(device: Any = None, normalize: bool = True, folder: Folder = N
     return _idx_set(arrays, device, (FASHION_MEAN, FASHION_STD) if normalize else None)
 
 
-def cifar10(device: Any = None, folder: Folder = None) -> Cifar:
+def cifar10(device: DeviceLike | None = None, folder: Folder = None) -> Cifar:
     """Load CIFAR-10 (170 MB to download): uint8 images as stored, int64 labels, 10 class names.
 
     Scale and normalise batches on the device: `nn.transforms.ToFloat`, then `Normalize` with
@@ -199,7 +202,9 @@ def cifar10(device: Any = None, folder: Folder = None) -> Cifar:
     return _cifar_set(training, content[test], 1, 0, content[names], device)
 
 
-def cifar100(device: Any = None, folder: Folder = None, labels: str = "fine") -> Cifar:
+def cifar100(
+    device: DeviceLike | None = None, folder: Folder = None, labels: str = "fine"
+) -> Cifar:
     """Load CIFAR-100 (169 MB to download): like `cifar10`, with 100 classes or 20 coarse ones.
 
     Each image has a fine label ("maple tree") and a coarse one ("trees"): `labels` picks.
@@ -220,7 +225,9 @@ def cifar100(device: Any = None, folder: Folder = None, labels: str = "fine") ->
     return _cifar_set(content[train], content[test], 2, column, content[names], device)
 
 
-def _idx_set(arrays: list[Array], device: Any, statistics: tuple[float, float] | None) -> Mnist:
+def _idx_set(
+    arrays: list[Array], device: DeviceLike | None, statistics: tuple[float, float] | None
+) -> Mnist:
     train_images, train_labels, test_images, test_labels = arrays
     return Mnist(
         _images(train_images, device, statistics),
@@ -230,7 +237,9 @@ def _idx_set(arrays: list[Array], device: Any, statistics: tuple[float, float] |
     )
 
 
-def _images(pixels: Array, device: Any, statistics: tuple[float, float] | None) -> Tensor:
+def _images(
+    pixels: Array, device: DeviceLike | None, statistics: tuple[float, float] | None
+) -> Tensor:
     images = pixels[:, None]
     if statistics is None:
         return Tensor(images, device=device)
@@ -240,12 +249,12 @@ def _images(pixels: Array, device: Any, statistics: tuple[float, float] | None) 
     return Tensor(table[images], device=device, dtype=float32)
 
 
-def _labels(numbers: Array, device: Any) -> Tensor:
+def _labels(numbers: Array, device: DeviceLike | None) -> Tensor:
     return Tensor(numbers.astype(np.int64), device=device, dtype=int64)
 
 
 def _cifar_set(
-    train: bytes, test: bytes, labels: int, column: int, names: bytes, device: Any
+    train: bytes, test: bytes, labels: int, column: int, names: bytes, device: DeviceLike | None
 ) -> Cifar:
     """Read rows of `labels` label bytes and 3072 pixels; `column` is the label wanted."""
     rows = [np.frombuffer(content, np.uint8) for content in (train, test)]

@@ -13,6 +13,9 @@ class CosineSimilarity(Module):
     [0.7071...]
     """
 
+    dim: int
+    eps: float
+
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         self.dim, self.eps = dim, eps
 
@@ -28,6 +31,10 @@ class PairwiseDistance(Module):
     >>> nn.PairwiseDistance()(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]])).tolist()
     [4.9999...]
     """
+
+    eps: float
+    keepdim: bool
+    norm: float
 
     def __init__(
         self,

@@ -17,6 +17,9 @@ class Dropout(Module):
     [1.0, 2.0, 3.0]
     """
 
+    inplace: bool
+    p: float
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not isinstance(p, (int, float)) or not 0.0 <= p <= 1.0:
             problem = f"p={p!r} is not a probability"

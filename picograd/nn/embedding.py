@@ -7,6 +7,7 @@ from picograd.nn import init
 from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
@@ -15,6 +16,15 @@ class Table(Module):
 
     `sparse` is stored only: gradients are dense.
     """
+
+    max_norm: Any
+    norm_type: Any
+    scale_grad_by_freq: Any
+    sparse: Any
+    padding_idx: int | None
+    weight: Parameter
+    embedding_dim: int
+    num_embeddings: int
 
     def __init__(self, sizes: tuple[int, int], options: dict[str, Any]) -> None:
         op = type(self).__name__
@@ -44,7 +54,8 @@ class Table(Module):
 
     def _is_real(self, index: Tensor, like: Tensor) -> Tensor:
         """1 for every index but the padding, as a column that multiplies rows."""
-        return (index != self.padding_idx).unsqueeze(-1).cast(like.dtype)
+        padding: Any = self.padding_idx
+        return (index != padding).unsqueeze(-1).cast(like.dtype)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -79,8 +90,8 @@ class Embedding(Table):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
         options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
@@ -121,6 +132,8 @@ class EmbeddingBag(Table):
     (1, 4)
     """
 
+    include_last_offset: bool
+
     def __init__(
         self,
         num_embeddings: int,
@@ -133,8 +146,8 @@ class EmbeddingBag(Table):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
             problem = f"mode={mode!r} is unknown"

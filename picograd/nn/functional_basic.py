@@ -1,8 +1,8 @@
 """Functions behind the first layers: activations and linear maps."""
 
-from typing import Any
 
 from picograd.tensor.activation_functions import implicit_axis
+from picograd.tensor.annotations import DTypeLike
 from picograd.tensor.autocast import listed
 from picograd.tensor.recording import maybe_in_place
 from picograd.tensor.tensor import Tensor
@@ -61,7 +61,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def softmax(
-    input: Tensor, dim: int | None = None, *, dtype: Any = None
+    input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Normalise exp(x) to sum 1 along an axis, converted to `dtype` before.
 
@@ -76,7 +76,7 @@ def softmax(
 
 
 def log_softmax(
-    input: Tensor, dim: int | None = None, *, dtype: Any = None
+    input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Compute log(softmax(x)) along an axis, chosen as in `softmax`.
 

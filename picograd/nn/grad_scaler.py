@@ -40,6 +40,13 @@ class GradScaler:
     ([0.0], 8.0)
     """
 
+    enabled: bool
+    factor: Tensor
+    good_steps: Tensor
+    backoff_factor: float
+    growth_factor: float
+    growth_interval: int
+
     def __init__(
         self,
         device: str | None = None,

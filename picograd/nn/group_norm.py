@@ -1,6 +1,5 @@
 """GroupNorm, InstanceNorm and RMSNorm: normalisation that does not look at the batch."""
 
-from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
@@ -8,6 +7,7 @@ from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm
 from picograd.nn.parameter import Parameter
 from picograd.tensor import normalization as functional
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.normalization import normalize_channels
 from picograd.tensor.tensor import Tensor
@@ -23,14 +23,21 @@ class GroupNorm(Module):
     (1, 4, 3)
     """
 
+    num_channels: int
+    num_groups: int
+    affine: bool
+    eps: float
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self,
         num_groups: int,
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -72,8 +79,8 @@ class InstanceNorm(BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -144,13 +151,18 @@ class RMSNorm(Module):
     [[1.0, -1.0]]
     """
 
+    normalized_shape: tuple[int, ...]
+    elementwise_affine: bool
+    eps: float | None
+    weight: Parameter | None
+
     def __init__(
         self,
         normalized_shape: int | tuple[int, ...],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         init.check_sizes("RMSNorm", normalized_shape=sizes)
@@ -180,6 +192,11 @@ class LocalResponseNorm(Module):
     >>> nn.LocalResponseNorm(2)(Tensor([[[1.0], [2.0]]])).shape
     (1, 2, 1)
     """
+
+    alpha: float
+    beta: float
+    k: float
+    size: int
 
     def __init__(
         self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0

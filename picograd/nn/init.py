@@ -9,6 +9,7 @@ from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.room import check_size
 from picograd.helpers import product
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.autograd import no_grad
 from picograd.tensor.operands import fitting_integer
 from picograd.tensor.tensor import Tensor
@@ -49,7 +50,9 @@ def check_sizes(op: str, least: int = 0, **sizes: Any) -> None:
                 raise ValueRangeError(op, text, f"pass {least} or more")
 
 
-def uniform(shape: Shape, bound: float, device: Any = None, dtype: Any = None) -> Tensor:
+def uniform(
+    shape: Shape, bound: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
     """Draw from [-bound, bound)."""
     return Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype)
 
@@ -58,14 +61,16 @@ def normal(
     shape: Shape,
     mean: float,
     std: float,
-    device: Any = None,
-    dtype: Any = None,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Draw from the normal distribution."""
     return Tensor.normal(*shape, mean=mean, std=std, device=device, dtype=dtype)
 
 
-def constant(shape: Shape, value: float, device: Any = None, dtype: Any = None) -> Tensor:
+def constant(
+    shape: Shape, value: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
     """Fill with one value, on the host: that needs no kernel, and the tensor has a buffer."""
     wanted = default_float if dtype is None else to_dtype(dtype)
     if wanted.is_integer:
@@ -111,7 +116,7 @@ def _fill(tensor: Tensor, value: Tensor) -> Tensor:
 
 def uniform_(tensor: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
     """Overwrite with values from [low, high)."""
-    place = dict(device=tensor.device, dtype=tensor.dtype)
+    place: dict[str, Any] = dict(device=tensor.device, dtype=tensor.dtype)
     return _fill(tensor, Tensor.uniform(*tensor.shape, low=low, high=high, **place))
 
 

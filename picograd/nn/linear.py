@@ -1,12 +1,12 @@
 """Linear and Bilinear: fully connected layers."""
 
-from typing import Any
 
 from picograd.errors import ShapeError
 from picograd.nn import functional_basic as functional
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
@@ -19,13 +19,18 @@ class Linear(Module):
     (5, 2)
     """
 
+    in_features: int
+    out_features: int
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         init.check_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
@@ -52,14 +57,19 @@ class Bilinear(Module):
     (5, 4)
     """
 
+    in1_features: int
+    in2_features: int
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in1_features: int,
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = dict(in1_features=in1_features, in2_features=in2_features)
         init.check_sizes("Bilinear", 1, **sizes, out_features=out_features)

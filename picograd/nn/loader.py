@@ -42,6 +42,7 @@ from picograd.nn.samplers import (
     batches_of,
     host_random,
 )
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -84,6 +85,20 @@ class DataLoader:
     [[1.0, 2.0], [3.0]]
     """
 
+    dataset: Rows | Any
+    is_stream: bool
+    batch_size: int | None
+    collate_fn: Callable[[Any], Any] | None
+    device: DeviceLike | None
+    drop_last: bool
+    num_workers: int
+    prefetch_factor: int
+    timeout: float
+    worker_init_fn: Callable[[int], Any] | None
+    generator: Generator | None
+    sampler: Iterable[Any] | Sampler
+    batch_sampler: BatchSampler | Iterable[Any] | None
+
     def __init__(
         self,
         dataset: Any,
@@ -105,7 +120,7 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
         seed: int | None = None,
-        device: Any = None,
+        device: DeviceLike | None = None,
     ) -> None:
         options = dict(locals())
         check_options(options)

@@ -101,6 +101,13 @@ def serve(
 class Feed:
     """Batches in order: at most `in_flight` tasks are with the workers at any time."""
 
+    active: list[Worker]
+    tasks: Iterator[Any]
+    workers: list[Worker]
+    in_flight: int
+    timeout: float | None
+    turn: int
+
     def __init__(
         self,
         workers: list[Worker],

@@ -280,6 +280,8 @@ class TripletMarginWithDistanceLoss(Loss):
     0.5
     """
 
+    distance_function: PairwiseDistance | Any
+
     compute = staticmethod(losses_margin.triplet_margin_with_distance_loss)
     inputs = 3
 

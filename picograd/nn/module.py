@@ -6,7 +6,7 @@ needed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
@@ -14,12 +14,15 @@ from picograd.errors import DTypeError, MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.parameter import Parameter, as_tensor, overwrite, rebind, replace
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.creation import is_dtype
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import HookHandle
 from picograd.tensor.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")
+P = ParamSpec("P")  # arguments of a `forward`
+R = TypeVar("R", covariant=True)  # its result
 EXTRA_STATE = "_extra_state"  # the name, in a state dict, of what `get_extra_state` gives
 
 
@@ -33,6 +36,13 @@ class LoadResult(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
+
+
+class Forward(Protocol[P, R]):
+    """This class is what computes: a module is called with the arguments of its `forward`."""
+
+    def forward(self, *inputs: P.args, **options: P.kwargs) -> R:
+        """Compute the output."""
 
 
 class Module:
@@ -56,13 +66,15 @@ class Module:
         """Compute the output; every module defines its own."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
-    def __call__(self, *inputs: Any, **options: Any) -> Any:
+    def __call__(self: Forward[P, R], *inputs: P.args, **options: P.kwargs) -> R:
         """Call `forward`, and the hooks around it."""
+        module: Any = self
         if RUNNING.traces:
-            note_object(self)
-        if self._hooks is None:
+            note_object(module)
+        if module._hooks is None:
             return self.forward(*inputs, **options)
-        return hooks.call(self, self._hooks, inputs, options)
+        result: R = hooks.call(module, module._hooks, inputs, options)
+        return result
 
     # attributes
 
@@ -380,7 +392,9 @@ class Module:
 
     # device and dtype
 
-    def to(self: Self, *args: Any, device: Any = None, dtype: Any = None) -> Self:
+    def to(
+        self: Self, *args: Any, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+    ) -> Self:
         """Move parameters and buffers to a device, dtype, or those of a tensor.
 
         Only floats change dtype. The tensors keep their identity, so that an optimizer made before
@@ -424,7 +438,7 @@ class Module:
         """Move to the CPU."""
         return self.to(device="cpu")
 
-    def cuda(self: Self, device: Any = 0) -> Self:
+    def cuda(self: Self, device: DeviceLike | int = 0) -> Self:
         """Move to an NVIDIA GPU."""
         return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
 

@@ -8,6 +8,7 @@ from picograd.helpers import product
 from picograd.nn import functional, init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
@@ -23,6 +24,13 @@ class BatchNorm(Module):
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
+    eps: float
+    momentum: float | None
+    num_features: int
+    affine: bool
+    track_running_stats: bool
+    weight: Parameter | None
+    bias: Parameter | None
 
     def __init__(
         self,
@@ -31,8 +39,8 @@ class BatchNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -137,14 +145,20 @@ class LayerNorm(Module):
     [[-1.0, 1.0]]
     """
 
+    normalized_shape: tuple[int, ...]
+    elementwise_affine: bool
+    eps: float
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self,
         normalized_shape: int | tuple[int, ...],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         init.check_sizes("LayerNorm", normalized_shape=sizes)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import StateError
+from picograd.tensor.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
@@ -16,7 +17,7 @@ class Parameter(Tensor):
     True
     """
 
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+    def __init__(self, data: Data, requires_grad: bool = True) -> None:
         value = data if isinstance(data, Tensor) else Tensor(data)
         super().__init__(value.detach(), requires_grad=requires_grad)
 
@@ -50,7 +51,7 @@ def replace(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         target.grad = None
 
 
-def rebind(tensor: Tensor, device: Any, dtype: Any) -> None:
+def rebind(tensor: Tensor, device: DeviceLike | None, dtype: DTypeLike | None) -> None:
     """Move a tensor to a device, dtype or both while it stays the same Python object."""
     value = tensor.detach()
     moved = value if device is None else value.to(device)

@@ -4,7 +4,7 @@ Inputs are (B, C, *S), or (C, *S) without a batch. With `return_indices` max poo
 place of each maximum in the flattened spatial axes, which MaxUnpool takes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.errors import ValueRangeError
@@ -21,7 +21,7 @@ Sizes = int | tuple[int, ...]
 class Pool(Module):
     """This class holds the sizes of windows."""
 
-    axes = 1
+    axes: int = 1
     pool: Callable[..., Any]
     kernel_size: Sizes
     stride: Sizes
@@ -43,6 +43,9 @@ class Pool(Module):
 
 class MaxPool(Pool):
     """This class takes the maximum of each window; padded places never win."""
+
+    return_indices: bool
+    dilation: Sizes
 
     def __init__(
         self,
@@ -88,7 +91,8 @@ class MaxPool2d(MaxPool):
     [[[[4.0]]]]
     """
 
-    axes, pool = 2, staticmethod(functional.max_pool2d)
+    axes = 2
+    pool = staticmethod(functional.max_pool2d)
 
 
 class MaxPool3d(MaxPool):
@@ -99,7 +103,8 @@ class MaxPool3d(MaxPool):
     [[[[[4.0]]]]]
     """
 
-    axes, pool = 3, staticmethod(functional.max_pool3d)
+    axes = 3
+    pool = staticmethod(functional.max_pool3d)
 
 
 class MaxUnpool(Pool):
@@ -114,7 +119,9 @@ class MaxUnpool(Pool):
         self.stride = per_axis(name, step, axes, "stride")
         self.padding = per_axis(name, padding, axes, "padding", 0)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+    ) -> Tensor:
         """Unpool; `output_size` chooses among the sizes that pool to the input's."""
         need_tensor(type(self).__name__, input, indices)
         sizes = (self.kernel_size, self.stride, self.padding)
@@ -143,7 +150,8 @@ class MaxUnpool2d(MaxUnpool):
     [[[[0.0, 0.0], [0.0, 4.0]]]]
     """
 
-    axes, pool = 2, staticmethod(functional.max_unpool2d)
+    axes = 2
+    pool = staticmethod(functional.max_unpool2d)
 
 
 class MaxUnpool3d(MaxUnpool):
@@ -155,7 +163,8 @@ class MaxUnpool3d(MaxUnpool):
     [[[[[0.0, 2.0]]]]]
     """
 
-    axes, pool = 3, staticmethod(functional.max_unpool3d)
+    axes = 3
+    pool = staticmethod(functional.max_unpool3d)
 
 
 class AvgPool1d(Pool):
@@ -197,7 +206,8 @@ class AvgPool2d(Pool):
     [[[[2.5]]]]
     """
 
-    axes, pool = 2, staticmethod(functional.avg_pool2d)
+    axes = 2
+    pool = staticmethod(functional.avg_pool2d)
 
     def __init__(
         self,
@@ -231,13 +241,19 @@ class AvgPool3d(AvgPool2d):
     [[[[[2.5]]]]]
     """
 
-    axes, pool = 3, staticmethod(functional.avg_pool3d)
+    axes = 3
+    pool = staticmethod(functional.avg_pool3d)
 
 
 class LPPool(Module):
     """This class takes (sum of x ** p) ** (1 / p) of each window."""
 
-    axes = 1
+    norm_type: float
+    ceil_mode: bool
+    stride: Sizes | None
+    kernel_size: Sizes
+
+    axes: int = 1
     pool: Callable[..., Any]
 
     def __init__(
@@ -283,7 +299,8 @@ class LPPool2d(LPPool):
     [[[[5.0]]]]
     """
 
-    axes, pool = 2, staticmethod(functional.lp_pool2d)
+    axes = 2
+    pool = staticmethod(functional.lp_pool2d)
 
 
 class LPPool3d(LPPool):
@@ -294,7 +311,8 @@ class LPPool3d(LPPool):
     [[[[[5.0]]]]]
     """
 
-    axes, pool = 3, staticmethod(functional.lp_pool3d)
+    axes = 3
+    pool = staticmethod(functional.lp_pool3d)
 
 
 class AdaptiveAvgPool(Module):
@@ -302,7 +320,7 @@ class AdaptiveAvgPool(Module):
 
     pool: Callable[..., Any]
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
@@ -319,7 +337,9 @@ class AdaptiveAvgPool(Module):
 class AdaptiveMaxPool(AdaptiveAvgPool):
     """This class takes maxima so that the spatial axes get given sizes; None keeps a size."""
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(
+        self, output_size: int | Sequence[int | None], return_indices: bool = False
+    ) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 

@@ -24,6 +24,7 @@ from picograd.nn.utils.rnn import (
     places_of,
     spread,
 )
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
 from picograd.tensor.dropout import dropout
 from picograd.tensor.inputs import need_tensor
@@ -38,6 +39,14 @@ class Recurrent(Module):
     joined to the first's; `dropout` is the chance to zero an output between layers in training.
     """
 
+    hidden_size: int
+    input_size: int
+    batch_first: bool
+    bias: bool
+    num_layers: int
+    bidirectional: bool
+    dropout: float
+
     mode = "RNN_TANH"
 
     def __init__(
@@ -50,8 +59,8 @@ class Recurrent(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.input_size, self.hidden_size = input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
@@ -181,7 +190,7 @@ class Recurrent(Module):
         sizes = sizes[: 1 + (self.mode == "LSTM")]
         wanted = [(count, x.shape[1], size) for size in sizes]
         if state is None:
-            place = dict(device=x.device, dtype=x.dtype)
+            place: dict[str, Any] = dict(device=x.device, dtype=x.dtype)
             return tuple(Tensor.zeros(*shape, **place) for shape in wanted)
         found = [tuple(part.shape) for part in state]
         if found != wanted:
@@ -289,6 +298,9 @@ class RNN(Recurrent):
     ((5, 2, 8), (2, 2, 4))
     """
 
+    mode: str
+    nonlinearity: str
+
     def __init__(
         self,
         input_size: int,
@@ -299,14 +311,14 @@ class RNN(Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.nonlinearity, self.mode = nonlinearity, mode_of("RNN", nonlinearity)
         options = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *options, device=device, dtype=dtype)
 
-    def forward(self, x: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""
         y, last = self.run(x, None if hx is None else (hx,))
         return y, last[0]
@@ -326,7 +338,9 @@ class LSTM(Recurrent):
 
     mode = "LSTM"
 
-    def forward(self, x: Any, hx: Sequence[Tensor] | None = None) -> tuple[Any, State]:
+    def forward(
+        self, x: Tensor | PackedSequence, hx: Sequence[Tensor] | None = None
+    ) -> tuple[Any, State]:
         """Run over time; the first states are zero unless given."""
         return self.run(x, None if hx is None else tuple(hx))
 
@@ -344,7 +358,7 @@ class GRU(Recurrent):
 
     mode = "GRU"
 
-    def forward(self, x: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""
         y, last = self.run(x, None if hx is None else (hx,))
         return y, last[0]

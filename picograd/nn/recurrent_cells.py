@@ -6,12 +6,12 @@ update, new.
 """
 
 import math
-from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
@@ -58,6 +58,14 @@ STEPS = {
 class Cell(Module):
     """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
 
+    bias: bool
+    hidden_size: int
+    input_size: int
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
     mode = "RNN_TANH"
 
     def __init__(
@@ -65,8 +73,8 @@ class Cell(Module):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         names = dict(input_size=input_size, hidden_size=hidden_size)
@@ -123,14 +131,17 @@ class RNNCell(Cell):
     (5, 3)
     """
 
+    mode: str
+    nonlinearity: str
+
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, device, dtype)

@@ -12,6 +12,7 @@ from picograd.dtype import DType, dtype_named
 from picograd.helpers import product
 from picograd.nn.files import Array, fill
 from picograd.nn.torch_pickle import from_storage
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 # Names in the file (the safetensors format) and ours.
@@ -101,7 +102,9 @@ def check_places(entries: Mapping[str, Any], left: int) -> None:
         reached = end
 
 
-def read_tensors(file: IO[bytes], size: int, device: Any) -> tuple[dict[str, Tensor], str]:
+def read_tensors(
+    file: IO[bytes], size: int, device: DeviceLike | None
+) -> tuple[dict[str, Tensor], str]:
     """Read all tensors of a file, and the text that describes a nested state."""
     header, metadata, left = read_header(file, size)
     listed = {name: entry_of(entry) for name, entry in header.items()}

@@ -76,6 +76,10 @@ class RandomSampler(Sampler):
     ([0, 1, 2], 3)
     """
 
+    data_source: Any
+    generator: Generator | None
+    replacement: bool
+
     def __init__(
         self,
         data_source: Any,
@@ -141,6 +145,9 @@ class SubsetRandomSampler(Sampler):
     [5, 7]
     """
 
+    generator: Generator | None
+    indices: Sequence[int]
+
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
 
@@ -159,6 +166,10 @@ class WeightedRandomSampler(Sampler):
     >>> list(nn.WeightedRandomSampler([0.0, 1.0, 0.0], num_samples=4))
     [1, 1, 1, 1]
     """
+
+    generator: Generator | None
+    num_samples: int
+    replacement: bool
 
     def __init__(
         self,
@@ -196,6 +207,10 @@ class BatchSampler(Sampler):
     >>> list(nn.BatchSampler(range(5), batch_size=2, drop_last=False))
     [[0, 1], [2, 3], [4]]
     """
+
+    batch_size: int
+    drop_last: bool
+    sampler: Iterable[int]
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_positive("BatchSampler", "batch_size", batch_size)

@@ -6,6 +6,7 @@ from typing import Any
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
 from picograd.tensor import pooling_functions
+from picograd.tensor.annotations import Sizes
 from picograd.tensor.sampling import interpolate
 from picograd.tensor.tensor import Tensor
 
@@ -36,6 +37,9 @@ class Flatten(Module):
     [[1.0, 2.0, 3.0, 4.0]]
     """
 
+    end_dim: int
+    start_dim: int
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
@@ -55,6 +59,9 @@ class Unflatten(Module):
     >>> nn.Unflatten(1, (2, 2))(Tensor([[1.0, 2.0, 3.0, 4.0]])).tolist()
     [[[1.0, 2.0], [3.0, 4.0]]]
     """
+
+    dim: int
+    unflattened_size: tuple[int, ...]
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
@@ -140,17 +147,21 @@ class Upsample(Module):
     [[[1.0, 1.0, 2.0, 2.0]]]
     """
 
+    mode: str
+    size: Sizes | None
+
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Sizes | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
         self.size, self.mode = size, mode
-        is_single = isinstance(scale_factor, (int, float))
-        self.scale_factor = float(scale_factor) if is_single else scale_factor
+        if isinstance(scale_factor, (int, float)):
+            scale_factor = float(scale_factor)
+        self.scale_factor = scale_factor
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
@@ -173,7 +184,9 @@ class UpsamplingNearest2d(Upsample):
     [[[[1.0, 1.0, 2.0, 2.0]]]]
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
@@ -185,15 +198,19 @@ class UpsamplingBilinear2d(Upsample):
     [[[[1.0, 1.5, 2.0]]]]
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class Pad(Module):
     """This class pads the last axes of (B, C, *S) or (C, *S): (low, high) per axis, last first."""
 
-    axes = 1
-    mode = "constant"
+    padding: tuple[int, ...]
+
+    axes: int = 1
+    mode: str = "constant"
     value: float = 0.0
 
     def __init__(self, padding: Margins) -> None:
@@ -287,7 +304,7 @@ class ReflectionPad1d(Pad):
     [[[2.0, 1.0, 2.0, 3.0, 2.0]]]
     """
 
-    mode = "reflect"
+    mode: str = "reflect"
 
 
 class ReflectionPad2d(Pad):
@@ -298,7 +315,8 @@ class ReflectionPad2d(Pad):
     [[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]
     """
 
-    axes, mode = 2, "reflect"
+    axes = 2
+    mode: str = "reflect"
 
 
 class ReplicationPad1d(Pad):
@@ -309,7 +327,7 @@ class ReplicationPad1d(Pad):
     [[[1.0, 1.0, 2.0, 3.0, 3.0]]]
     """
 
-    mode = "replicate"
+    mode: str = "replicate"
 
 
 class ReplicationPad2d(Pad):
@@ -320,7 +338,8 @@ class ReplicationPad2d(Pad):
     [[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]
     """
 
-    axes, mode = 2, "replicate"
+    axes = 2
+    mode: str = "replicate"
 
 
 class ReflectionPad3d(Pad):
@@ -331,7 +350,8 @@ class ReflectionPad3d(Pad):
     [[[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]]
     """
 
-    axes, mode = 3, "reflect"
+    axes = 3
+    mode: str = "reflect"
 
 
 class ReplicationPad3d(Pad):
@@ -342,7 +362,8 @@ class ReplicationPad3d(Pad):
     [[[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]]
     """
 
-    axes, mode = 3, "replicate"
+    axes = 3
+    mode: str = "replicate"
 
 
 class CircularPad1d(Pad):
@@ -353,7 +374,7 @@ class CircularPad1d(Pad):
     [[[3.0, 1.0, 2.0, 3.0, 1.0]]]
     """
 
-    mode = "circular"
+    mode: str = "circular"
 
 
 class CircularPad2d(Pad):
@@ -364,7 +385,8 @@ class CircularPad2d(Pad):
     [[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]
     """
 
-    axes, mode = 2, "circular"
+    axes = 2
+    mode: str = "circular"
 
 
 class CircularPad3d(Pad):
@@ -375,7 +397,8 @@ class CircularPad3d(Pad):
     [[[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]]
     """
 
-    axes, mode = 3, "circular"
+    axes = 3
+    mode: str = "circular"
 
 
 class Unfold(Module):
@@ -386,8 +409,13 @@ class Unfold(Module):
     [[[1.0, 2.0], [2.0, 3.0]]]
     """
 
+    dilation: Sizes
+    kernel_size: Sizes
+    padding: Sizes
+    stride: Sizes
+
     def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ) -> None:
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
@@ -413,11 +441,11 @@ class Fold(Unfold):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
     ) -> None:
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size

@@ -30,6 +30,7 @@ from picograd.nn.safetensors_file import (
     written_order,
 )
 from picograd.nn.torch_file import is_torch_file, read_torch
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 
@@ -102,7 +103,7 @@ def _write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
         file.write(raw.data)
 
 
-def load(path: str | os.PathLike[str], device: Any = None) -> Any:
+def load(path: str | os.PathLike[str], device: DeviceLike | None = None) -> Any:
     """Read a state dict from a file: safetensors, or what torch.save wrote (see `load_torch`).
 
     Raises DataError for a missing file and StateError for a truncated or damaged one.

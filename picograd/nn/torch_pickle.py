@@ -67,7 +67,8 @@ def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
         raw: Array = array.view(np.uint8)
         np.minimum(raw, 1, out=raw)  # a damaged file may hold others: kernels count on 0 and 1
     if array.size and creation.device_named(device) == "cpu":
-        return Tensor(node_over_numpy(array, dtype))
+        own: Any = node_over_numpy(array, dtype)
+        return Tensor(own)
     tensor = Tensor(array, device=device)
     return tensor if dtype.numpy == array.dtype else tensor.bitcast(dtype)
 
@@ -77,6 +78,9 @@ class Machine:
 
     `read` gives the bytes of a storage by its key. Tensors of the same elements are one Tensor.
     """
+
+    device: Any
+    read: Callable[[Storage], Array]
 
     def __init__(self, read: Callable[[Storage], Array], device: Any) -> None:
         self.read, self.device = read, device

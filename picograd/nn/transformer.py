@@ -16,6 +16,7 @@ from picograd.nn.dropout import Dropout
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.norm import LayerNorm
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -46,6 +47,9 @@ class ResidualLayer(Module):
     norm2: LayerNorm
     dropout1: Dropout
     dropout2: Dropout
+    linear1: Linear
+    dropout: Dropout
+    linear2: Linear
 
     def __init__(
         self,
@@ -58,10 +62,10 @@ class ResidualLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
-        place = dict(device=device, dtype=dtype)
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
         heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
         for name in self.attentions:
             self.add_module(name, MultiheadAttention(d_model, nhead, **heads, **place))
@@ -174,6 +178,12 @@ class TransformerEncoder(Module):
     (3, 1, 4)
     """
 
+    layers: ModuleList
+    norm: Module | None
+    num_layers: int
+    enable_nested_tensor: bool
+    mask_check: bool
+
     def __init__(
         self,
         encoder_layer: Module,
@@ -209,6 +219,10 @@ class TransformerDecoder(Module):
     (3, 1, 4)
     """
 
+    layers: ModuleList
+    norm: Module | None
+    num_layers: int
+
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
     ) -> None:
@@ -243,6 +257,12 @@ class Transformer(Module):
     (2, 1, 4)
     """
 
+    encoder: Module | TransformerEncoder
+    decoder: Module | TransformerDecoder
+    batch_first: bool
+    d_model: int
+    nhead: int
+
     def __init__(
         self,
         d_model: int = 512,
@@ -258,12 +278,13 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        place = dict(device=device, dtype=dtype)
-        rest = dict(batch_first=batch_first, norm_first=norm_first, bias=bias, **place)
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
+        rest: dict[str, Any] = dict(batch_first=batch_first, norm_first=norm_first, bias=bias)
+        rest |= place
         shape = (d_model, layer_norm_eps, True, bias)
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*sizes, **rest), num_encoder_layers, LayerNorm(*shape, **place)
@@ -296,7 +317,9 @@ class Transformer(Module):
         return self.decoder(tgt, memory, tgt_mask, memory_mask, *padding)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(
+        sz: int, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """Make the causal mask to add: 0 up to the diagonal, -inf above it: (sz, sz)."""
         return Tensor.full((sz, sz), -float("inf"), device=device, dtype=dtype).triu(1)
 

@@ -66,6 +66,8 @@ def usable_memory() -> int:
 class System:
     """Aligned memory from the C library, up to `capacity` bytes."""
 
+    left: int
+
     def __init__(self, capacity: int) -> None:
         self.left = capacity
         self.sizes: dict[int, int] = {}
@@ -115,6 +117,11 @@ class HostView:
 
 class CpuDevice(Device):
     """The host processor; see the module docstring."""
+
+    machine: Compiler
+    runner: Runner
+    pool: Pool
+    workspaces: Workspaces
 
     def __init__(
         self, threads: int = 1, remember: Remember = compile_always, capacity: int | None = None
@@ -284,6 +291,9 @@ def fill_zero(address: int, size: int) -> None:
 
 class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
+
+    call: tuple[int, int, int, int]
+    is_parallel: bool
 
     def __init__(self, tape: Tape, threads: int) -> None:
         count = len(tape.launches)

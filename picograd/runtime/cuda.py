@@ -73,6 +73,16 @@ Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes
 class CudaDevice(Device):
     """One GPU; see the module docstring."""
 
+    driver: Driver
+    number: Any
+    context: Any
+    stream: Any
+    staging: Staging
+    gate: Gate
+    pool: Pool
+    workspaces: Workspaces
+    bandwidth: float
+
     def __init__(self, driver: Driver, ordinal: int) -> None:
         """Open GPU `ordinal` of an initialised driver."""
         self.driver, self.name = driver, f"cuda:{ordinal}"
@@ -330,6 +340,8 @@ class Module:
     """A loaded cubin. Dropping it calls no driver: any thread may, while the GPU still runs it."""
 
     __slots__ = ("__weakref__", "dropped", "handle")
+    dropped: "deque[Any]"
+    handle: Any
 
     def __init__(self, handle: Any, dropped: "deque[Any]") -> None:
         self.handle, self.dropped = handle, dropped
@@ -340,6 +352,8 @@ class Module:
 
 class Parameters:
     """A tape as the driver takes it: one `void*` array a launch, pointing into two tables."""
+
+    calls: list[Call]
 
     def __init__(self, tape: Tape) -> None:
         self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()

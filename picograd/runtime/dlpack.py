@@ -161,6 +161,11 @@ def export(
 class Owner:
     """Keeps imported memory alive; dropping it calls the exporter's deleter."""
 
+    managed: Any
+    release: Any
+    address: int
+    deleter: Any
+
     def __init__(self, managed: Any, release: Any = None) -> None:
         self.managed, self.release = managed, release
         self.address, self.deleter = ctypes.addressof(managed), managed.deleter

@@ -96,6 +96,9 @@ def run_passes(passes: Any, module: Any, builder: Any) -> None:
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
+    machine: Any
+    linked: int
+
     def __init__(self, machine: Host) -> None:
         self.host = machine
         self.machine = target_machine(machine)

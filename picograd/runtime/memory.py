@@ -31,6 +31,9 @@ class Allocation:
     """One block of device memory; dropping the last reference gives it back to its pool."""
 
     __slots__ = ("__weakref__", "address", "pool", "size")
+    address: int
+    pool: "Pool"
+    size: int
 
     def __init__(self, address: int, size: int, pool: "Pool") -> None:
         self.address, self.size, self.pool = address, size, pool
@@ -41,6 +44,14 @@ class Allocation:
 
 class Pool:
     """Blocks of one device. `reserve(size)` returns an address, or None if there is no memory."""
+
+    device: str
+    allocations: int
+    peak: int
+    in_use: int
+    reserved: int
+    give_back: Callable[[int], None]
+    reserve: Callable[[int], int | None]
 
     def __init__(
         self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]
@@ -137,6 +148,9 @@ class Workspaces:
     Work runs in one order, so all kernels share the memory of a workspace that need not be zero.
     A zeroed one belongs to its kernel: each launch leaves it zero for the next.
     """
+
+    pool: Pool
+    fill_zero: Callable[[int, int], None]
 
     def __init__(self, pool: Pool, fill_zero: Callable[[int, int], None]) -> None:
         self.pool, self.fill_zero = pool, fill_zero

@@ -33,6 +33,13 @@ FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory
 class NullDevice(Device):
     """Stands for a machine with `target`; `copy_out` gives zeros."""
 
+    pool: Pool
+    next_address: int
+    compiled: int
+    launches: int
+    host_calls: int
+    copied_bytes: int
+
     def __init__(self, target: Target | None = None, is_compiling: bool = False) -> None:
         """Open; with `is_compiling`, CUDA kernels really go through NVRTC."""
         self.name = "null"

@@ -37,6 +37,9 @@ def aligned(nbytes: int) -> tuple[Any, int]:
 class Threads:
     """The running threads of one context; stopped when dropped and at interpreter exit."""
 
+    address: int
+    memory: Any
+
     def __init__(self, library: Any, count: int) -> None:
         self.memory, self.address = aligned(CONTEXT_BYTES)
         self.write("spins", SPINS)
@@ -83,6 +86,12 @@ class Runner:
     order and returns when all are done; call it with `lock` held. So does `loop(..., rules, rule
     count, length)`, for all steps of a loop.
     """
+
+    library: Any
+    stride: int
+    scratch_address: int
+    serial: Threads
+    state: Threads
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads

@@ -20,6 +20,9 @@ class Axis:
     """One loop variable running over 0..size-1. Compared by identity; `name` is for people."""
 
     __slots__ = ("name", "number", "size")
+    name: str
+    number: int
+    size: int
 
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size, self.number = name, size, next(AXIS_NUMBERS)
@@ -37,6 +40,10 @@ class Div:
     """Floor division of an index by a positive constant."""
 
     __slots__ = ("bounds", "hash", "index", "n")
+    index: "Index"
+    n: int
+    bounds: tuple[int, int]
+    hash: int
 
     def __init__(self, index: "Index", n: int) -> None:
         self.index, self.n = index, n
@@ -58,6 +65,9 @@ class Mod:
     """Remainder (never negative) of an index by a positive constant."""
 
     __slots__ = ("bounds", "hash", "index", "n")
+    index: "Index"
+    n: int
+    hash: int
 
     def __init__(self, index: "Index", n: int) -> None:
         self.index, self.n = index, n
@@ -79,6 +89,8 @@ class Dynamic:
     """An integer computed at run time by a loop `Expr`, promised to lie in lo..hi."""
 
     __slots__ = ("bounds", "expr")
+    bounds: tuple[int, int]
+    expr: Any
 
     def __init__(self, expr: Any, lo: int, hi: int) -> None:
         self.expr, self.bounds = expr, (lo, hi)
@@ -103,6 +115,9 @@ class Index:
     __slots__ = ("const", "hash", "hi", "lo", "terms")
     lo: int
     hi: int
+    const: int
+    terms: tuple[tuple[Atom, int], ...]
+    hash: int
 
     def __init__(self, terms: tuple[tuple[Atom, int], ...], const: int) -> None:
         self.terms, self.const = terms, const

@@ -72,6 +72,11 @@ def identity_of_scan(scan: Scan) -> Any:
 class PartInterpreter:
     """This class runs one part; `values` holds each compute's value over its own axes."""
 
+    kernel: Kernel
+    part: Part
+    scalars: Sequence[Any]
+    slots: Sequence[Array]
+
     def __init__(
         self,
         kernel: Kernel,

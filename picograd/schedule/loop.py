@@ -60,6 +60,11 @@ class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
     __slots__ = ("arg", "args", "dtype", "hash", "op")
+    arg: Any
+    args: tuple["Expr", ...]
+    dtype: DType
+    op: str
+    hash: int
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
         self.op, self.args, self.arg, self.dtype = op, args, arg, dtype

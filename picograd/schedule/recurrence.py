@@ -130,6 +130,12 @@ def distinct(roots: Sequence[Node]) -> list[Node]:
 class Binder:
     """Binds the arrays of a body's plan to rows of the outer plan's slots."""
 
+    members: list[Facts]
+    loop: Facts
+    device: str
+    locations: dict[int, Location]
+    slots: list[PlanSlot]
+
     def __init__(
         self,
         launch: Launch,

@@ -9,6 +9,7 @@ from picograd.schedule.index import (
     Axis,
     Dynamic,
     Index,
+    Indices,
     atom_index,
     axis_index,
     unflatten,
@@ -23,7 +24,7 @@ from picograd.schedule.loop import (
     Scan,
     Sort,
 )
-from picograd.schedule.lower import Indices, PartBuilder, apply, flat_index
+from picograd.schedule.lower import PartBuilder, apply, flat_index
 from picograd.schedule.updates import place_of
 
 

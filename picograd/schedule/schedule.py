@@ -242,6 +242,9 @@ def can_fail(launch: Launch) -> bool:
 class Reads:
     """This class knows when the memory of a slot is read last, among the launches."""
 
+    inputs: int
+    last_call: int
+
     def __init__(self, draft: Draft) -> None:
         self.leaves: dict[int, int] = {}  # by slot: of what was there first
         self.contents: dict[int, int] = {}  # by assignment

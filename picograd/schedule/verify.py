@@ -203,6 +203,11 @@ def verify_runs(kernel: Kernel, part: Part, runs: Runs) -> None:
 class Checker:
     """This class checks one expression; a node is looked at once for each set of guards."""
 
+    bound: set[Axis]
+    kernel: Kernel
+    number: int
+    part: Part
+
     def __init__(
         self, kernel: Kernel, part: Part, number: int, bound: set[Axis]
     ) -> None:

@@ -6,6 +6,7 @@ from picograd.dtype import float32
 from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
+from picograd.tensor.annotations import Scalar
 from picograd.tensor.elementwise import (
     absolute,
     arithmetic,
@@ -15,7 +16,7 @@ from picograd.tensor.elementwise import (
     unary,
     where,
 )
-from picograd.tensor.operands import Scalar, floating
+from picograd.tensor.operands import floating
 from picograd.tensor.special import expm1, log1p
 
 FAR = 64.0  # as far is an exponential moved up

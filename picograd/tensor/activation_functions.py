@@ -4,12 +4,11 @@ All are elementwise but `glu`, `softmin` and `gumbel_softmax`, keep shape and dt
 the kernel before them. `inplace` writes the result over the input.
 """
 
-from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor import activation, distributions
+from picograd.tensor.annotations import DTypeLike, Tensor
 from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import Tensor
 from picograd.tensor.recording import Recorded, apply, maybe_in_place
 
 # Klambauer et al. (2017): the fixed point that keeps mean 0 and variance 1.
@@ -217,7 +216,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * b.sigmoid()
 
 
-def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(-x) to sum 1 along an axis, chosen as in `softmax`.
 
     >>> from picograd import Tensor, nn

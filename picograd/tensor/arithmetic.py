@@ -11,7 +11,8 @@ from picograd.errors import DTypeError
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, special
-from picograd.tensor.inputs import Tensor, as_float, is_tensor, need_tensor, promoted
+from picograd.tensor.annotations import Scalar, Tensor, TensorLike
+from picograd.tensor.inputs import as_float, is_tensor, need_tensor, promoted
 from picograd.tensor.recording import apply
 from picograd.tensor.type_info import FORMATS
 
@@ -23,8 +24,8 @@ EUCLID = {8: 12, 16: 23, 32: 46, 64: 92}
 class Parts(NamedTuple):
     """This class holds x = mantissa * 2 ** exponent."""
 
-    mantissa: Any
-    exponent: Any
+    mantissa: Tensor
+    exponent: Tensor
 
 
 def positive(input: Tensor) -> Tensor:
@@ -53,7 +54,7 @@ def sgn(input: Tensor) -> Tensor:
     return input.sign()
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
     """Raise values below `min` to it.
 
     >>> import picograd
@@ -64,7 +65,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return input.clamp(min, None)
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: TensorLike) -> Tensor:
     """Lower values above `max` to it.
 
     >>> import picograd
@@ -75,7 +76,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     return input.clamp(None, max)
 
 
-def fmax(input: Tensor, other: Any) -> Tensor:
+def fmax(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the larger of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
 
@@ -87,7 +88,7 @@ def fmax(input: Tensor, other: Any) -> Tensor:
     return extreme(a, b, a >= b)
 
 
-def fmin(input: Tensor, other: Any) -> Tensor:
+def fmin(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the smaller of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
 
@@ -106,19 +107,21 @@ def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
     return is_first.where(a, b)
 
 
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """Compute input ** exponent in float64.
 
     >>> import picograd
     >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
     picograd.float64
     """
-    a, b = (each.double() if is_tensor(each) else each for each in (input, exponent))
+    a: Any = input.double() if is_tensor(input) else input
+    b: Any = exponent.double() if is_tensor(exponent) else exponent
     need_tensor("float_power", a if is_tensor(a) else b)
-    return a**b
+    result: Tensor = a**b
+    return result
 
 
-def logaddexp2(input: Tensor, other: Any) -> Tensor:
+def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     """Compute log2(2 ** a + 2 ** b) without overflow.
 
     >>> import picograd
@@ -131,7 +134,7 @@ def logaddexp2(input: Tensor, other: Any) -> Tensor:
     return (larger + gap.exp2().log1p() / math.log(2)).cast(a.dtype)
 
 
-def xlog1py(input: Any, other: Any) -> Tensor:
+def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute a log(1 + b); 0 where a is 0, unless b is NaN.
 
     >>> import picograd
@@ -182,7 +185,7 @@ def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
     return bits.bitcast(like.dtype)
 
 
-def ldexp(input: Tensor, other: Any) -> Tensor:
+def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     """Compute input * 2 ** other.
 
     >>> import picograd
@@ -190,14 +193,15 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
     [6.0]
     """
     need_tensor("ldexp", input)
+    exponent: Any = other
     if not is_tensor(other):
-        return as_float(input) * 2.0**other
+        return as_float(input) * 2.0**exponent
     if not other.dtype.is_float:
-        other = other.cast(as_float(input).dtype)
-    return input * other.exp2()
+        exponent = other.cast(as_float(input).dtype)
+    return input * exponent.exp2()
 
 
-def nextafter(input: Tensor, other: Any) -> Tensor:
+def nextafter(input: Tensor, other: TensorLike) -> Tensor:
     """Give the next number after `input` towards `other`.
 
     >>> import picograd
@@ -231,7 +235,7 @@ def steady(value: Node, a: Node, b: Node) -> Node:
     return custom(value, (a, b), lambda gradient, output, a, b: (gradient, gradient * 0))
 
 
-def gcd(input: Tensor, other: Any) -> Tensor:
+def gcd(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the greatest common divisor of whole numbers, >= 0 (Euclid's algorithm).
 
     >>> import picograd
@@ -253,7 +257,7 @@ def gcd(input: Tensor, other: Any) -> Tensor:
     return a
 
 
-def lcm(input: Tensor, other: Any) -> Tensor:
+def lcm(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the least common multiple of whole numbers, >= 0.
 
     >>> import picograd
@@ -311,7 +315,7 @@ def isreal(input: Tensor) -> Tensor:
     return (input == input).logical_or(True)
 
 
-def is_nonzero(input: Tensor) -> Any:
+def is_nonzero(input: Tensor) -> bool:
     """Tell whether the only element is not zero; computes.
 
     >>> import picograd
@@ -322,7 +326,7 @@ def is_nonzero(input: Tensor) -> Any:
     return bool(input)
 
 
-def equal(input: Tensor, other: Tensor) -> Any:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape and elements; computes. NaN differs.
 
     >>> import picograd
@@ -333,7 +337,7 @@ def equal(input: Tensor, other: Tensor) -> Any:
     return input.shape == other.shape and bool((input == other).all().item())
 
 
-def is_same_size(input: Tensor, other: Tensor) -> Any:
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape.
 
     >>> import picograd
@@ -344,7 +348,7 @@ def is_same_size(input: Tensor, other: Tensor) -> Any:
     return input.shape == other.shape
 
 
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1) -> Tensor:
     """Compute other - alpha * input.
 
     >>> import picograd

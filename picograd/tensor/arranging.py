@@ -14,8 +14,9 @@ from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
 from picograd.tensor import aliasing, assembling, recording
+from picograd.tensor.annotations import Sizes, Tensor
 from picograd.tensor.autograd import MODE
-from picograd.tensor.inputs import Tensor, from_host, need_tensor, need_tensors
+from picograd.tensor.inputs import from_host, need_tensor, need_tensors
 from picograd.tensor.operands import as_shape
 from picograd.tensor.recording import Recorded, apply, read, showing, wrap
 
@@ -31,7 +32,7 @@ def at_least(op: str, tensors: Any, rank: int) -> Any:
     return made[0] if is_single else made
 
 
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Make a zero-dim tensor a vector of one; for several tensors a tuple.
 
     >>> import picograd
@@ -41,7 +42,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return at_least("atleast_1d", tensors, 1)
 
 
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add leading axes until there are two; for several tensors a tuple.
 
     >>> import picograd
@@ -51,7 +52,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return at_least("atleast_2d", tensors, 2)
 
 
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add axes until there are three: (N,) -> (1, N, 1), (M, N) -> (M, N, 1).
 
     >>> import picograd
@@ -61,7 +62,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return at_least("atleast_3d", tensors, 3)
 
 
-def broadcast_shapes(*sizes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
     """Find the shape that all shapes broadcast to. ShapeError when there is none.
 
     >>> import picograd
@@ -86,7 +87,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def split_at_axis(
-    op: str, x: Tensor, places: Any, axis: int, least: int
+    op: str, x: Tensor, places: Sizes, axis: int, least: int
 ) -> tuple[Tensor, ...]:
     """Cut along an axis into equal pieces, or at positions."""
     need_tensor(op, x)
@@ -99,7 +100,7 @@ def split_at_axis(
     return pieces
 
 
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into columns: along axis 1, or axis 0 of a vector.
 
     >>> import picograd
@@ -112,7 +113,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     )
 
 
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into rows: along axis 0 of at least two.
 
     >>> import picograd
@@ -122,7 +123,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return split_at_axis("vsplit", input, indices_or_sections, 0, 2)
 
 
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut along axis 2 of at least three.
 
     >>> import picograd
@@ -264,7 +265,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return input.reshape(input.numel()).diag(offset)
 
 
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     """Turn positions in a flattened tensor into one index tensor per axis.
 
     >>> import picograd
@@ -280,7 +281,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(found[::-1])
 
 
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     """Sum the axes that broadcasting `size` to this shape would repeat.
 
     >>> import picograd
@@ -334,7 +335,7 @@ def as_strided(
     return apply(aliasing.strided, memory, shape, tuple(stride), offset)
 
 
-def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
+def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Tensor, ...]:
     """Record an operation that turns several tensors into several."""
     listed = (
         list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
@@ -344,7 +345,7 @@ def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Any, ...]:
     return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Repeat vectors over the grid they span; indexing="xy" swaps the first two axes.
 
     >>> import picograd

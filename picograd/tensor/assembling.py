@@ -18,9 +18,9 @@ from picograd.graph.shape import is_size, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
 from picograd.tensor import elementwise, linalg, movement, reduce, selecting, special
+from picograd.tensor.annotations import Scalar
 from picograd.tensor.operands import (
     Operand,
-    Scalar,
     as_axis,
     as_sizes,
     broadcast_to,

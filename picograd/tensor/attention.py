@@ -1,13 +1,12 @@
 """Attention and its masks."""
 
 import math
-from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import ShapeError
+from picograd.tensor.annotations import DeviceLike, Tensor
 from picograd.tensor.autocast import listed
 from picograd.tensor.dropout import dropout
-from picograd.tensor.inputs import Tensor
 from picograd.tensor.recording import Recorded
 
 # exp(LOWEST - maximum) is 0 for every float dtype, float16 (up to 65504) included.
@@ -66,7 +65,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return mask.where(weights, 0.0)
 
 
-def causal_mask(rows: int, columns: int, device: Any = None) -> Tensor:
+def causal_mask(rows: int, columns: int, device: DeviceLike | None = None) -> Tensor:
     """Allow row i to see columns up to i: (L, S) of bool."""
     row, column = (Recorded.kind.arange(count, device=device) for count in (rows, columns))
     return column <= row.unsqueeze(-1)

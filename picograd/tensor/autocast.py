@@ -19,6 +19,7 @@ from picograd.engine.backends import default_device
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.tensor.annotations import DTypeLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 State = tuple[tuple[str, str], ...]
@@ -81,10 +82,14 @@ class autocast:
     picograd.bfloat16 picograd.float32
     """
 
+    kind: str
+    dtype: DType
+    enabled: bool
+
     def __init__(
         self,
         device_type: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
@@ -125,6 +130,8 @@ class autocast:
 
 class suspended:
     """This class closes all regions of the thread, for the parts of a composed function."""
+
+    previous: dict[str, DType]
 
     def __enter__(self) -> None:
         self.previous = REGIONS.dtypes

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from picograd.errors import GradientError, ShapeError
 from picograd.graph.gradient import gradient as node_gradient
@@ -21,6 +21,10 @@ from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 
 LEAVES: "weakref.WeakKeyDictionary[Node, weakref.ref[Any]]" = weakref.WeakKeyDictionary()
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+Switch = TypeVar("Switch", bound="GradMode")
 
 
 class Mode(threading.local):
@@ -41,6 +45,12 @@ class GradMode(ContextDecorator):
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
         self.previous: list[bool] = []
 
+    @overload
+    def __new__(cls: type[Switch], function: None = None) -> Switch: ...
+
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """Serve `@no_grad` as well as `@no_grad()`."""
         made = super().__new__(cls)
@@ -49,7 +59,7 @@ class GradMode(ContextDecorator):
         made.previous = []
         return made(function)
 
-    def __call__(self, function: Callable[..., Any]) -> Any:
+    def __call__(self, function: F) -> F:
         """Decorate a function; a generator runs each of its steps in this mode."""
         if not inspect.isgeneratorfunction(function):
             return super().__call__(function)
@@ -65,7 +75,7 @@ class GradMode(ContextDecorator):
                         return end.value
                 yield item
 
-        return steps
+        return steps  # type: ignore[return-value]
 
     def __enter__(self) -> None:
         self.previous.append(MODE.enabled)
@@ -120,6 +130,14 @@ class inference_mode(GradMode):
     False
     """
 
+    wanted: bool
+
+    @overload
+    def __new__(cls: type[Switch], mode: bool = True) -> Switch: ...
+
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
+
     def __new__(cls, mode: Any = True) -> Any:
         """Serve `@inference_mode` as well as `inference_mode(False)`."""
         return super().__new__(cls, mode) if callable(mode) else object.__new__(cls)
@@ -137,7 +155,11 @@ class set_grad_enabled(GradMode):
     False
     """
 
-    def __new__(cls, mode: Any = True) -> Any:
+    before: bool
+    wanted: bool
+    is_new: bool
+
+    def __new__(cls: type[Switch], mode: bool = True) -> Switch:
         """Make the switch; unlike `no_grad` it takes a flag."""
         return object.__new__(cls)
 
@@ -146,7 +168,7 @@ class set_grad_enabled(GradMode):
         self.previous, self.wanted = [], bool(mode)
         MODE.enabled = self.wanted
 
-    def __call__(self, function: Callable[..., Any]) -> Any:
+    def __call__(self, function: F) -> F:
         """Decorate a function: nothing is switched before it is called."""
         MODE.enabled, self.is_new = self.before, False
         return super().__call__(function)

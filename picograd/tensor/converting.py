@@ -7,17 +7,37 @@ import numpy as np
 from picograd.errors import ExportError
 from picograd.graph import build
 from picograd.tensor import creation, exchange
+from picograd.tensor.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.operands import optional_dtype
 from picograd.tensor.recording import made
 from picograd.tensor.tensor import Tensor
 
 
-def asarray(
-    obj: Any,
+def tensor(
+    data: Data,
     *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor of data: numbers, nested lists, an array, a Tensor.
+
+    Host memory is what the device's library gives: `pin_memory` changes nothing.
+
+    >>> import picograd
+    >>> picograd.tensor([1, 2]).dtype
+    picograd.int64
+    """
+    return Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def asarray(
+    obj: Data,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
     """Make a tensor of an array, tensor, number or nested list, sharing memory where possible.
@@ -42,13 +62,14 @@ def asarray(
             raise ExportError("asarray", text, "leave out copy=False")
         result = Tensor(obj, wanted, place)
     elif copy:
-        result = Tensor(build.contiguous(result.detach()._node)).realize()  # as it is now
+        now: Any = build.contiguous(result.detach()._node)
+        result = Tensor(now).realize()  # as it is now
     moved = result.to(dtype=wanted, device=place)
     if moved is not result and copy is False:
         text = f"the {result.dtype.name} tensor on {result.device} must be converted"
         raise ExportError("asarray", text, "leave out copy=False")
     if requires_grad is not None:
-        moved = moved if moved is not obj else moved.detach()
+        moved = result.detach() if moved is obj else moved
         moved.requires_grad = requires_grad
     return moved
 
@@ -65,7 +86,9 @@ def shared(obj: Any, device: str | None) -> Any:
     return None
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(
+    data: Data, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Make a tensor of data, sharing memory where possible: `asarray` in PyTorch's order.
 
     >>> import picograd

@@ -15,8 +15,6 @@ from picograd.tensor.cells import SPELT_OUT, average_cells
 from picograd.tensor.linalg import same_dtype
 from picograd.tensor.operands import as_sizes, need_float
 
-Sizes = int | Sequence[int]
-
 
 def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape:
     """Read an argument given as one int or one int per spatial axis."""

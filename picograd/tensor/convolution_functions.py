@@ -5,9 +5,9 @@ Inputs are (N, C, *S) or (C, *S). Sizes are one int, or one per spatial axis; pa
 that do not fit and kernels larger than the padded input, ValueRangeError for wrong sizes.
 """
 
-from typing import Any
 
 from picograd.tensor import convolution
+from picograd.tensor.annotations import Sizes
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import Same, apply
 
@@ -16,10 +16,10 @@ def conv1d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
 ) -> Same:
     """Cross-correlate (N, C, L) with (O, C / groups, K).
 
@@ -36,10 +36,10 @@ def conv2d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
 ) -> Same:
     """Cross-correlate (N, C, H, W) with (O, C / groups, KH, KW).
 
@@ -56,10 +56,10 @@ def conv3d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
 ) -> Same:
     """Cross-correlate (N, C, D, H, W) with (O, C / groups, KD, KH, KW).
 
@@ -76,11 +76,11 @@ def conv_transpose1d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Any = 1,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> Same:
     """Apply the adjoint of conv1d: (N, C, L) with (C, O / groups, K).
 
@@ -98,11 +98,11 @@ def conv_transpose2d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Any = 1,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> Same:
     """Apply the adjoint of conv2d: (N, C, H, W) with (C, O / groups, KH, KW).
 
@@ -120,11 +120,11 @@ def conv_transpose3d(
     input: Same,
     weight: Same,
     bias: Same | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Any = 1,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> Same:
     """Apply the adjoint of conv3d: (N, C, D, H, W) with (C, O / groups, KD, KH, KW).
 

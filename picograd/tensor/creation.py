@@ -26,9 +26,8 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
 from picograd.number import converted, given, size_of
+from picograd.tensor.annotations import DeviceLike, DTypeLike, Scalar, Shape
 from picograd.tensor.operands import (
-    Scalar,
-    Shape,
     as_shape,
     constant,
     fitting_integer,
@@ -40,7 +39,7 @@ from picograd.traced_number import TracedNumber, derived, plain
 SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
 
 
-def device_named(device: Any) -> str:
+def device_named(device: DeviceLike | None) -> str:
     """Normalise a device argument; None is the default device."""
     return default_device() if device is None else open_device(str(device))
 
@@ -218,7 +217,7 @@ def elements(count: int | None) -> str:
     return f"{count} element" + ("s" if count != 1 else "")
 
 
-def full(sizes: Any, value: Any, dtype: Any, device: Any) -> Node:
+def full(sizes: Any, value: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> Node:
     """Make a constant; without a dtype it is that of the Python value."""
     number = read_scalar("full", value)
     wanted = optional_dtype(dtype) or to_dtype(python_type(number))
@@ -238,7 +237,9 @@ def python_type(number: Scalar) -> type:
     return next(kind for kind in (bool, int, float) if isinstance(number, kind))
 
 
-def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
+def filled(
+    op: str, sizes: Any, value: Scalar, dtype: DTypeLike | None, device: DeviceLike | None
+) -> Node:
     """Make zeros or ones, float32 unless told otherwise."""
     wanted = optional_dtype(dtype) or default_float
     shape = as_shape(sizes, op)
@@ -246,7 +247,9 @@ def filled(op: str, sizes: Any, value: Scalar, dtype: Any, device: Any) -> Node:
     return constant(op, value, shape, wanted, device_named(device))
 
 
-def arange(start: Any, stop: Any, step: Any, dtype: Any, device: Any) -> Node:
+def arange(
+    start: Any, stop: Any, step: Any, dtype: DTypeLike | None, device: DeviceLike | None
+) -> Node:
     """Count from `start` up to but not including `stop`; ints give int64."""
     numbers = [read_scalar("arange", value) for value in (start, stop, step)]
     if not all(plain(derived(math.isfinite, number)) for number in numbers):
@@ -286,7 +289,9 @@ def needs_double(*numbers: Scalar) -> bool:
     return any(float(np.float32(value)) != value for value in numbers)
 
 
-def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -> Node:
+def linspace(
+    start: Scalar, stop: Scalar, count: int, dtype: DTypeLike | None, device: DeviceLike | None
+) -> Node:
     """Space `count` numbers evenly from `start` to `stop`, both included.
 
     Each half counts from its own end, as in PyTorch, so that both ends are exact; integers are
@@ -311,7 +316,7 @@ def linspace(start: Scalar, stop: Scalar, count: int, dtype: Any, device: Any) -
     return number.binary("less", size // 2).where(up, down).cast(wanted)
 
 
-def eye(rows: int, columns: int | None, dtype: Any, device: Any) -> Node:
+def eye(rows: int, columns: int | None, dtype: DTypeLike | None, device: DeviceLike | None) -> Node:
     """Make an identity matrix."""
     shape = as_shape((rows, rows if columns is None else columns), "eye")
     wanted, place = optional_dtype(dtype) or default_float, device_named(device)

@@ -6,7 +6,7 @@ its gradient is what `backward` answers (graph/composites.py, "custom").
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
@@ -20,9 +20,13 @@ from picograd.tensor.pytree import mapped
 from picograd.tensor.recording import Recorded, same_value, wrap
 from picograd.tensor.tensor import Tensor
 
+R = TypeVar("R")
+
 
 class Context:
     """This class carries values from `forward` to `backward`; attributes may be set freely."""
+
+    materializes: bool
 
     def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
         self.needs_input_grad = needs_input_grad
@@ -117,6 +121,13 @@ def is_differentiable(value: Any) -> bool:
 
 class Call:
     """This class is one call of a custom function: what its outputs' gradients need."""
+
+    ctx: Context
+    outputs: Sequence[Any]
+    count: int
+    places: list[int]
+    inputs: list[Any]
+    kind: type[Function]
 
     def __init__(
         self,
@@ -231,7 +242,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     """Call a function so that its gradient computes the inside again instead of keeping it.
 
     `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's
@@ -266,7 +277,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 # products with derivatives, in the form of torch.autograd.functional
 
 
-def several(inputs: Any) -> tuple[Any, ...]:
+def several(inputs: Tensor | Sequence[Tensor]) -> tuple[Any, ...]:
     """Read one tensor or several."""
     return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
 
@@ -277,7 +288,10 @@ def finished(tree: Any, create_graph: bool) -> Any:
 
 
 def vjp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Any = None,
+    create_graph: bool = False,
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of `v` (ones) with its Jacobian.
 
@@ -295,7 +309,10 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Any = None,
+    create_graph: bool = False,
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of its Jacobian with `v`, by two reverse passes.
 
@@ -310,7 +327,9 @@ def jvp(
     return finished(output, create_graph), finished(along, create_graph)
 
 
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
+def jacobian(
+    func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], create_graph: bool = False
+) -> Any:
     """Compute the derivative of every output element: output shape + input shape.
 
     >>> import picograd
@@ -323,7 +342,9 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) 
     return finished(found, create_graph)
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
+def hessian(
+    func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], create_graph: bool = False
+) -> Any:
     """Compute the second derivatives of a function that gives one number.
 
     >>> import picograd

@@ -19,28 +19,30 @@ from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.tensor import inversion, random
-from picograd.tensor.inputs import Tensor, from_host, is_tensor, need_tensor
+from picograd.tensor.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor.inputs import from_host, is_tensor, need_tensor
 from picograd.tensor.known import check_between, known_values
 from picograd.tensor.operands import optional_dtype, read_scalar
+from picograd.tensor.random import Generator
 from picograd.tensor.recording import Recorded, drawn, fresh, read, rewrite
 
 ROOT_2 = math.sqrt(2)
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24  # of float16
 
 
-def units(x: Tensor, generator: Any, dtype: Any = None) -> Tensor:
+def units(x: Tensor, generator: Generator | None, dtype: DTypeLike | None = None) -> Tensor:
     """Draw from [0, 1) in a tensor's shape, dtype and device."""
     place = dict(dtype=dtype or x.dtype, device=x.device)
     return Recorded.kind.rand(x.shape, generator=generator, **place)
 
 
-def wide_units(x: Tensor, generator: Any) -> Node:
+def wide_units(x: Tensor, generator: Generator | None) -> Node:
     """Draw from [0, 1) in a tensor's shape, in float64 for a dtype of 64 bits, else in float32."""
     node: Node = read(units(x, generator, inversion.wide_dtype(x.dtype)))
     return node
 
 
-def normals(x: Tensor, generator: Any) -> Tensor:
+def normals(x: Tensor, generator: Generator | None) -> Tensor:
     """Draw from the standard normal distribution in a tensor's shape, dtype and device."""
     return Recorded.kind.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
 
@@ -79,7 +81,7 @@ def between(unit: Tensor, low: float, high: float) -> Tensor:
     return affine(unit, high - low, low).minimum(below(high, unit.dtype))
 
 
-def check_range(op: str, low: Any, high: Any) -> None:
+def check_range(op: str, low: Scalar, high: Scalar) -> None:
     """Raise for an interval that is no numbers, or empty."""
     numbers = [read_scalar(op, value) for value in (low, high)]
     if numbers[0] > numbers[1]:
@@ -97,7 +99,7 @@ def check_positive(op: str, name: str, value: Any) -> None:
 
 
 def uniform_(
-    input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None
+    input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Overwrite with draws from [low, high), in place.
 
@@ -111,7 +113,7 @@ def uniform_(
 
 
 def normal_(
-    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
+    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Overwrite with draws from a normal distribution, in place.
 
@@ -125,7 +127,7 @@ def normal_(
 
 
 def log_normal_(
-    input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
+    input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Overwrite with exp of draws from a normal distribution, in place.
 
@@ -145,7 +147,9 @@ def log_normal_(
     return rewrite(input, "log_normal", fresh(power.cast(input.dtype)))
 
 
-def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+def exponential_(
+    input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Overwrite with draws from lambd exp(-lambd x), x > 0, in place.
 
     >>> import picograd
@@ -157,7 +161,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) ->
     return rewrite(input, "exponential", exponentials(input, generator, lambd))
 
 
-def exponentials(x: Tensor, generator: Any, rate: float = 1.0) -> Tensor:
+def exponentials(x: Tensor, generator: Generator | None, rate: float = 1.0) -> Tensor:
     """Draw from rate exp(-rate x), x > 0, in a tensor's shape, dtype and device."""
     draws = inversion.exponential(wide_units(x, generator)) / float(rate)
     if x.dtype is float16:  # whose least number is above the draws' least
@@ -166,14 +170,14 @@ def exponentials(x: Tensor, generator: Any, rate: float = 1.0) -> Tensor:
     return made
 
 
-def gumbels(x: Tensor, generator: Any = None) -> Tensor:
+def gumbels(x: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from the Gumbel distribution in a tensor's shape, dtype and device."""
     made: Tensor = fresh(inversion.gumbel(wide_units(x, generator)).cast(x.dtype))
     return made
 
 
 def cauchy_(
-    input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
+    input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Overwrite with draws from the Cauchy distribution, in place.
 
@@ -189,7 +193,7 @@ def cauchy_(
     return rewrite(input, "cauchy", fresh(draws.cast(input.dtype)))
 
 
-def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
 
     >>> import picograd
@@ -203,7 +207,9 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return rewrite(input, "geometric", fresh(count.cast(input.dtype)))
 
 
-def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+def bernoulli_(
+    input: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """Overwrite with 1, with probability p (a number or a tensor), or 0, in place.
 
     >>> import picograd
@@ -217,7 +223,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 
 def random_(
-    input: Tensor, low: Any = None, high: Any = None, *, generator: Any = None
+    input: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite with whole numbers from [low, high), in place; `random_(high)` from [0, high).
 
@@ -264,7 +274,9 @@ def check_probability(op: str, p: Any) -> None:
         raise ValueRangeError(op, f"p={p} is outside 0..1", "use a number from 0 to 1")
 
 
-def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: float | Tensor | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """Draw 1 with the probability each element (or p) says, else 0.
 
     >>> import picograd
@@ -282,13 +294,13 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
 
 
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Sizes | None = None,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Draw from normal distributions: of tensors of means and deviations, or of a size.
@@ -306,9 +318,8 @@ def normal(
         random.check_spread("normal", mean, std)
         place: dict[str, Any] = dict(mean=mean, std=std, dtype=dtype, device=device)
         return Recorded.kind.normal(size, generator=generator, **place, **more)
-    like = (
-        tensors[0].detach() * 0.0 if len(tensors) == 1 else (mean.detach() + std.detach()) * 0.0
-    )
+    first, *rest = (each.detach() for each in tensors)
+    like = (first + rest[0] if rest else first) * 0.0
     if not is_tensor(std):
         random.check_spread("normal", 0.0, std)
     else:
@@ -318,12 +329,12 @@ def normal(
 
 def randint_like(
     input: Tensor,
-    low: Any,
-    high: Any = None,
+    low: Scalar,
+    high: Scalar | None = None,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Draw whole numbers from [low, high), or [0, low), in the shape and dtype of a tensor.
 
@@ -339,11 +350,11 @@ def randint_like(
 
 
 def exponential(
-    *sizes: Any,
+    *sizes: Sizes,
     lambd: float = 1.0,
-    generator: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Draw from lambd exp(-lambd x), x > 0.
@@ -359,14 +370,14 @@ def exponential(
 
 
 def truncated_normal(
-    *sizes: Any,
+    *sizes: Sizes,
     mean: float = 0.0,
     std: float = 1.0,
     low: float = -2.0,
     high: float = 2.0,
-    generator: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Draw from a normal distribution inside [low, high], by inversion.
@@ -392,7 +403,7 @@ def trunc_normal_(
     a: float = -2.0,
     b: float = 2.0,
     *,
-    generator: Any = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite with draws from a normal distribution inside [a, b], in place.
 
@@ -401,13 +412,17 @@ def trunc_normal_(
     True
     """
     need_floats("trunc_normal_", input)
-    options = dict(mean=mean, std=std, low=a, high=b, generator=generator)
-    place = dict(dtype=input.dtype, device=input.device)
+    options: dict[str, Any] = dict(mean=mean, std=std, low=a, high=b, generator=generator)
+    place: dict[str, Any] = dict(dtype=input.dtype, device=input.device)
     return rewrite(input, "trunc_normal", truncated_normal(input.shape, **options, **place))
 
 
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Draw indices with probabilities in proportion to the elements of each row, in int64.
 
@@ -460,7 +475,7 @@ def check_weights(op: str, weights: Tensor, least: int) -> None:
         raise ValueRangeError(op, text, "draw fewer samples, or with replacement=True")
 
 
-def host_draw(op: str, x: Tensor, generator: Any, draw: Any) -> Tensor:
+def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Tensor:
     """Draw on the host, by a NumPy generator keyed by the seed and the next counter."""
     check_not_tracing(op)
     source = random.DEFAULT if generator is None else generator
@@ -469,7 +484,7 @@ def host_draw(op: str, x: Tensor, generator: Any, draw: Any) -> Tensor:
     return from_host(np.asarray(values), x).cast(x.dtype)
 
 
-def poisson(input: Tensor, generator: Any = None) -> Tensor:
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from Poisson distributions whose rates are the elements; computes the rates.
 
     >>> import picograd
@@ -478,13 +493,13 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """
     need_floats("poisson", input)
     check_not_tracing("poisson")
-    rates = input.detach().numpy().astype(np.float64)
+    rates: Any = input.detach().numpy().astype(np.float64)
     if not (rates >= 0).all():
         raise ValueRangeError("poisson", "a rate is negative or NaN", "use numbers >= 0")
     return host_draw("poisson", input.detach(), generator, lambda source: source.poisson(rates))
 
 
-def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw how many of `count` trials succeed with probability `prob`; computes both.
 
     >>> import picograd
@@ -528,7 +543,7 @@ def initial_seed() -> int:
     return random.DEFAULT.initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> tuple[int, int]:
     """Return the state of the default generator, for `set_rng_state`.
 
     >>> import picograd
@@ -539,7 +554,7 @@ def get_rng_state() -> Any:
     return random.DEFAULT.get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: tuple[int, int]) -> None:
     """Continue the default generator from a state.
 
     >>> import picograd

@@ -8,7 +8,8 @@ from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.activation_functions import SELU_ALPHA, SELU_SCALE
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.annotations import Tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import Recorded, maybe_in_place
 
 # The value that SELU tends to for large negative inputs: what alpha dropout drops to.

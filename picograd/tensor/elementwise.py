@@ -14,10 +14,10 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.number import converted, given, is_whole
+from picograd.tensor.annotations import Scalar
 from picograd.tensor.demands import demand_divisor
 from picograd.tensor.operands import (
     Operand,
-    Scalar,
     broadcast_to,
     constant,
     fitting_integer,

@@ -24,6 +24,7 @@ from picograd.graph import build
 from picograd.graph.node import Node, constant
 from picograd.runtime import dlpack
 from picograd.runtime.dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED
+from picograd.tensor.annotations import DTypeLike
 
 ALIGNED = 16  # bytes of the widest vector load of a kernel
 UNSYNCHRONISED = -1  # the stream of a consumer that wants no waiting
@@ -33,7 +34,7 @@ atexit.register(CLOSING.append, True)
 PLACES = {CPU: "cpu", CUDA_HOST: "cpu", CUDA: "cuda", CUDA_MANAGED: "cuda"}
 
 
-def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """Make the capsule of a tensor; ExportError for another device that needs a forbidden copy."""
     check_not_tracing("dlpack")
     own = dlpack.device_pair(node.device)
@@ -94,7 +95,7 @@ def idle(device: str) -> Callable[[], None] | None:
     return wait
 
 
-def imported(source: Any, copy: Any = None) -> Node:
+def imported(source: Any, copy: bool | None = None) -> Node:
     """Make a leaf of the memory of an object with `__dlpack__`, or of a capsule."""
     found = dlpack.take(capsule_of(source))
     if found.kind not in PLACES:
@@ -170,7 +171,7 @@ def is_exporter(value: Any) -> bool:
     return not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__")
 
 
-def as_leaf(value: Any, dtype: Any, device: str | None, copy: Any) -> Node:
+def as_leaf(value: Any, dtype: DTypeLike | None, device: str | None, copy: bool) -> Node:
     """Make a node of another library's array: shared where possible unless `copy`."""
     node = imported(value, copy)
     place = node.device if device is None else device

@@ -6,6 +6,7 @@
 # ruff: noqa: I001 (several names a line)
 
 import math
+from typing import Final
 
 from picograd.dtype import float16, float32, float64, int16, int32, int64
 from picograd.tensor.arithmetic import (
@@ -51,34 +52,44 @@ from picograd.tensor.type_info import (
     can_cast, finfo, get_default_dtype, iinfo, promote_types, result_type,
 )  # fmt: skip
 
-double, float, half = float64, float32, float16
-long, int, short = int64, int32, int16
-e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+double: Final = float64
+float: Final = float32
+half: Final = float16
+long: Final = int64
+int: Final = int32
+short: Final = int16
+e: Final = math.e
+inf: Final = math.inf
+nan: Final = math.nan
+pi: Final = math.pi
 newaxis = None
 
-absolute = Tensor.absolute
-addbmm = Tensor.addbmm
-broadcast_to = Tensor.broadcast_to
-clip = Tensor.clip
-clone = Tensor.clone
-detach = Tensor.detach
-fix = Tensor.fix
-ger = Tensor.ger
-logdet = Tensor.logdet
-masked_fill = Tensor.masked_fill
-narrow_copy = Tensor.narrow_copy
-put = Tensor.put
-svd = Tensor.svd
-t = Tensor.t
-unsafe_chunk = Tensor.unsafe_chunk
-unsafe_split = Tensor.unsafe_split
-unsafe_split_with_sizes = Tensor.unsafe_split_with_sizes
+absolute: Final = Tensor.absolute
+addbmm: Final = Tensor.addbmm
+broadcast_to: Final = Tensor.broadcast_to
+clip: Final = Tensor.clip
+clone: Final = Tensor.clone
+detach: Final = Tensor.detach
+fix: Final = Tensor.fix
+ger: Final = Tensor.ger
+logdet: Final = Tensor.logdet
+masked_fill: Final = Tensor.masked_fill
+narrow_copy: Final = Tensor.narrow_copy
+put: Final = Tensor.put
+svd: Final = Tensor.svd
+t: Final = Tensor.t
+unsafe_chunk: Final = Tensor.unsafe_chunk
+unsafe_split: Final = Tensor.unsafe_split
+unsafe_split_with_sizes: Final = Tensor.unsafe_split_with_sizes
 
-igamma, igammac, mvlgamma = gammainc, gammaincc, multigammaln
-inverse, pinverse = inv, pinv
-lu_solve = solve_factored
-range = linear_range
-trapz = trapezoid
+igamma: Final = gammainc
+igammac: Final = gammaincc
+mvlgamma: Final = multigammaln
+inverse: Final = inv
+pinverse: Final = pinv
+lu_solve: Final = solve_factored
+range: Final = linear_range
+trapz: Final = trapezoid
 
 __all__ = [
     "absolute", "addbmm", "adjoint", "as_strided", "as_tensor", "asarray", "atleast_1d",

@@ -4,6 +4,7 @@ picograd has no complex dtype: a complex tensor has a last axis of size 2, (real
 torch.view_as_real gives. `dim` counts the other axes only; negative ones from their end.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
 from picograd.graph.room import check_host
 from picograd.tensor import host, movement
+from picograd.tensor.annotations import DeviceLike, DTypeLike, Sizes, Tensor
 from picograd.tensor.guard import guard_functions
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.operands import as_axis, floating
 from picograd.tensor.recording import Recorded, apply
 from picograd.tensor.spelling import spell_functions
@@ -185,7 +187,9 @@ def each_axis(
     return list(zip(axes, sizes))
 
 
-def fftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def fftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
     """Transform a complex tensor (..., 2) along several axes.
 
     >>> import picograd
@@ -197,7 +201,9 @@ def fftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> 
     return x
 
 
-def ifftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ifftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
     """Transform a complex tensor (..., 2) back along several axes.
 
     >>> import picograd
@@ -209,7 +215,9 @@ def ifftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) ->
     return x
 
 
-def rfftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def rfftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
     """Transform a real tensor along several axes; the last of them is halved.
 
     >>> import picograd
@@ -224,7 +232,7 @@ def rfftn(x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 
 def irfftn(
-    x: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
 ) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
@@ -238,11 +246,8 @@ def irfftn(
     return irfft(x, size, last, norm)
 
 
-Sizes = Any
-
-
 def fft2(
-    x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a complex tensor (..., 2) along two axes.
 
@@ -255,7 +260,7 @@ def fft2(
 
 
 def ifft2(
-    x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a complex tensor (..., 2) back along two axes.
 
@@ -268,7 +273,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a real tensor along two axes; the last of them is halved.
 
@@ -281,7 +286,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
 
@@ -327,7 +332,9 @@ def ihfft(
 # frequencies and shifts
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """List the frequencies of `fft`, in cycles per unit of the distance d.
 
     >>> import picograd
@@ -339,7 +346,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) ->
 
 
 def rfftfreq(
-    n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """List the frequencies of `rfft`, in cycles per unit of the distance d.
 
@@ -351,7 +358,7 @@ def rfftfreq(
     return Recorded.kind(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
 
 
-def shifted(op: str, x: Tensor, dim: Any, is_back: bool) -> Tensor:
+def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:
     """Rotate axes by half their sizes."""
     need_tensor(op, x)
     axes = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
@@ -360,7 +367,7 @@ def shifted(op: str, x: Tensor, dim: Any, is_back: bool) -> Tensor:
     return x.roll(tuple(halves), tuple(listed))
 
 
-def fftshift(x: Tensor, dim: Any = None) -> Tensor:
+def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
     """Bring frequency 0 to the middle of all axes, or of some; name them for (..., 2).
 
     >>> import picograd
@@ -370,7 +377,7 @@ def fftshift(x: Tensor, dim: Any = None) -> Tensor:
     return shifted("fftshift", x, dim, False)
 
 
-def ifftshift(x: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
     """Undo `fftshift`.
 
     >>> import picograd
@@ -413,7 +420,7 @@ def stft(
     pad_mode: str = "reflect",
     normalized: bool = False,
     onesided: bool | None = None,
-    return_complex: Any = None,
+    return_complex: bool | None = None,
 ) -> Tensor:
     """Transform overlapping frames of a real signal: (..., T) -> (..., frequencies, frames, 2).
 

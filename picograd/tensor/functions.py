@@ -1,9 +1,11 @@
 """PyTorch's function spelling: `picograd.exp(x)` is `x.exp()`, and so on."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
 from picograd.graph.shape import broadcast_shapes
 from picograd.tensor import assembling, special_functions
+from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.arranging import meshgrid as meshgrid
 from picograd.tensor.guard import guard_functions
 from picograd.tensor.inputs import need_tensors
@@ -21,256 +23,257 @@ from picograd.tensor.spelling import spell_functions
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
 
-zeros = Tensor.zeros
-ones = Tensor.ones
-empty = Tensor.empty
-full = Tensor.full
-arange = Tensor.arange
-linspace = Tensor.linspace
-eye = Tensor.eye
-from_numpy = Tensor.from_numpy
-rand = Tensor.rand
-randn = Tensor.randn
-randint = Tensor.randint
-randperm = Tensor.randperm
-manual_seed = Tensor.manual_seed
-cat = Tensor.cat
-stack = Tensor.stack
-einsum = Tensor.einsum
-concat = concatenate = cat
+zeros: Final = Tensor.zeros
+ones: Final = Tensor.ones
+empty: Final = Tensor.empty
+full: Final = Tensor.full
+arange: Final = Tensor.arange
+linspace: Final = Tensor.linspace
+eye: Final = Tensor.eye
+from_numpy: Final = Tensor.from_numpy
+rand: Final = Tensor.rand
+randn: Final = Tensor.randn
+randint: Final = Tensor.randint
+randperm: Final = Tensor.randperm
+manual_seed: Final = Tensor.manual_seed
+cat: Final = Tensor.cat
+stack: Final = Tensor.stack
+einsum: Final = Tensor.einsum
+concat: Final = cat
+concatenate: Final = cat
 
-exp = Tensor.exp
-exp2 = Tensor.exp2
-expm1 = Tensor.expm1
-log = Tensor.log
-log2 = Tensor.log2
-log10 = Tensor.log10
-log1p = Tensor.log1p
-sqrt = Tensor.sqrt
-rsqrt = Tensor.rsqrt
-reciprocal = Tensor.reciprocal
-square = Tensor.square
-sin = Tensor.sin
-cos = Tensor.cos
-tan = Tensor.tan
-tanh = Tensor.tanh
-erf = Tensor.erf
-abs = Tensor.abs
-sign = Tensor.sign
-neg = Tensor.neg
-floor = Tensor.floor
-ceil = Tensor.ceil
-round = Tensor.round
-trunc = Tensor.trunc
-relu = Tensor.relu
-sigmoid = Tensor.sigmoid
-isnan = Tensor.isnan
-isinf = Tensor.isinf
-isfinite = Tensor.isfinite
-allclose = Tensor.allclose
-maximum = Tensor.maximum
-minimum = Tensor.minimum
-clamp = Tensor.clamp
-lerp = Tensor.lerp
-add = Tensor.add
-sub = Tensor.sub
-mul = Tensor.mul
-div = Tensor.div
-pow = Tensor.pow
-logical_and = Tensor.logical_and
-logical_or = Tensor.logical_or
-logical_not = Tensor.logical_not
-logical_xor = Tensor.logical_xor
+exp: Final = Tensor.exp
+exp2: Final = Tensor.exp2
+expm1: Final = Tensor.expm1
+log: Final = Tensor.log
+log2: Final = Tensor.log2
+log10: Final = Tensor.log10
+log1p: Final = Tensor.log1p
+sqrt: Final = Tensor.sqrt
+rsqrt: Final = Tensor.rsqrt
+reciprocal: Final = Tensor.reciprocal
+square: Final = Tensor.square
+sin: Final = Tensor.sin
+cos: Final = Tensor.cos
+tan: Final = Tensor.tan
+tanh: Final = Tensor.tanh
+erf: Final = Tensor.erf
+abs: Final = Tensor.abs
+sign: Final = Tensor.sign
+neg: Final = Tensor.neg
+floor: Final = Tensor.floor
+ceil: Final = Tensor.ceil
+round: Final = Tensor.round
+trunc: Final = Tensor.trunc
+relu: Final = Tensor.relu
+sigmoid: Final = Tensor.sigmoid
+isnan: Final = Tensor.isnan
+isinf: Final = Tensor.isinf
+isfinite: Final = Tensor.isfinite
+allclose: Final = Tensor.allclose
+maximum: Final = Tensor.maximum
+minimum: Final = Tensor.minimum
+clamp: Final = Tensor.clamp
+lerp: Final = Tensor.lerp
+add: Final = Tensor.add
+sub: Final = Tensor.sub
+mul: Final = Tensor.mul
+div: Final = Tensor.div
+pow: Final = Tensor.pow
+logical_and: Final = Tensor.logical_and
+logical_or: Final = Tensor.logical_or
+logical_not: Final = Tensor.logical_not
+logical_xor: Final = Tensor.logical_xor
 
-sum = Tensor.sum
-prod = Tensor.prod
-mean = Tensor.mean
-max = Tensor.max
-min = Tensor.min
-amax = Tensor.amax
-amin = Tensor.amin
-argmax = Tensor.argmax
-argmin = Tensor.argmin
-var = Tensor.var
-std = Tensor.std
-norm = Tensor.norm
-any = Tensor.any
-all = Tensor.all
-logsumexp = Tensor.logsumexp
-softmax = Tensor.softmax
-log_softmax = Tensor.log_softmax
-cumsum = Tensor.cumsum
-cumprod = Tensor.cumprod
-cummax = Tensor.cummax
-cummin = Tensor.cummin
-logcumsumexp = Tensor.logcumsumexp
-sort = Tensor.sort
-argsort = Tensor.argsort
-msort = Tensor.msort
-topk = Tensor.topk
-kthvalue = Tensor.kthvalue
-median = Tensor.median
-quantile = Tensor.quantile
-unique = Tensor.unique
-searchsorted = Tensor.searchsorted
-bincount = Tensor.bincount
-histc = Tensor.histc
+sum: Final = Tensor.sum
+prod: Final = Tensor.prod
+mean: Final = Tensor.mean
+max: Final = Tensor.max
+min: Final = Tensor.min
+amax: Final = Tensor.amax
+amin: Final = Tensor.amin
+argmax: Final = Tensor.argmax
+argmin: Final = Tensor.argmin
+var: Final = Tensor.var
+std: Final = Tensor.std
+norm: Final = Tensor.norm
+any: Final = Tensor.any
+all: Final = Tensor.all
+logsumexp: Final = Tensor.logsumexp
+softmax: Final = Tensor.softmax
+log_softmax: Final = Tensor.log_softmax
+cumsum: Final = Tensor.cumsum
+cumprod: Final = Tensor.cumprod
+cummax: Final = Tensor.cummax
+cummin: Final = Tensor.cummin
+logcumsumexp: Final = Tensor.logcumsumexp
+sort: Final = Tensor.sort
+argsort: Final = Tensor.argsort
+msort: Final = Tensor.msort
+topk: Final = Tensor.topk
+kthvalue: Final = Tensor.kthvalue
+median: Final = Tensor.median
+quantile: Final = Tensor.quantile
+unique: Final = Tensor.unique
+searchsorted: Final = Tensor.searchsorted
+bincount: Final = Tensor.bincount
+histc: Final = Tensor.histc
 
-reshape = Tensor.reshape
-permute = Tensor.permute
-transpose = Tensor.transpose
-flip = Tensor.flip
-squeeze = Tensor.squeeze
-unsqueeze = Tensor.unsqueeze
-flatten = Tensor.flatten
-roll = Tensor.roll
-tril = Tensor.tril
-triu = Tensor.triu
-split = Tensor.split
-chunk = Tensor.chunk
-gather = Tensor.gather
-index_select = Tensor.index_select
-take_along_dim = Tensor.take_along_dim
-scatter_add = Tensor.scatter_add
-matmul = Tensor.matmul
-mm = Tensor.mm
-bmm = Tensor.bmm
-dot = Tensor.dot
-outer = Tensor.outer
+reshape: Final = Tensor.reshape
+permute: Final = Tensor.permute
+transpose: Final = Tensor.transpose
+flip: Final = Tensor.flip
+squeeze: Final = Tensor.squeeze
+unsqueeze: Final = Tensor.unsqueeze
+flatten: Final = Tensor.flatten
+roll: Final = Tensor.roll
+tril: Final = Tensor.tril
+triu: Final = Tensor.triu
+split: Final = Tensor.split
+chunk: Final = Tensor.chunk
+gather: Final = Tensor.gather
+index_select: Final = Tensor.index_select
+take_along_dim: Final = Tensor.take_along_dim
+scatter_add: Final = Tensor.scatter_add
+matmul: Final = Tensor.matmul
+mm: Final = Tensor.mm
+bmm: Final = Tensor.bmm
+dot: Final = Tensor.dot
+outer: Final = Tensor.outer
 
-sinh = Tensor.sinh
-cosh = Tensor.cosh
-asin = Tensor.asin
-acos = Tensor.acos
-atan = Tensor.atan
-atan2 = Tensor.atan2
-asinh = Tensor.asinh
-acosh = Tensor.acosh
-atanh = Tensor.atanh
-arcsin = Tensor.arcsin
-arccos = Tensor.arccos
-arctan = Tensor.arctan
-arctan2 = Tensor.arctan2
-arcsinh = Tensor.arcsinh
-arccosh = Tensor.arccosh
-arctanh = Tensor.arctanh
-sinc = Tensor.sinc
-erfc = Tensor.erfc
-erfinv = Tensor.erfinv
-lgamma = Tensor.lgamma
-digamma = Tensor.digamma
-polygamma = special_functions.polygamma
-signbit = Tensor.signbit
-hypot = Tensor.hypot
-copysign = Tensor.copysign
-fmod = Tensor.fmod
-logaddexp = Tensor.logaddexp
-xlogy = Tensor.xlogy
-swapaxes = Tensor.swapaxes
-swapdims = Tensor.swapdims
-movedim = Tensor.movedim
-moveaxis = Tensor.moveaxis
-tile = Tensor.tile
-tensor_split = Tensor.tensor_split
-select = Tensor.select
-ravel = Tensor.ravel
-fliplr = Tensor.fliplr
-flipud = Tensor.flipud
-rot90 = Tensor.rot90
-diff = Tensor.diff
-diag = Tensor.diag
-diag_embed = Tensor.diag_embed
-trace = Tensor.trace
-kron = Tensor.kron
-cross = Tensor.cross
-cdist = Tensor.cdist
-dist = Tensor.dist
-tensordot = Tensor.tensordot
-inner = Tensor.inner
-mv = Tensor.mv
-vdot = Tensor.vdot
-addmm = Tensor.addmm
-addmv = Tensor.addmv
-baddbmm = Tensor.baddbmm
-addr = Tensor.addr
-cov = Tensor.cov
-corrcoef = Tensor.corrcoef
-addcmul = Tensor.addcmul
-addcdiv = Tensor.addcdiv
-isclose = Tensor.isclose
-nan_to_num = Tensor.nan_to_num
-frac = Tensor.frac
-heaviside = Tensor.heaviside
-logit = Tensor.logit
-deg2rad = Tensor.deg2rad
-rad2deg = Tensor.rad2deg
-std_mean = Tensor.std_mean
-var_mean = Tensor.var_mean
-aminmax = Tensor.aminmax
-count_nonzero = Tensor.count_nonzero
-nansum = Tensor.nansum
-nanmean = Tensor.nanmean
-take = Tensor.take
-index_fill = Tensor.index_fill
-index_copy = Tensor.index_copy
-index_add = Tensor.index_add
-scatter = Tensor.scatter
-scatter_reduce = Tensor.scatter_reduce
-masked_scatter = Tensor.masked_scatter
-masked_select = Tensor.masked_select
-nonzero = Tensor.nonzero
-argwhere = Tensor.argwhere
-repeat_interleave = Tensor.repeat_interleave
-diagonal = Tensor.diagonal
-unflatten = Tensor.unflatten
-unbind = Tensor.unbind
-narrow = Tensor.narrow
-subtract = Tensor.subtract
-multiply = Tensor.multiply
-divide = Tensor.divide
-true_divide = Tensor.true_divide
-floor_divide = Tensor.floor_divide
-remainder = Tensor.remainder
-negative = Tensor.negative
-bitwise_and = Tensor.bitwise_and
-bitwise_or = Tensor.bitwise_or
-bitwise_xor = Tensor.bitwise_xor
-bitwise_not = Tensor.bitwise_not
-bitwise_left_shift = Tensor.bitwise_left_shift
-bitwise_right_shift = Tensor.bitwise_right_shift
-eq = Tensor.eq
-ne = Tensor.ne
-lt = Tensor.lt
-le = Tensor.le
-gt = Tensor.gt
-ge = Tensor.ge
-less = Tensor.less
-less_equal = Tensor.less_equal
-greater = Tensor.greater
-greater_equal = Tensor.greater_equal
-not_equal = Tensor.not_equal
-conv1d = Tensor.conv1d
-conv2d = Tensor.conv2d
-conv3d = Tensor.conv3d
-conv_transpose1d = Tensor.conv_transpose1d
-conv_transpose2d = Tensor.conv_transpose2d
-conv_transpose3d = Tensor.conv_transpose3d
-max_pool1d = Tensor.max_pool1d
-max_pool2d = Tensor.max_pool2d
-max_pool3d = Tensor.max_pool3d
-avg_pool1d = Tensor.avg_pool1d
-avg_pool2d = Tensor.avg_pool2d
-avg_pool3d = Tensor.avg_pool3d
-adaptive_avg_pool1d = Tensor.adaptive_avg_pool1d
-adaptive_avg_pool2d = Tensor.adaptive_avg_pool2d
-adaptive_avg_pool3d = Tensor.adaptive_avg_pool3d
-adaptive_max_pool1d = Tensor.adaptive_max_pool1d
-adaptive_max_pool2d = Tensor.adaptive_max_pool2d
-adaptive_max_pool3d = Tensor.adaptive_max_pool3d
-from_dlpack = Tensor.from_dlpack
+sinh: Final = Tensor.sinh
+cosh: Final = Tensor.cosh
+asin: Final = Tensor.asin
+acos: Final = Tensor.acos
+atan: Final = Tensor.atan
+atan2: Final = Tensor.atan2
+asinh: Final = Tensor.asinh
+acosh: Final = Tensor.acosh
+atanh: Final = Tensor.atanh
+arcsin: Final = Tensor.arcsin
+arccos: Final = Tensor.arccos
+arctan: Final = Tensor.arctan
+arctan2: Final = Tensor.arctan2
+arcsinh: Final = Tensor.arcsinh
+arccosh: Final = Tensor.arccosh
+arctanh: Final = Tensor.arctanh
+sinc: Final = Tensor.sinc
+erfc: Final = Tensor.erfc
+erfinv: Final = Tensor.erfinv
+lgamma: Final = Tensor.lgamma
+digamma: Final = Tensor.digamma
+polygamma: Final = special_functions.polygamma
+signbit: Final = Tensor.signbit
+hypot: Final = Tensor.hypot
+copysign: Final = Tensor.copysign
+fmod: Final = Tensor.fmod
+logaddexp: Final = Tensor.logaddexp
+xlogy: Final = Tensor.xlogy
+swapaxes: Final = Tensor.swapaxes
+swapdims: Final = Tensor.swapdims
+movedim: Final = Tensor.movedim
+moveaxis: Final = Tensor.moveaxis
+tile: Final = Tensor.tile
+tensor_split: Final = Tensor.tensor_split
+select: Final = Tensor.select
+ravel: Final = Tensor.ravel
+fliplr: Final = Tensor.fliplr
+flipud: Final = Tensor.flipud
+rot90: Final = Tensor.rot90
+diff: Final = Tensor.diff
+diag: Final = Tensor.diag
+diag_embed: Final = Tensor.diag_embed
+trace: Final = Tensor.trace
+kron: Final = Tensor.kron
+cross: Final = Tensor.cross
+cdist: Final = Tensor.cdist
+dist: Final = Tensor.dist
+tensordot: Final = Tensor.tensordot
+inner: Final = Tensor.inner
+mv: Final = Tensor.mv
+vdot: Final = Tensor.vdot
+addmm: Final = Tensor.addmm
+addmv: Final = Tensor.addmv
+baddbmm: Final = Tensor.baddbmm
+addr: Final = Tensor.addr
+cov: Final = Tensor.cov
+corrcoef: Final = Tensor.corrcoef
+addcmul: Final = Tensor.addcmul
+addcdiv: Final = Tensor.addcdiv
+isclose: Final = Tensor.isclose
+nan_to_num: Final = Tensor.nan_to_num
+frac: Final = Tensor.frac
+heaviside: Final = Tensor.heaviside
+logit: Final = Tensor.logit
+deg2rad: Final = Tensor.deg2rad
+rad2deg: Final = Tensor.rad2deg
+std_mean: Final = Tensor.std_mean
+var_mean: Final = Tensor.var_mean
+aminmax: Final = Tensor.aminmax
+count_nonzero: Final = Tensor.count_nonzero
+nansum: Final = Tensor.nansum
+nanmean: Final = Tensor.nanmean
+take: Final = Tensor.take
+index_fill: Final = Tensor.index_fill
+index_copy: Final = Tensor.index_copy
+index_add: Final = Tensor.index_add
+scatter: Final = Tensor.scatter
+scatter_reduce: Final = Tensor.scatter_reduce
+masked_scatter: Final = Tensor.masked_scatter
+masked_select: Final = Tensor.masked_select
+nonzero: Final = Tensor.nonzero
+argwhere: Final = Tensor.argwhere
+repeat_interleave: Final = Tensor.repeat_interleave
+diagonal: Final = Tensor.diagonal
+unflatten: Final = Tensor.unflatten
+unbind: Final = Tensor.unbind
+narrow: Final = Tensor.narrow
+subtract: Final = Tensor.subtract
+multiply: Final = Tensor.multiply
+divide: Final = Tensor.divide
+true_divide: Final = Tensor.true_divide
+floor_divide: Final = Tensor.floor_divide
+remainder: Final = Tensor.remainder
+negative: Final = Tensor.negative
+bitwise_and: Final = Tensor.bitwise_and
+bitwise_or: Final = Tensor.bitwise_or
+bitwise_xor: Final = Tensor.bitwise_xor
+bitwise_not: Final = Tensor.bitwise_not
+bitwise_left_shift: Final = Tensor.bitwise_left_shift
+bitwise_right_shift: Final = Tensor.bitwise_right_shift
+eq: Final = Tensor.eq
+ne: Final = Tensor.ne
+lt: Final = Tensor.lt
+le: Final = Tensor.le
+gt: Final = Tensor.gt
+ge: Final = Tensor.ge
+less: Final = Tensor.less
+less_equal: Final = Tensor.less_equal
+greater: Final = Tensor.greater
+greater_equal: Final = Tensor.greater_equal
+not_equal: Final = Tensor.not_equal
+conv1d: Final = Tensor.conv1d
+conv2d: Final = Tensor.conv2d
+conv3d: Final = Tensor.conv3d
+conv_transpose1d: Final = Tensor.conv_transpose1d
+conv_transpose2d: Final = Tensor.conv_transpose2d
+conv_transpose3d: Final = Tensor.conv_transpose3d
+max_pool1d: Final = Tensor.max_pool1d
+max_pool2d: Final = Tensor.max_pool2d
+max_pool3d: Final = Tensor.max_pool3d
+avg_pool1d: Final = Tensor.avg_pool1d
+avg_pool2d: Final = Tensor.avg_pool2d
+avg_pool3d: Final = Tensor.avg_pool3d
+adaptive_avg_pool1d: Final = Tensor.adaptive_avg_pool1d
+adaptive_avg_pool2d: Final = Tensor.adaptive_avg_pool2d
+adaptive_avg_pool3d: Final = Tensor.adaptive_avg_pool3d
+adaptive_max_pool1d: Final = Tensor.adaptive_max_pool1d
+adaptive_max_pool2d: Final = Tensor.adaptive_max_pool2d
+adaptive_max_pool3d: Final = Tensor.adaptive_max_pool3d
+from_dlpack: Final = Tensor.from_dlpack
 
 
-def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Repeat tensors to their common shape: views of them.
 
     >>> import picograd
@@ -279,13 +282,12 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     >>> x.tolist(), y.tolist()
     ([[1.0, 2.0], [1.0, 2.0]], [[3.0, 3.0], [4.0, 4.0]])
     """
-    listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    need_tensors("broadcast_tensors", (listed,))
+    listed = need_tensors("broadcast_tensors", tensors)
     shape = broadcast_shapes(*(each.shape for each in listed), op="broadcast_tensors")
     return tuple(each.expand(shape) for each in listed)
 
 
-def block_diag(*tensors: Any) -> Tensor:
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """Put matrices on the diagonal of a larger one.
 
     >>> import picograd
@@ -296,7 +298,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return apply_all(assembling.block_diag, tensors)
 
 
-def vstack(tensors: Any) -> Tensor:
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 0 after making everything at least 2-d.
 
     >>> import picograd
@@ -307,7 +309,7 @@ def vstack(tensors: Any) -> Tensor:
     return apply_all(assembling.stack_along, tensors, 2, 0)
 
 
-def hstack(tensors: Any) -> Tensor:
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 1, or along axis 0 for vectors.
 
     >>> import picograd
@@ -318,7 +320,7 @@ def hstack(tensors: Any) -> Tensor:
     return apply_all(assembling.stack_along, tensors, 1, 1)
 
 
-def dstack(tensors: Any) -> Tensor:
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 2 after making everything at least 3-d.
 
     >>> import picograd
@@ -330,7 +332,11 @@ def dstack(tensors: Any) -> Tensor:
 
 
 def tril_indices(
-    row: int, col: int | None = None, offset: int = 0, device: Any = None, dtype: Any = "int64"
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
 ) -> Tensor:
     """List the positions of a lower triangle, (2, count) in int64.
 
@@ -342,7 +348,11 @@ def tril_indices(
 
 
 def triu_indices(
-    row: int, col: int | None = None, offset: int = 0, device: Any = None, dtype: Any = "int64"
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
 ) -> Tensor:
     """List the positions of an upper triangle, (2, count) in int64.
 
@@ -353,7 +363,7 @@ def triu_indices(
     return Tensor(assembling.triangle_indices(row, col, offset, False), dtype, device)
 
 
-row_stack = vstack
+row_stack: Final = vstack
 
 OWN = [name for name, value in globals().items() if getattr(value, "__module__", "") == __name__]
 LIKE = [each.__name__ for each in (

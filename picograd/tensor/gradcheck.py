@@ -142,7 +142,7 @@ def gradgradcheck(
 
     def slopes(*values: Any) -> Any:
         leaves, weights = values[: len(given)], values[len(given) :]
-        asked = [each for each in leaves if isinstance(each, Recorded) and each.requires_grad]
+        asked: list[Any] = [x for x in leaves if isinstance(x, Recorded) and x.requires_grad]
         found = outputs_of(func, leaves)
         pairs = [(y, w) for y, w in zip(found, weights) if y.requires_grad]
         return tuple(

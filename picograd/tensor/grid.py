@@ -14,8 +14,9 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import product
+from picograd.tensor.annotations import Tensor
 from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import Tensor, from_host, need_tensor, positions
+from picograd.tensor.inputs import from_host, need_tensor, positions
 
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75  # the free slope of Keys's kernel (1981), as `interpolate` has it
@@ -147,7 +148,7 @@ def reflect(place: Tensor, low: float, high: float) -> Tensor:
 def corner(x: Tensor, places: Sequence[Tensor]) -> Tensor:
     """Gather at whole places, zero outside: (N, C, *S) -> (N, C, *T)."""
     sizes = x.shape[2:]
-    inside: Tensor = None
+    inside: Any = None
     index = [positions(x.shape[0], places[0])]
     for place, size in zip(places, sizes):
         within = (place >= 0).logical_and(place <= size - 1)
@@ -161,9 +162,9 @@ def sample_linear(x: Tensor, places: Sequence[Tensor]) -> Tensor:
     """Weigh the 2^rank corners around each place."""
     low = [place.floor().detach() for place in places]
     share = [place - below for place, below in zip(places, low)]
-    total: Tensor = None
+    total: Any = None
     for steps in itertools.product((0, 1), repeat=len(places)):
-        weight: Tensor = None
+        weight: Any = None
         for step, each in zip(steps, share):
             factor = each if step else 1 - each
             weight = factor if weight is None else weight * factor
@@ -181,7 +182,7 @@ def sample_cubic(
     low = [place.floor().detach() for place in places]
     share = [place - below for place, below in zip(places, low)]
     rows, columns = (cubic_weights(each) for each in share)
-    total: Tensor = None
+    total: Any = None
     for (down, row), (right, column) in itertools.product(
         enumerate(rows, start=-1), enumerate(columns, start=-1)
     ):

@@ -24,9 +24,9 @@ from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.number import given, index_of, is_given, size_of, start_of
 from picograd.tensor import elementwise, movement
+from picograd.tensor.annotations import Shape
 from picograd.tensor.operands import (
     Operand,
-    Shape,
     as_axis,
     broadcast_to,
     check_index,

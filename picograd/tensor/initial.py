@@ -5,12 +5,15 @@ from typing import Any
 
 from picograd.errors import ShapeError
 from picograd.helpers import product
-from picograd.tensor.inputs import Tensor
+from picograd.tensor.annotations import (
+    Sizes,
+    Tensor,
+)
 from picograd.tensor.operands import as_shape
 from picograd.tensor.recording import Recorded
 
 
-def scaled_uniform(*sizes: Any, **more: Any) -> Tensor:
+def scaled_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = 1 / sqrt(number of elements).
 
     >>> from picograd import Tensor
@@ -21,7 +24,7 @@ def scaled_uniform(*sizes: Any, **more: Any) -> Tensor:
     return symmetric(shape, product(shape) or 1, more)
 
 
-def glorot_uniform(*sizes: Any, **more: Any) -> Tensor:
+def glorot_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = sqrt(6 / (outputs + inputs)) (Glorot and Bengio, 2010).
 
     >>> from picograd import Tensor
@@ -33,7 +36,7 @@ def glorot_uniform(*sizes: Any, **more: Any) -> Tensor:
     return symmetric(shape, (shape[0] + inputs) / 6.0, more)
 
 
-def kaiming_uniform(*sizes: Any, a: float = 0.01, **more: Any) -> Tensor:
+def kaiming_uniform(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = sqrt(6 / ((1 + a^2) inputs)) (He et al., 2015).
 
     `a` is the slope of the leaky ReLU that follows.
@@ -48,7 +51,7 @@ def kaiming_uniform(*sizes: Any, a: float = 0.01, **more: Any) -> Tensor:
     )
 
 
-def kaiming_normal(*sizes: Any, a: float = 0.01, **more: Any) -> Tensor:
+def kaiming_normal(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     """Draw from the normal distribution of variance 2 / ((1 + a^2) inputs) (He et al., 2015).
 
     `a` is the slope of the leaky ReLU that follows.

@@ -5,21 +5,18 @@ methods of tensors instead of nodes: a gradient, a device and a promotion come w
 `methods_family.py` makes methods of those that PyTorch also has as methods.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from picograd.errors import DTypeError
+from picograd.tensor.annotations import Tensor
 from picograd.tensor.autograd import MODE
 from picograd.tensor.operands import pair
 from picograd.tensor.recording import Recorded, read, wrap
 
-Tensor = (
-    Any  # the class of tensor.py, which is built on the files that import this one
-)
 
-
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: Any) -> TypeGuard[Tensor]:
     """Tell whether an object is a tensor.
 
     >>> import picograd

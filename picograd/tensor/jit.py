@@ -27,7 +27,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from picograd.buffer import Buffer
 from picograd.config import config
@@ -90,10 +90,20 @@ PARTS = (
 )  # fmt: skip
 
 
-class Jitted:
+P = ParamSpec("P")  # arguments of the function
+R = TypeVar("R")  # its result
+S = TypeVar("S")  # the instance, of a method
+Rest = ParamSpec("Rest")  # the arguments behind it
+
+
+class Jitted(Generic[P, R]):
     """A jitted function; see the module docstring. `traces` counts the traces that are kept."""
 
-    def __init__(self, function: Callable[..., Any], dynamic: Any = None) -> None:
+    signature: Any
+    dynamic: Any
+    count: int
+
+    def __init__(self, function: Callable[P, R], dynamic: Any = None) -> None:
         functools.update_wrapper(self, function)
         self.signature = signature_of(function)
         self.dynamic = read_dynamic(dynamic, self.signature)
@@ -113,13 +123,22 @@ class Jitted:
     def _jitted(self) -> Any:
         return self.function
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> "Jitted[P, R]": ...
+
+    @overload
+    def __get__(
+        self: "Jitted[Concatenate[S, Rest], R]", instance: S, owner: Any = None
+    ) -> "BoundJitted[Rest, R]": ...
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else BoundJitted(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for arguments like these, or trace."""
         with pending.LOCK:
-            return self.call(args, kwargs, ())
+            result: R = self.call(args, kwargs, ())
+        return result
 
     def call(self, args: Any, kwargs: Any, bound: tuple[Any, ...]) -> Any:
         """Call with the instance of a method before the arguments, if there is one."""
@@ -333,18 +352,21 @@ class Jitted:
                   file=sys.stderr)  # fmt: skip
 
 
-class BoundJitted:
+class BoundJitted(Generic[P, R]):
     """A jitted method of one instance, whose traces die with the instance."""
 
     __slots__ = ("__func__", "__self__")
+    __func__: Any
+    __self__: Any
 
-    def __init__(self, function: Jitted, instance: Any) -> None:
+    def __init__(self, function: "Jitted[..., R]", instance: Any) -> None:
         self.__func__, self.__self__ = function, instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for the instance and arguments like these, or trace."""
         with pending.LOCK:
-            return self.__func__.call(args, kwargs, (self.__self__,))
+            result: R = self.__func__.call(args, kwargs, (self.__self__,))
+        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)
@@ -489,6 +511,14 @@ def first_outputs(
             elif not stored._tracks:  # else it keeps the graph of the trace
                 replace(stored, wrap(same_value(outputs[number]._node), False))
     return put_together(capture, outputs, capture.program.slots)
+
+
+@overload
+def jit(function: Callable[P, R], *, dynamic: Any = None) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(*, dynamic: Any = None) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
 def jit(function: Any = None, *, dynamic: Any = None) -> Any:

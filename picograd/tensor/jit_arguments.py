@@ -73,6 +73,8 @@ class Place:
     """
 
     __slots__ = ("number", "slot")
+    number: int
+    slot: int
 
     def __init__(self, number: int, slot: int = -1) -> None:
         self.number, self.slot = number, slot
@@ -80,6 +82,8 @@ class Place:
 
 class Flattener:
     """This class takes values apart into tensors, objects and a hashable description."""
+
+    has_containers: bool
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []

@@ -83,6 +83,11 @@ def keep_graph(
 class Recording:
     """This class is one call of a jitted function, for the gradients of its outputs."""
 
+    leaves: list[tuple[Node, Any]]
+    made: list[Node]
+    inputs: list[Any]
+    values: list[tuple[Node, int | float]]
+
     def __init__(
         self,
         kept: KeptGraph,

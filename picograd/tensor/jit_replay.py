@@ -139,6 +139,11 @@ class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
     __slots__ = ("arguments", "capture", "numbers", "recording", "results", "values")
+    numbers: Sequence[Any]
+    arguments: Sequence[Tensor]
+    capture: Capture
+    results: Sequence[Buffer]
+    values: Any
 
     def __init__(
         self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,

@@ -233,6 +233,10 @@ class Marked:
 class Copied:
     """A graph at the sizes of a call: what each traced number became."""
 
+    first: int
+    numbers: Numbers
+    slots: Sequence[Any]
+
     def __init__(
         self, numbers: Numbers, first: int, slots: Sequence[Any]
     ) -> None:
@@ -308,6 +312,10 @@ class Copied:
 
 class Sizes:
     """The graph of one trace, to be copied at other sizes, and the plans found for them."""
+
+    marked: Marked
+    numbers: Numbers
+    copied: Copied
 
     def __init__(self, numbers: Numbers, marked: Marked) -> None:
         self.numbers, self.marked = numbers, marked

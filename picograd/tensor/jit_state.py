@@ -99,6 +99,11 @@ class Slot:
     """This class is one variable or attribute: how to read it, and what is expected there."""
 
     __slots__ = ("expected", "holder", "key", "label", "reference")
+    holder: Any
+    key: str | None
+    label: str
+    expected: Any | None
+    reference: Reference | None
 
     def __init__(self, holder: Any, key: str | None, label: str) -> None:
         self.holder, self.key, self.label = holder, key, label
@@ -127,6 +132,8 @@ class Slot:
 
 class Reach:
     """This class is what a function can reach, found by one walk; see the module docstring."""
+
+    asks_class: bool
 
     def __init__(self, function: Any, objects: Iterable[Any]) -> None:
         self.slots: dict[tuple[int, str | None], Slot] = {}
@@ -345,6 +352,11 @@ class Watched:
     """This class is what is expected of one watched object."""
 
     __slots__ = ("label", "more", "others", "plain", "reference")
+    label: str
+    more: set[str]
+    reference: Reference
+    plain: dict[str, Any]
+    others: dict[str, Reference]
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference, self.label, self.more = (
@@ -392,6 +404,12 @@ def shown(value: Any) -> str:
 
 class Guard:
     """This class tells at every call whether the state is that of the trace."""
+
+    reached: set[int]
+    watched: list[Watched]
+    slots: list[Slot]
+    cells: list[tuple[Any, Any | None]]
+    entries: list[tuple[Any, str, Any | None]]
 
     def __init__(self, reach: Reach, trace: Trace) -> None:
         self.token: object = STATE.token

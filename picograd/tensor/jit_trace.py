@@ -22,6 +22,7 @@ from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
+from picograd.engine.carried import LEAVES_OF_THE_GRAPH
 from picograd.engine.executable import Runnable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
@@ -230,6 +231,13 @@ def base_of(node: Node) -> Node:
 
 class Tracer:
     """This class traces one call: `run` the function, then `find` what a replay does."""
+
+    arguments: Sequence[Tensor]
+    fixed: Iterable[int]
+    numbers: Numbers
+    sizes: Any
+    before: Before
+    trace: Trace
 
     def __init__(
         self,
@@ -442,7 +450,7 @@ class Tracer:
 
     def stored(self, known: set[int]) -> list[Tensor]:
         """List the tensors that the function made and that somebody holds."""
-        leaves = pending.LEAVES_OF_THE_GRAPH
+        leaves = LEAVES_OF_THE_GRAPH
         return [
             tensor
             for tensor in self.made()

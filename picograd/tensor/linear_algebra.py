@@ -14,13 +14,15 @@ from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.tensor import arranging, assembling, host, linalg, movement, reduce
 from picograd.tensor.guard import guard_functions
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.linear_systems import (
     eye_like, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
     need_square, solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
 from picograd.tensor.recording import Recorded, apply, decided, read, several, wrap
 from picograd.tensor.spelling import spell_functions
+from picograd.tensor.annotations import Axis, DTypeLike, Scalar, Tensor
+from collections.abc import Sequence
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
@@ -34,30 +36,30 @@ __all__ = [
 class SVD(NamedTuple):
     """This class holds U (..., M, K), S (..., K) and Vh (..., K, N)."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
 class QR(NamedTuple):
     """This class holds Q (..., M, N) and R (..., N, N)."""
 
-    Q: Any
-    R: Any
+    Q: Tensor
+    R: Tensor
 
 
 class Eigh(NamedTuple):
     """This class holds ascending eigenvalues (..., N) and eigenvectors (..., N, N)."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class Slogdet(NamedTuple):
     """This class holds the sign of a determinant and the logarithm of its size."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Tensor
+    logabsdet: Tensor
 
 
 def inv(A: Tensor) -> Tensor:
@@ -253,10 +255,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
 def vector_norm(
     x: Tensor,
     ord: float = 2,
-    dim: Any = None,
+    dim: Axis = None,
     keepdim: bool = False,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Compute the norm of all elements, or along axes.
 
@@ -270,7 +272,7 @@ def vector_norm(
 
 
 def matrix_norm(
-    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False
+    A: Tensor, ord: Scalar | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False
 ) -> Tensor:
     """Compute the norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
 
@@ -298,7 +300,9 @@ def matrix_norm(
     return result if keepdim else result.squeeze((rows, columns))
 
 
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:
+def norm(
+    A: Tensor, ord: Scalar | str | None = None, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
     """Compute a vector norm, or a matrix norm for two axes and an `ord`, as torch.linalg.norm.
 
     >>> import picograd
@@ -306,13 +310,14 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> 
     >>> picograd.linalg.norm(Tensor([3.0, 4.0])).item()
     5.0
     """
-    is_pair = isinstance(dim, (tuple, list)) and len(dim) == 2
-    if ord is not None and (is_pair or (dim is None and len(A.shape) == 2)):
-        return matrix_norm(A, ord, dim if is_pair else (-2, -1), keepdim)
-    return vector_norm(A, 2 if ord is None else ord, dim, keepdim)
+    pair = dim if isinstance(dim, (tuple, list)) and len(dim) == 2 else None
+    if ord is not None and (pair is not None or (dim is None and len(A.shape) == 2)):
+        return matrix_norm(A, ord, (-2, -1) if pair is None else pair, keepdim)
+    order: Any = 2 if ord is None else ord
+    return vector_norm(A, order, dim, keepdim)
 
 
-def cond(A: Tensor, p: Any = None) -> Tensor:
+def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
     """Compute the condition number: the ratio of the extreme singular values (p of None, 2, -2),
     or norm(A, p) * norm(inv(A), p).
 

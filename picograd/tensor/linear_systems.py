@@ -4,6 +4,7 @@ Functions of tensors. Factors are host calls; the rest is made of differentiable
 Definitions: Golub and Van Loan, "Matrix Computations" (2013).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor import host
-from picograd.tensor.inputs import Tensor, as_float, need_tensor
+from picograd.tensor.annotations import Tensor
+from picograd.tensor.inputs import as_float, need_tensor
 from picograd.tensor.recording import Recorded, apply, decided, read, several
 
 Array = Any
@@ -20,25 +22,25 @@ Array = Any
 class LU(NamedTuple):
     """This class holds P, L and U of A = P L U."""
 
-    P: Any
-    L: Any
-    U: Any
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
 class LUFactor(NamedTuple):
     """This class holds L and U in one matrix, and the rows swapped at each step, from 1 on."""
 
-    LU: Any
-    pivots: Any
+    LU: Tensor
+    pivots: Tensor
 
 
 class LeastSquares(NamedTuple):
     """This class holds the X of least |A X - B|, the squared distances left, and A's rank."""
 
-    solution: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
 def need_square(op: str, x: Tensor) -> None:
@@ -226,7 +228,7 @@ DRIVERS = (None, "gelsy", "gels", "gelsd", "gelss")
 
 
 def lstsq(
-    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: Any = None
+    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> LeastSquares:
     """Find the X of least |A X - B|: (..., M, N), (..., M, K) -> (..., N, K), and facts about it.
 
@@ -273,10 +275,10 @@ def lstsq(
 
 def matrix_rank(
     A: Tensor,
-    tol: Any = None,
+    tol: float | Tensor | None = None,
     *,
-    atol: Any = None,
-    rtol: Any = None,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
     hermitian: bool = False,
 ) -> Tensor:
     """Count the singular values above max(atol, rtol * the largest), in int64.
@@ -316,7 +318,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return decided(apply(host.inverse, square)).reshape(*back, *front)
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Find X with tensordot(A, X) = B, summed over all axes of X.
 
     >>> import picograd
@@ -374,7 +376,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     [[5.0, 10.0]]
     """
     is_list = len(matrices) == 1 and isinstance(matrices[0], (list, tuple))
-    listed = matrices[0] if is_list else matrices
+    listed: Any = matrices[0] if is_list else matrices
     return listed[0] if len(listed) == 1 else multi_dot(listed)
 
 
@@ -402,7 +404,7 @@ def chain_order(sizes: list[int]) -> Any:
     return tree(0, count - 1)
 
 
-def multi_dot(tensors: Any) -> Tensor:
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply several matrices in the cheapest order; the first and last may be vectors.
 
     >>> import picograd

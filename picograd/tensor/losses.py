@@ -4,9 +4,10 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
+from picograd.tensor.annotations import Tensor
 from picograd.tensor.autocast import listed
 from picograd.tensor.demands import demand_labels
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.known import check_between, known_values
 from picograd.tensor.operands import promote_all
 from picograd.tensor.recording import Recorded, apply

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import to_dtype
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import row_major
 from picograd.tensor import aliasing, creation
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import Recorded, fresh
 from picograd.tensor.recording import made as made_leaf
 
 
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, **more: Any
+    s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Make a zero-dim tensor of a number, float32 unless told otherwise.
 
@@ -32,14 +34,14 @@ def scalar_tensor(
     return Recorded.kind.full((), s, dtype=dtype or "float32", device=device, **more)
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
     """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
 
     >>> import picograd
     >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
     [1, 2]
     """
-    wanted = creation.to_dtype(dtype)
+    wanted = to_dtype(dtype)
     try:
         array = np.frombuffer(buffer, wanted.storage, count, offset)
     except (ValueError, TypeError) as error:
@@ -58,7 +60,11 @@ def new_shape(size: tuple[Any, ...]) -> Any:
 
 
 def new_zeros(
-    x: Tensor, *size: Any, dtype: Any = None, device: Any = None, **more: Any
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor:
     """Make zeros of this dtype and device.
 
@@ -70,7 +76,11 @@ def new_zeros(
 
 
 def new_ones(
-    x: Tensor, *size: Any, dtype: Any = None, device: Any = None, **more: Any
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor:
     """Make ones of this dtype and device.
 
@@ -82,7 +92,11 @@ def new_ones(
 
 
 def new_empty(
-    x: Tensor, *size: Any, dtype: Any = None, device: Any = None, **more: Any
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor:
     """Make a tensor of this dtype and device whose values nobody promises; here zeros.
 
@@ -95,10 +109,10 @@ def new_empty(
 
 def new_full(
     x: Tensor,
-    size: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    device: Any = None,
+    size: Sizes,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Fill a shape with one value, in this dtype and on this device.
@@ -112,7 +126,11 @@ def new_full(
 
 
 def new_tensor(
-    x: Tensor, data: Any, dtype: Any = None, device: Any = None, **more: Any
+    x: Tensor,
+    data: Data,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor:
     """Make a tensor of data in this dtype and on this device.
 
@@ -126,13 +144,13 @@ def new_tensor(
 
 
 def logspace(
-    start: Any,
-    end: Any,
-    steps: Any,
-    base: Any = 10.0,
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Compute base ** x for numbers x spaced evenly, both ends included.
@@ -147,19 +165,19 @@ def logspace(
             "logspace", f"{count} numbers are not possible", "use at least 0"
         )
     check_host("logspace", count)
-    wanted = creation.to_dtype(dtype or "float32")
+    wanted = to_dtype(dtype or "float32")
     first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
     powers = np.power(float(base), np.linspace(first, last, count))
     return Recorded.kind(powers, dtype=wanted, device=device, **more)
 
 
 def linear_range(
-    start: Any,
-    end: Any = None,
-    step: Any = 1,
+    start: float,
+    end: float | None = None,
+    step: float = 1,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
     """Count from start (0) up to and including end, in float32: PyTorch's old `range`.
@@ -169,7 +187,7 @@ def linear_range(
     [1.0, 2.0, 3.0]
     """
     first, last = (0, start) if end is None else (start, end)
-    wanted = creation.to_dtype(dtype or "float32")
+    wanted = to_dtype(dtype or "float32")
     if wanted.is_integer:
         first, last, step = int(first), int(last), int(step)
     if not step or (last - first) / step < 0:
@@ -204,7 +222,7 @@ def window(
     return Recorded.kind(values, **{"dtype": "float32", **more})
 
 
-def hann_window(window_length: Any, periodic: bool = True, **more: Any) -> Tensor:
+def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Hann's window: 1/2 - 1/2 cos(2 pi n / N).
 
     >>> import picograd
@@ -215,7 +233,7 @@ def hann_window(window_length: Any, periodic: bool = True, **more: Any) -> Tenso
 
 
 def hamming_window(
-    window_length: Any,
+    window_length: int,
     periodic: bool = True,
     alpha: float = 0.54,
     beta: float = 0.46,
@@ -230,7 +248,7 @@ def hamming_window(
     return window("hamming_window", window_length, periodic, (alpha, beta), more)
 
 
-def blackman_window(window_length: Any, periodic: bool = True, **more: Any) -> Tensor:
+def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Blackman's window: 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N).
 
     >>> import picograd
@@ -240,7 +258,7 @@ def blackman_window(window_length: Any, periodic: bool = True, **more: Any) -> T
     return window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), more)
 
 
-def bartlett_window(window_length: Any, periodic: bool = True, **more: Any) -> Tensor:
+def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make a triangle of N points.
 
     >>> import picograd
@@ -254,7 +272,7 @@ def bartlett_window(window_length: Any, periodic: bool = True, **more: Any) -> T
 
 
 def kaiser_window(
-    window_length: Any, periodic: bool = True, beta: float = 12.0, **more: Any
+    window_length: int, periodic: bool = True, beta: float = 12.0, **more: Any
 ) -> Tensor:
     """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1.
 
@@ -271,13 +289,13 @@ def kaiser_window(
 # like another tensor
 
 
-def place_like(x: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+def place_like(x: Tensor, dtype: DTypeLike | None, device: DeviceLike | None) -> dict[str, Any]:
     """Default dtype and device to those of a tensor."""
     return dict(dtype=dtype or x.dtype, device=device or x.device)
 
 
 def zeros_like(
-    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Make zeros of the shape, dtype and device of another tensor.
 
@@ -289,7 +307,7 @@ def zeros_like(
 
 
 def ones_like(
-    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Make ones of the shape, dtype and device of another tensor.
 
@@ -301,7 +319,7 @@ def ones_like(
 
 
 def empty_like(
-    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Make a tensor of the shape, dtype and device of another; its values are zeros.
 
@@ -313,7 +331,11 @@ def empty_like(
 
 
 def full_like(
-    input: Tensor, fill_value: Any, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor:
     """Fill the shape of another tensor with one value.
 
@@ -327,7 +349,7 @@ def full_like(
 
 
 def rand_like(
-    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Draw uniformly from [0, 1) in the shape of another tensor.
 
@@ -339,7 +361,7 @@ def rand_like(
 
 
 def randn_like(
-    input: Tensor, dtype: Any = None, device: Any = None, **more: Any
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
     """Draw from the standard normal distribution in the shape of another tensor.
 
@@ -353,7 +375,7 @@ def randn_like(
 # facts about a tensor
 
 
-def numel(input: Tensor) -> Any:
+def numel(input: Tensor) -> int:
     """Count the elements.
 
     >>> import picograd
@@ -364,7 +386,7 @@ def numel(input: Tensor) -> Any:
     return input.numel()
 
 
-def is_floating_point(input: Tensor) -> Any:
+def is_floating_point(input: Tensor) -> bool:
     """Tell whether the dtype is a float.
 
     >>> import picograd
@@ -386,7 +408,7 @@ def is_complex(input: Tensor) -> bool:
     return False
 
 
-def is_signed(input: Tensor) -> Any:
+def is_signed(input: Tensor) -> bool:
     """Tell whether the dtype has negative numbers.
 
     >>> import picograd

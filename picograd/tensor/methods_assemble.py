@@ -4,21 +4,22 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from picograd.errors import DTypeError
 from picograd.number import position_of
 from picograd.tensor import aliasing, assembling, elementwise, movement, reduce
+from picograd.tensor.annotations import Axis, Scalar, Sizes, Tensor, TensorLike
 from picograd.tensor.methods_reduce import lost
 from picograd.tensor.operands import UNSET, as_axis, either
-from picograd.tensor.recording import Other, Recorded, Same, apply, pieces, showing
+from picograd.tensor.recording import Recorded, Same, apply, pieces, showing
 
 
 class Extremes(NamedTuple):
     """This class holds the result of `aminmax`."""
 
-    min: Any
-    max: Any
+    min: Tensor
+    max: Tensor
 
 
 class AssemblyMethods(Recorded):
@@ -30,8 +31,8 @@ class AssemblyMethods(Recorded):
 
     def swapaxes(
         self: Same,
-        axis0: Any,
-        axis1: Any,
+        axis0: int,
+        axis1: int,
     ) -> Same:
         """Swap two axes.
 
@@ -41,12 +42,12 @@ class AssemblyMethods(Recorded):
         """
         return apply(movement.transpose, self, axis0, axis1)
 
-    swapdims = swapaxes
+    swapdims: Final = swapaxes
 
     def movedim(
         self: Same,
-        source: Any,
-        destination: Any,
+        source: Sizes,
+        destination: Sizes,
     ) -> Same:
         """Move one axis, or several, to other positions.
 
@@ -56,11 +57,11 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.move_axes, self, source, destination)
 
-    moveaxis = movedim
+    moveaxis: Final = movedim
 
     def tile(
         self: Same,
-        *counts: Any,
+        *counts: Sizes,
     ) -> Same:
         """Repeat along axes; missing counts are 1.
 
@@ -72,8 +73,8 @@ class AssemblyMethods(Recorded):
 
     def tensor_split(
         self: Same,
-        indices_or_sections: Any,
-        dim: Any = 0,
+        indices_or_sections: Sizes | Tensor,
+        dim: int = 0,
     ) -> tuple[Same, ...]:
         """Cut into nearly equal pieces, or at positions.
 
@@ -85,8 +86,8 @@ class AssemblyMethods(Recorded):
 
     def select(
         self: Same,
-        dim: Any,
-        index: Any,
+        dim: int,
+        index: int | Tensor,
     ) -> Same:
         """Take one slice along an axis, at a number or an integer tensor.
 
@@ -122,7 +123,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(movement.reshape, self, other.shape)
 
-    view_as = reshape_as
+    view_as: Final = reshape_as
 
     def fliplr(self: Same) -> Same:
         """Reverse the columns.
@@ -172,8 +173,8 @@ class AssemblyMethods(Recorded):
     def diag_embed(
         self: Same,
         offset: int = 0,
-        dim1: Any = -2,
-        dim2: Any = -1,
+        dim1: int = -2,
+        dim2: int = -1,
     ) -> Same:
         """Write the last axis onto a diagonal of two new axes.
 
@@ -207,7 +208,7 @@ class AssemblyMethods(Recorded):
     def cross(
         self: Same,
         other: Same,
-        dim: Any = -1,
+        dim: int | None = -1,
     ) -> Same:
         """Multiply vectors of three: the result is at right angles to both.
 
@@ -246,7 +247,7 @@ class AssemblyMethods(Recorded):
     def tensordot(
         self: Same,
         other: Same,
-        dims: Any = 2,
+        dims: int | Sequence[Sequence[int]] = 2,
     ) -> Same:
         """Contract the last axes with the first of other, or listed pairs.
 
@@ -300,8 +301,8 @@ class AssemblyMethods(Recorded):
         mat1: Same,
         mat2: Same,
         *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        beta: Scalar = 1,
+        alpha: Scalar = 1,
     ) -> Same:
         """Compute beta * self + alpha * (mat1 @ mat2).
 
@@ -317,8 +318,8 @@ class AssemblyMethods(Recorded):
         mat: Same,
         vec: Same,
         *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        beta: Scalar = 1,
+        alpha: Scalar = 1,
     ) -> Same:
         """Compute beta * self + alpha * (mat @ vec).
 
@@ -333,8 +334,8 @@ class AssemblyMethods(Recorded):
         batch1: Same,
         batch2: Same,
         *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        beta: Scalar = 1,
+        alpha: Scalar = 1,
     ) -> Same:
         """Compute beta * self + alpha * (batch1 @ batch2).
 
@@ -349,8 +350,8 @@ class AssemblyMethods(Recorded):
         vec1: Same,
         vec2: Same,
         *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        beta: Scalar = 1,
+        alpha: Scalar = 1,
     ) -> Same:
         """Compute beta * self + alpha * outer(vec1, vec2).
 
@@ -364,10 +365,10 @@ class AssemblyMethods(Recorded):
 
     def addcmul(
         self: Same,
-        tensor1: Other,
-        tensor2: Other,
+        tensor1: TensorLike,
+        tensor2: TensorLike,
         *,
-        value: Any = 1,
+        value: Scalar = 1,
     ) -> Same:
         """Compute self + value * tensor1 * tensor2.
 
@@ -379,10 +380,10 @@ class AssemblyMethods(Recorded):
 
     def addcdiv(
         self: Same,
-        tensor1: Other,
-        tensor2: Other,
+        tensor1: TensorLike,
+        tensor2: TensorLike,
         *,
-        value: Any = 1,
+        value: Scalar = 1,
     ) -> Same:
         """Compute self + value * tensor1 / tensor2.
 
@@ -395,9 +396,9 @@ class AssemblyMethods(Recorded):
     def isclose(
         self: Same,
         other: Same,
-        rtol: Any = 1e-5,
-        atol: Any = 1e-8,
-        equal_nan: Any = False,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        equal_nan: bool = False,
     ) -> Same:
         """Test |self - other| <= atol + rtol |other| for each element.
 
@@ -409,9 +410,9 @@ class AssemblyMethods(Recorded):
 
     def nan_to_num(
         self: Same,
-        nan: Any = 0.0,
-        posinf: Any = None,
-        neginf: Any = None,
+        nan: float = 0.0,
+        posinf: float | None = None,
+        neginf: float | None = None,
     ) -> Same:
         """Replace NaN and infinities by numbers.
 
@@ -432,7 +433,7 @@ class AssemblyMethods(Recorded):
 
     def heaviside(
         self: Same,
-        values: Other,
+        values: TensorLike,
     ) -> Same:
         """Compute 0 below 0, 1 above, and `values` at 0.
 
@@ -444,7 +445,7 @@ class AssemblyMethods(Recorded):
 
     def logit(
         self: Same,
-        eps: Any = None,
+        eps: float | None = None,
     ) -> Same:
         """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
 
@@ -476,12 +477,12 @@ class AssemblyMethods(Recorded):
 
     def std_mean(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        correction: Any = 1,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        correction: Scalar = 1,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
         unbiased: bool | None = None,
     ) -> tuple[Same, Same]:
         """Compute the standard deviation and the mean.
@@ -498,12 +499,12 @@ class AssemblyMethods(Recorded):
 
     def var_mean(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        correction: Any = 1,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        correction: Scalar = 1,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
         unbiased: bool | None = None,
     ) -> tuple[Same, Same]:
         """Compute the variance and the mean.
@@ -521,7 +522,7 @@ class AssemblyMethods(Recorded):
     def aminmax(
         self: Same,
         *,
-        dim: Any = None,
+        dim: int | None = None,
         keepdim: bool = False,
     ) -> "Extremes":
         """Find the smallest and the largest elements, as (min, max).
@@ -536,7 +537,7 @@ class AssemblyMethods(Recorded):
 
     def count_nonzero(
         self: Same,
-        dim: Any = None,
+        dim: Axis = None,
     ) -> Same:
         """Count the elements that are not zero.
 
@@ -548,10 +549,10 @@ class AssemblyMethods(Recorded):
 
     def nansum(
         self: Same,
-        axis: Any = UNSET,
+        axis: Axis = UNSET,
         keepdim: bool = False,
         *,
-        dim: Any = UNSET,
+        dim: Axis = UNSET,
     ) -> Same:
         """Add up what is not NaN.
 
@@ -563,10 +564,10 @@ class AssemblyMethods(Recorded):
 
     def nanmean(
         self: Same,
-        axis: Any = UNSET,
+        axis: Axis = UNSET,
         keepdim: bool = False,
         *,
-        dim: Any = UNSET,
+        dim: Axis = UNSET,
     ) -> Same:
         """Average what is not NaN.
 

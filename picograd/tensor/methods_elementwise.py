@@ -3,14 +3,15 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
-from typing import Any
+from typing import Any, Final, overload
 
 from picograd.dtype import bool_
 from picograd.errors import DTypeError
 from picograd.graph import build_composite as composite
 from picograd.tensor import activation, elementwise, indexing, special
+from picograd.tensor.annotations import Tensor, TensorLike
 from picograd.tensor.operands import UNSET
-from picograd.tensor.recording import Other, Recorded, Same, apply
+from picograd.tensor.recording import Recorded, Same, apply
 
 
 class ElementwiseMethods(Recorded):
@@ -220,7 +221,7 @@ class ElementwiseMethods(Recorded):
 
     def maximum(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute the larger of two; NaN propagates.
 
@@ -232,7 +233,7 @@ class ElementwiseMethods(Recorded):
 
     def minimum(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute the smaller of two; NaN propagates.
 
@@ -244,8 +245,8 @@ class ElementwiseMethods(Recorded):
 
     def clamp(
         self: Same,
-        min: Other = None,
-        max: Other = None,
+        min: TensorLike | None = None,
+        max: TensorLike | None = None,
     ) -> Same:
         """Limit values to [min, max].
 
@@ -255,12 +256,12 @@ class ElementwiseMethods(Recorded):
         """
         return apply(elementwise.clamp, self, min, max)
 
-    clip = clamp
+    clip: Final = clamp
 
     def lerp(
         self: Same,
-        end: Other,
-        weight: Other,
+        end: TensorLike,
+        weight: TensorLike,
     ) -> Same:
         """Interpolate: self + weight * (end - self).
 
@@ -272,18 +273,18 @@ class ElementwiseMethods(Recorded):
 
     def where(
         self: Same,
-        condition: Any,
-        other: Any,
+        condition: TensorLike,
+        other: TensorLike,
     ) -> Same:
         """Choose: `x.where(condition, y)`; a bool tensor is the condition: `mask.where(x, y)`."""
         if self.dtype is bool_:
-            return where(self, condition, other)
-        return where(condition, self, other)
+            return chosen(self, condition, other)
+        return chosen(condition, self, other)
 
     def masked_fill(
         self: Same,
         mask: Same,
-        value: Other,
+        value: TensorLike,
     ) -> Same:
         """Replace elements where the mask holds.
 
@@ -346,7 +347,7 @@ class ElementwiseMethods(Recorded):
 
     def leaky_relu(
         self: Same,
-        negative_slope: Any = 0.01,
+        negative_slope: float = 0.01,
     ) -> Same:
         """Compute x where positive, else negative_slope * x.
 
@@ -358,7 +359,7 @@ class ElementwiseMethods(Recorded):
 
     def elu(
         self: Same,
-        alpha: Any = 1.0,
+        alpha: float = 1.0,
     ) -> Same:
         """Compute x where positive, else alpha * (exp(x) - 1).
 
@@ -370,8 +371,8 @@ class ElementwiseMethods(Recorded):
 
     def softplus(
         self: Same,
-        beta: Any = 1.0,
-        threshold: Any = 20.0,
+        beta: float = 1.0,
+        threshold: float = 20.0,
     ) -> Same:
         """Compute log(1 + exp(beta * x)) / beta.
 
@@ -383,8 +384,8 @@ class ElementwiseMethods(Recorded):
 
     def hardtanh(
         self: Same,
-        min_val: Any = -1.0,
-        max_val: Any = 1.0,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
     ) -> Same:
         """Limit values to [min_val, max_val].
 
@@ -404,7 +405,15 @@ class ElementwiseMethods(Recorded):
         return apply(activation.hard_limit, self, 0, 6)
 
 
-def where(condition: Any, a: Any = UNSET, b: Any = UNSET) -> Any:
+@overload
+def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor: ...
+
+
+def where(condition: TensorLike, a: TensorLike = UNSET, b: TensorLike = UNSET) -> Any:
     """Choose from `a` where the condition holds, else from `b`; all broadcast.
 
     With a condition alone, the positions where it holds, one vector per axis.
@@ -417,6 +426,11 @@ def where(condition: Any, a: Any = UNSET, b: Any = UNSET) -> Any:
     if b is UNSET:
         found: Any = condition
         return found.nonzero(as_tuple=True)
+    return chosen(condition, a, b)
+
+
+def chosen(condition: Any, a: Any, b: Any) -> Any:
+    """Choose elements; what is no tensor yet comes to the device of the others."""
     if not isinstance(condition, Recorded):
         like = a if isinstance(a, Recorded) else b
         condition = Recorded.kind(

@@ -5,7 +5,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from picograd.errors import GradientError, ShapeError
 from picograd.tensor import (
@@ -24,9 +24,8 @@ from picograd.tensor import (
     special_functions,
     statistics,
 )
-from picograd.tensor.recording import Other, Recorded, apply, show_memory
-
-Same = Any  # a Tensor
+from picograd.tensor.annotations import Scalar, Tensor, TensorLike
+from picograd.tensor.recording import Recorded, Same, apply, show_memory
 
 
 class FamilyMethods(Recorded):
@@ -34,113 +33,113 @@ class FamilyMethods(Recorded):
 
     __slots__ = ()
 
-    positive = arithmetic.positive
-    sgn = arithmetic.sgn
-    clamp_min = arithmetic.clamp_min
-    clamp_max = arithmetic.clamp_max
-    fmax = arithmetic.fmax
-    fmin = arithmetic.fmin
-    float_power = arithmetic.float_power
-    logaddexp2 = arithmetic.logaddexp2
-    frexp = arithmetic.frexp
-    ldexp = arithmetic.ldexp
-    nextafter = arithmetic.nextafter
-    gcd = arithmetic.gcd
-    lcm = arithmetic.lcm
-    isposinf = arithmetic.isposinf
-    isneginf = arithmetic.isneginf
-    isreal = arithmetic.isreal
-    is_nonzero = arithmetic.is_nonzero
-    is_same_size = arithmetic.is_same_size
-    equal = arithmetic.equal
+    positive: Final = arithmetic.positive
+    sgn: Final = arithmetic.sgn
+    clamp_min: Final = arithmetic.clamp_min
+    clamp_max: Final = arithmetic.clamp_max
+    fmax: Final = arithmetic.fmax
+    fmin: Final = arithmetic.fmin
+    float_power: Final = arithmetic.float_power
+    logaddexp2: Final = arithmetic.logaddexp2
+    frexp: Final = arithmetic.frexp
+    ldexp: Final = arithmetic.ldexp
+    nextafter: Final = arithmetic.nextafter
+    gcd: Final = arithmetic.gcd
+    lcm: Final = arithmetic.lcm
+    isposinf: Final = arithmetic.isposinf
+    isneginf: Final = arithmetic.isneginf
+    isreal: Final = arithmetic.isreal
+    is_nonzero: Final = arithmetic.is_nonzero
+    is_same_size: Final = arithmetic.is_same_size
+    equal: Final = arithmetic.equal
 
-    i0 = special_functions.i0
-    igamma = special_functions.gammainc
-    igammac = special_functions.gammaincc
-    mvlgamma = special_functions.multigammaln
+    i0: Final = special_functions.i0
+    igamma: Final = special_functions.gammainc
+    igammac: Final = special_functions.gammaincc
+    mvlgamma: Final = special_functions.multigammaln
 
-    hsplit = arranging.hsplit
-    vsplit = arranging.vsplit
-    dsplit = arranging.dsplit
-    split_with_sizes = arranging.split_with_sizes
-    adjoint = arranging.adjoint
-    diagflat = arranging.diagflat
-    sum_to_size = arranging.sum_to_size
-    as_strided = arranging.as_strided
-    meshgrid = arranging.meshgrid
-    rearrange = rearranging.rearrange
+    hsplit: Final = arranging.hsplit
+    vsplit: Final = arranging.vsplit
+    dsplit: Final = arranging.dsplit
+    split_with_sizes: Final = arranging.split_with_sizes
+    adjoint: Final = arranging.adjoint
+    diagflat: Final = arranging.diagflat
+    sum_to_size: Final = arranging.sum_to_size
+    as_strided: Final = arranging.as_strided
+    meshgrid: Final = arranging.meshgrid
+    rearrange: Final = rearranging.rearrange
 
-    select_scatter = placing.select_scatter
-    slice_scatter = placing.slice_scatter
-    diagonal_scatter = placing.diagonal_scatter
-    index_put = placing.index_put
-    index_put_ = placing.index_put_
-    index_reduce = placing.index_reduce
-    fill_diagonal_ = placing.fill_diagonal_
-    nonzero_static = placing.nonzero_static
-    masked_select = placing.masked_select
-    nonzero = placing.nonzero
+    select_scatter: Final = placing.select_scatter
+    slice_scatter: Final = placing.slice_scatter
+    diagonal_scatter: Final = placing.diagonal_scatter
+    index_put: Final = placing.index_put
+    index_put_: Final = placing.index_put_
+    index_reduce: Final = placing.index_reduce
+    fill_diagonal_: Final = placing.fill_diagonal_
+    nonzero_static: Final = placing.nonzero_static
+    masked_select: Final = placing.masked_select
+    nonzero: Final = placing.nonzero
 
-    mode = statistics.mode
-    nanmedian = statistics.nanmedian
-    nanquantile = statistics.nanquantile
-    unique_consecutive = statistics.unique_consecutive
-    histogram = statistics.histogram
-    diff = statistics.diff
-    cov = statistics.cov
-    corrcoef = statistics.corrcoef
-    renorm = statistics.renorm
+    mode: Final = statistics.mode
+    nanmedian: Final = statistics.nanmedian
+    nanquantile: Final = statistics.nanquantile
+    unique_consecutive: Final = statistics.unique_consecutive
+    histogram: Final = statistics.histogram
+    diff: Final = statistics.diff
+    cov: Final = statistics.cov
+    corrcoef: Final = statistics.corrcoef
+    renorm: Final = statistics.renorm
 
-    zeros_like = making.zeros_like
-    ones_like = making.ones_like
-    empty_like = making.empty_like
-    full_like = making.full_like
-    rand_like = making.rand_like
-    randn_like = making.randn_like
-    randint_like = distributions.randint_like
-    new_zeros = making.new_zeros
-    new_ones = making.new_ones
-    new_empty = making.new_empty
-    new_full = making.new_full
-    new_tensor = making.new_tensor
-    is_complex = making.is_complex
-    is_signed = making.is_signed
-    is_contiguous = making.is_contiguous
-    get_device = making.get_device
-    type_as = making.type_as
+    zeros_like: Final = making.zeros_like
+    ones_like: Final = making.ones_like
+    empty_like: Final = making.empty_like
+    full_like: Final = making.full_like
+    rand_like: Final = making.rand_like
+    randn_like: Final = making.randn_like
+    randint_like: Final = distributions.randint_like
+    new_zeros: Final = making.new_zeros
+    new_ones: Final = making.new_ones
+    new_empty: Final = making.new_empty
+    new_full: Final = making.new_full
+    new_tensor: Final = making.new_tensor
+    is_complex: Final = making.is_complex
+    is_signed: Final = making.is_signed
+    is_contiguous: Final = making.is_contiguous
+    get_device: Final = making.get_device
+    type_as: Final = making.type_as
 
-    scaled_uniform = staticmethod(initial.scaled_uniform)
-    glorot_uniform = staticmethod(initial.glorot_uniform)
-    kaiming_uniform = staticmethod(initial.kaiming_uniform)
-    kaiming_normal = staticmethod(initial.kaiming_normal)
+    scaled_uniform: Final = staticmethod(initial.scaled_uniform)
+    glorot_uniform: Final = staticmethod(initial.glorot_uniform)
+    kaiming_uniform: Final = staticmethod(initial.kaiming_uniform)
+    kaiming_normal: Final = staticmethod(initial.kaiming_normal)
 
-    uniform_ = distributions.uniform_
-    normal_ = distributions.normal_
-    log_normal_ = distributions.log_normal_
-    exponential_ = distributions.exponential_
-    cauchy_ = distributions.cauchy_
-    geometric_ = distributions.geometric_
-    bernoulli_ = distributions.bernoulli_
-    random_ = distributions.random_
-    trunc_normal_ = distributions.trunc_normal_
-    bernoulli = distributions.bernoulli
-    multinomial = distributions.multinomial
+    uniform_: Final = distributions.uniform_
+    normal_: Final = distributions.normal_
+    log_normal_: Final = distributions.log_normal_
+    exponential_: Final = distributions.exponential_
+    cauchy_: Final = distributions.cauchy_
+    geometric_: Final = distributions.geometric_
+    bernoulli_: Final = distributions.bernoulli_
+    random_: Final = distributions.random_
+    trunc_normal_: Final = distributions.trunc_normal_
+    bernoulli: Final = distributions.bernoulli
+    multinomial: Final = distributions.multinomial
 
-    cholesky = linear_algebra.cholesky
-    cholesky_solve = linear_systems.cholesky_solve
-    cholesky_inverse = linear_systems.cholesky_inverse
-    inverse = linear_algebra.inv
-    pinverse = linear_algebra.pinv
-    det = linear_algebra.det
-    slogdet = linear_algebra.slogdet
-    qr = linear_algebra.qr
-    matrix_power = linear_algebra.matrix_power
-    matrix_exp = linear_systems.matrix_exp
-    lu_solve = linear_systems.solve_factored
-    stft = fourier.stft
-    istft = fourier.istft
+    cholesky: Final = linear_algebra.cholesky
+    cholesky_solve: Final = linear_systems.cholesky_solve
+    cholesky_inverse: Final = linear_systems.cholesky_inverse
+    inverse: Final = linear_algebra.inv
+    pinverse: Final = linear_algebra.pinv
+    det: Final = linear_algebra.det
+    slogdet: Final = linear_algebra.slogdet
+    qr: Final = linear_algebra.qr
+    matrix_power: Final = linear_algebra.matrix_power
+    matrix_exp: Final = linear_systems.matrix_exp
+    lu_solve: Final = linear_systems.solve_factored
+    stft: Final = fourier.stft
+    istft: Final = fourier.istft
 
-    def logdet(self: Same) -> Same:
+    def logdet(self: Any) -> Tensor:
         """Compute the logarithm of determinants; NaN where one is negative.
 
         >>> from picograd import Tensor
@@ -150,12 +149,12 @@ class FamilyMethods(Recorded):
         sign, size = linear_algebra.slogdet(self)
         return (sign < 0).where(float("nan"), size)
 
-    def svd(self: Same, some: bool = True, compute_uv: bool = True) -> Any:
+    def svd(self: Any, some: bool = True, compute_uv: bool = True) -> linear_algebra.SVD:
         """Write matrices as U diag(S) V^T; gives V, as PyTorch's old name does."""
         u, s, vh = linear_algebra.svd(self, full_matrices=not some)
         return linear_algebra.SVD(u, s, vh.mT)
 
-    def mod(self: Same, other: Other) -> Same:
+    def mod(self: Any, other: TensorLike) -> Tensor:
         """Compute the remainder of a division rounded down: its sign is that of the divisor.
 
         >>> from picograd import Tensor
@@ -164,7 +163,7 @@ class FamilyMethods(Recorded):
         """
         return self.remainder(other)
 
-    def idiv(self: Same, other: Other) -> Same:
+    def idiv(self: Any, other: TensorLike) -> Tensor:
         """Divide, rounded towards 0.
 
         >>> from picograd import Tensor
@@ -173,7 +172,7 @@ class FamilyMethods(Recorded):
         """
         return self.div(other, rounding_mode="trunc")
 
-    def ger(self: Same, vec2: Same) -> Same:
+    def ger(self: Any, vec2: Same) -> Tensor:
         """Multiply every element of one vector with every element of another.
 
         >>> from picograd import Tensor
@@ -183,8 +182,8 @@ class FamilyMethods(Recorded):
         return self.outer(vec2)
 
     def addbmm(
-        self: Same, batch1: Same, batch2: Same, *, beta: Any = 1, alpha: Any = 1
-    ) -> Same:
+        self: Any, batch1: Same, batch2: Same, *, beta: Scalar = 1, alpha: Scalar = 1
+    ) -> Tensor:
         """Compute beta * self + alpha * the sum of batch1 @ batch2 over the batch.
 
         >>> from picograd import Tensor
@@ -193,7 +192,7 @@ class FamilyMethods(Recorded):
         """
         return apply(assembling.addbmm, self, batch1, batch2, beta, alpha)
 
-    def absolute(self: Same) -> Same:
+    def absolute(self: Any) -> Tensor:
         """Compute |x|.
 
         >>> from picograd import Tensor
@@ -202,7 +201,7 @@ class FamilyMethods(Recorded):
         """
         return self.abs()
 
-    def fix(self: Same) -> Same:
+    def fix(self: Any) -> Tensor:
         """Round towards 0.
 
         >>> from picograd import Tensor
@@ -211,7 +210,7 @@ class FamilyMethods(Recorded):
         """
         return self.trunc()
 
-    def char(self: Same) -> Same:
+    def char(self: Any) -> Tensor:
         """Convert to int8.
 
         >>> from picograd import Tensor
@@ -220,7 +219,7 @@ class FamilyMethods(Recorded):
         """
         return self.cast("int8")
 
-    def byte(self: Same) -> Same:
+    def byte(self: Any) -> Tensor:
         """Convert to uint8.
 
         >>> from picograd import Tensor
@@ -229,7 +228,7 @@ class FamilyMethods(Recorded):
         """
         return self.cast("uint8")
 
-    def short(self: Same) -> Same:
+    def short(self: Any) -> Tensor:
         """Convert to int16.
 
         >>> from picograd import Tensor
@@ -238,7 +237,7 @@ class FamilyMethods(Recorded):
         """
         return self.cast("int16")
 
-    def ndimension(self: Same) -> Any:
+    def ndimension(self: Any) -> int:
         """Count the axes.
 
         >>> from picograd import Tensor
@@ -247,7 +246,7 @@ class FamilyMethods(Recorded):
         """
         return self.ndim
 
-    def nelement(self: Same) -> Any:
+    def nelement(self: Any) -> int:
         """Count the elements.
 
         >>> from picograd import Tensor
@@ -256,7 +255,7 @@ class FamilyMethods(Recorded):
         """
         return self.numel()
 
-    def narrow_copy(self: Same, dim: int, start: int, length: int) -> Same:
+    def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
         """Take a stretch of an axis, as a copy.
 
         >>> from picograd import Tensor
@@ -265,7 +264,7 @@ class FamilyMethods(Recorded):
         """
         return self.narrow(dim, start, length).clone()
 
-    def unsafe_chunk(self: Same, chunks: int, dim: int = 0) -> Any:
+    def unsafe_chunk(self: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces: `chunk`.
 
         >>> from picograd import Tensor
@@ -274,7 +273,7 @@ class FamilyMethods(Recorded):
         """
         return self.chunk(chunks, dim)
 
-    def unsafe_split(self: Same, split_size: int, dim: int = 0) -> Any:
+    def unsafe_split(self: Any, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces of one size: `split`.
 
         >>> from picograd import Tensor
@@ -283,7 +282,9 @@ class FamilyMethods(Recorded):
         """
         return self.split(split_size, dim)
 
-    def unsafe_split_with_sizes(self: Same, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    def unsafe_split_with_sizes(
+        self: Any, split_sizes: Sequence[int], dim: int = 0
+    ) -> tuple[Tensor, ...]:
         """Cut into pieces of listed sizes: `split_with_sizes`.
 
         >>> from picograd import Tensor
@@ -292,7 +293,7 @@ class FamilyMethods(Recorded):
         """
         return self.split_with_sizes(split_sizes, dim)
 
-    def is_inference(self: Same) -> bool:
+    def is_inference(self: Any) -> bool:
         """Tell whether it was made in inference mode: never, that is `no_grad`.
 
         >>> from picograd import Tensor
@@ -301,7 +302,7 @@ class FamilyMethods(Recorded):
         """
         return False
 
-    def is_pinned(self: Same) -> bool:
+    def is_pinned(self: Any) -> bool:
         """Tell whether its memory is pinned: never.
 
         >>> from picograd import Tensor
@@ -310,7 +311,7 @@ class FamilyMethods(Recorded):
         """
         return False
 
-    def storage_offset(self: Same) -> int:
+    def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.
 
         >>> from picograd import Tensor
@@ -320,7 +321,7 @@ class FamilyMethods(Recorded):
         return aliasing.offset_of(self) or 0
 
     @property
-    def H(self: Same) -> Same:
+    def H(self: Any) -> Tensor:
         """This matrix transposed.
 
         >>> from picograd import Tensor
@@ -333,7 +334,7 @@ class FamilyMethods(Recorded):
         return self.mT
 
     @property
-    def mH(self: Same) -> Same:
+    def mH(self: Any) -> Tensor:
         """This tensor with its last two axes swapped.
 
         >>> from picograd import Tensor
@@ -343,7 +344,7 @@ class FamilyMethods(Recorded):
         return self.mT
 
     @property
-    def data(self: Same) -> Same:
+    def data(self: Any) -> Tensor:
         """The same values, cut off from gradients; assigned, it shows that memory from then on.
 
         >>> from picograd import Tensor
@@ -353,7 +354,7 @@ class FamilyMethods(Recorded):
         return self.detach()
 
     @data.setter
-    def data(self: Same, value: Other) -> None:
+    def data(self: Any, value: TensorLike) -> None:
         source = value if isinstance(value, Recorded) else self.new_tensor(value)
         if self._tracks and not source.dtype.is_float:
             text = f"a {source.dtype.name} tensor cannot have a gradient"
@@ -362,7 +363,7 @@ class FamilyMethods(Recorded):
             show_memory(self, source)
 
     @property
-    def is_cuda(self: Same) -> bool:
+    def is_cuda(self: Any) -> bool:
         """Whether it lives on an NVIDIA GPU.
 
         >>> from picograd import Tensor
@@ -372,7 +373,7 @@ class FamilyMethods(Recorded):
         return bool(self.device.startswith("cuda"))
 
     @property
-    def is_cpu(self: Same) -> bool:
+    def is_cpu(self: Any) -> bool:
         """Whether it lives in the host's memory.
 
         >>> from picograd import Tensor
@@ -382,7 +383,7 @@ class FamilyMethods(Recorded):
         return bool(self.device == "cpu")
 
     @property
-    def is_sparse(self: Same) -> bool:
+    def is_sparse(self: Any) -> bool:
         """Whether it stores non-zeros only: never.
 
         >>> from picograd import Tensor
@@ -392,7 +393,7 @@ class FamilyMethods(Recorded):
         return False
 
     @property
-    def is_quantized(self: Same) -> bool:
+    def is_quantized(self: Any) -> bool:
         """Whether it is quantised: never.
 
         >>> from picograd import Tensor
@@ -402,7 +403,7 @@ class FamilyMethods(Recorded):
         return False
 
     @property
-    def is_meta(self: Same) -> bool:
+    def is_meta(self: Any) -> bool:
         """Whether it has a shape but no values: never.
 
         >>> from picograd import Tensor
@@ -412,7 +413,7 @@ class FamilyMethods(Recorded):
         return False
 
     @property
-    def real(self: Same) -> Same:
+    def real(self: Any) -> Tensor:
         """The real part: the tensor itself.
 
         >>> from picograd import Tensor
@@ -422,6 +423,6 @@ class FamilyMethods(Recorded):
         return self
 
     @property
-    def retains_grad(self: Same) -> bool:
+    def retains_grad(self: Any) -> bool:
         """Whether a computed tensor keeps its gradient: `retain_grad` was called."""
         return not self.is_leaf and self._hooks is not None

@@ -4,12 +4,14 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 from picograd.dtype import to_dtype
 from picograd.number import position_of
 from picograd.tensor import assembling, bits, movement, spans
-from picograd.tensor.operands import UNSET, Scalar, as_axis, either
+from picograd.tensor.annotations import Axis, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor.operands import UNSET, as_axis, either
 from picograd.tensor.recording import Recorded, Same, apply, pieces, read, showing
 
 
@@ -22,8 +24,8 @@ class MovementMethods(Recorded):
 
     def reshape(
         self: Same,
-        *sizes: Any,
-        shape: Any = None,
+        *sizes: Sizes,
+        shape: Sequence[int] | None = None,
     ) -> Same:
         """Give the same elements another shape; one size may be -1.
 
@@ -35,9 +37,9 @@ class MovementMethods(Recorded):
 
     def view(
         self: Same,
-        *sizes: Any,
-        dtype: Any = None,
-        size: Any = None,
+        *sizes: Sizes,
+        dtype: DTypeLike | None = None,
+        size: Sequence[int] | None = None,
     ) -> Same:
         """Give the same elements another shape, or read the same bits as another dtype.
 
@@ -49,15 +51,15 @@ class MovementMethods(Recorded):
         ([[1.0], [2.0]], [0, 16256])
         """
         if dtype is None and len(sizes) == 1 and bits.is_dtype(sizes[0]):
-            (dtype,) = sizes
+            dtype = cast(DTypeLike, sizes[0])
         if dtype is not None:
             return view_bits(self, dtype)
         return apply(movement.view, self, sizes if size is None else (size,))
 
     def permute(
         self: Same,
-        *axes: Any,
-        dims: Any = None,
+        *axes: Sizes,
+        dims: Sequence[int] | None = None,
     ) -> Same:
         """Reorder the axes.
 
@@ -69,8 +71,8 @@ class MovementMethods(Recorded):
 
     def transpose(
         self: Same,
-        dim0: Any = 0,
-        dim1: Any = 1,
+        dim0: int = 0,
+        dim1: int = 1,
     ) -> Same:
         """Swap two axes.
 
@@ -113,7 +115,7 @@ class MovementMethods(Recorded):
 
     def expand(
         self: Same,
-        *sizes: Any,
+        *sizes: Sizes,
     ) -> Same:
         """Repeat axes of size 1 without copying; -1 keeps a size.
 
@@ -123,7 +125,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.expand, self, sizes)
 
-    broadcast_to = expand
+    broadcast_to: Final = expand
 
     def expand_as(
         self: Same,
@@ -139,9 +141,9 @@ class MovementMethods(Recorded):
 
     def squeeze(
         self: Same,
-        axis: Any = UNSET,
+        axis: Axis = UNSET,
         *,
-        dim: Any = UNSET,
+        dim: Axis = UNSET,
     ) -> Same:
         """Drop axes of size 1.
 
@@ -153,9 +155,9 @@ class MovementMethods(Recorded):
 
     def unsqueeze(
         self: Same,
-        axis: Any = UNSET,
+        axis: int = UNSET,
         *,
-        dim: Any = UNSET,
+        dim: int = UNSET,
     ) -> Same:
         """Insert an axis of size 1.
 
@@ -167,8 +169,8 @@ class MovementMethods(Recorded):
 
     def flatten(
         self: Same,
-        start_dim: Any = 0,
-        end_dim: Any = -1,
+        start_dim: int = 0,
+        end_dim: int = -1,
     ) -> Same:
         """Merge axes into one.
 
@@ -180,8 +182,8 @@ class MovementMethods(Recorded):
 
     def unflatten(
         self: Same,
-        dim: Any,
-        sizes: Any,
+        dim: int,
+        sizes: Sequence[int],
     ) -> Same:
         """Split one axis into several.
 
@@ -193,9 +195,9 @@ class MovementMethods(Recorded):
 
     def flip(
         self: Same,
-        *axes: Any,
-        dims: Any = None,
-        axis: Any = None,
+        *axes: Sizes,
+        dims: Axis = None,
+        axis: Axis = None,
     ) -> Same:
         """Reverse the order along axes.
 
@@ -208,7 +210,7 @@ class MovementMethods(Recorded):
 
     def pad(
         self: Same,
-        padding: Any,
+        padding: int | Sequence[Any],
         mode: str = "constant",
         value: Scalar = 0,
     ) -> Same:
@@ -226,7 +228,7 @@ class MovementMethods(Recorded):
 
     def shrink(
         self: Same,
-        ranges: Any,
+        ranges: Sequence[Any],
     ) -> Same:
         """Keep a range of each axis: (start, stop), or None for the whole axis.
 
@@ -238,7 +240,7 @@ class MovementMethods(Recorded):
 
     def repeat(
         self: Same,
-        *counts: Any,
+        *counts: Sizes,
     ) -> Same:
         """Tile copies along each axis.
 
@@ -250,8 +252,8 @@ class MovementMethods(Recorded):
 
     def repeat_interleave(
         self: Same,
-        repeats: Any,
-        dim: Any = None,
+        repeats: int | Tensor,
+        dim: int | None = None,
     ) -> Same:
         """Repeat each element in place.
 
@@ -265,8 +267,8 @@ class MovementMethods(Recorded):
 
     def roll(
         self: Same,
-        shifts: Any,
-        dims: Any = None,
+        shifts: Sizes,
+        dims: Axis = None,
     ) -> Same:
         """Rotate elements along axes.
 
@@ -278,9 +280,9 @@ class MovementMethods(Recorded):
 
     def unfold(
         self: Same,
-        dimension: Any,
-        size: Any,
-        step: Any,
+        dimension: int,
+        size: int,
+        step: int,
     ) -> Same:
         """Slide windows along an axis.
 
@@ -292,9 +294,9 @@ class MovementMethods(Recorded):
 
     def narrow(
         self: Same,
-        dim: Any,
-        start: Any,
-        length: Any,
+        dim: int,
+        start: int | Tensor,
+        length: int,
     ) -> Same:
         """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
@@ -308,7 +310,7 @@ class MovementMethods(Recorded):
 
     def tril(
         self: Same,
-        diagonal: Any = 0,
+        diagonal: int = 0,
     ) -> Same:
         """Zero the elements above a diagonal.
 
@@ -320,7 +322,7 @@ class MovementMethods(Recorded):
 
     def triu(
         self: Same,
-        diagonal: Any = 0,
+        diagonal: int = 0,
     ) -> Same:
         """Zero the elements below a diagonal.
 
@@ -332,9 +334,9 @@ class MovementMethods(Recorded):
 
     def diagonal(
         self: Same,
-        offset: Any = 0,
-        dim1: Any = 0,
-        dim2: Any = 1,
+        offset: int = 0,
+        dim1: int = 0,
+        dim2: int = 1,
     ) -> Same:
         """Take a diagonal of two axes as the last axis.
 
@@ -346,8 +348,8 @@ class MovementMethods(Recorded):
 
     def split(
         self: Same,
-        sizes: Any,
-        dim: Any = 0,
+        sizes: Sizes,
+        dim: int = 0,
     ) -> tuple[Same, ...]:
         """Cut into pieces of one size, or of listed sizes.
 
@@ -359,8 +361,8 @@ class MovementMethods(Recorded):
 
     def chunk(
         self: Same,
-        chunks: Any,
-        dim: Any = 0,
+        chunks: int,
+        dim: int = 0,
     ) -> tuple[Same, ...]:
         """Cut into at most `chunks` equal pieces.
 
@@ -372,7 +374,7 @@ class MovementMethods(Recorded):
 
     def unbind(
         self: Same,
-        dim: Any = 0,
+        dim: int = 0,
     ) -> tuple[Same, ...]:
         """Take an axis apart.
 
@@ -390,7 +392,7 @@ showing(
 )  # fmt: skip
 
 
-def view_bits(tensor: Any, dtype: Any) -> Any:
+def view_bits(tensor: Any, dtype: DTypeLike) -> Any:
     """Show a tensor's bits as another dtype: a view, the tensor itself for its own dtype."""
     wanted = to_dtype(dtype)
     return tensor if wanted is tensor.dtype else apply(bits.show_bits, tensor, wanted)

@@ -4,6 +4,8 @@
 the tensor. The class is a base of `Tensor` alone.
 """
 
+from typing import Final
+
 from picograd.tensor import (
     activation_functions,
     attention,
@@ -22,61 +24,61 @@ class NetworkMethods(Recorded):
 
     __slots__ = ()
 
-    celu = activation_functions.celu
-    glu = activation_functions.glu
-    gumbel_softmax = activation_functions.gumbel_softmax
-    hardshrink = activation_functions.hardshrink
-    hardsigmoid = activation_functions.hardsigmoid
-    hardswish = activation_functions.hardswish
-    mish = activation_functions.mish
-    prelu = activation_functions.prelu
-    quick_gelu = activation_functions.quick_gelu
-    rrelu = activation_functions.rrelu
-    selu = activation_functions.selu
-    softmin = activation_functions.softmin
-    softshrink = activation_functions.softshrink
-    softsign = activation_functions.softsign
-    swish = activation_functions.swish
-    tanhshrink = activation_functions.tanhshrink
-    threshold = activation_functions.threshold
+    celu: Final = activation_functions.celu
+    glu: Final = activation_functions.glu
+    gumbel_softmax: Final = activation_functions.gumbel_softmax
+    hardshrink: Final = activation_functions.hardshrink
+    hardsigmoid: Final = activation_functions.hardsigmoid
+    hardswish: Final = activation_functions.hardswish
+    mish: Final = activation_functions.mish
+    prelu: Final = activation_functions.prelu
+    quick_gelu: Final = activation_functions.quick_gelu
+    rrelu: Final = activation_functions.rrelu
+    selu: Final = activation_functions.selu
+    softmin: Final = activation_functions.softmin
+    softshrink: Final = activation_functions.softshrink
+    softsign: Final = activation_functions.softsign
+    swish: Final = activation_functions.swish
+    tanhshrink: Final = activation_functions.tanhshrink
+    threshold: Final = activation_functions.threshold
 
-    conv1d = convolution_functions.conv1d
-    conv2d = convolution_functions.conv2d
-    conv3d = convolution_functions.conv3d
-    conv_transpose1d = convolution_functions.conv_transpose1d
-    conv_transpose2d = convolution_functions.conv_transpose2d
-    conv_transpose3d = convolution_functions.conv_transpose3d
+    conv1d: Final = convolution_functions.conv1d
+    conv2d: Final = convolution_functions.conv2d
+    conv3d: Final = convolution_functions.conv3d
+    conv_transpose1d: Final = convolution_functions.conv_transpose1d
+    conv_transpose2d: Final = convolution_functions.conv_transpose2d
+    conv_transpose3d: Final = convolution_functions.conv_transpose3d
 
-    max_pool1d = pooling_functions.max_pool1d
-    max_pool2d = pooling_functions.max_pool2d
-    max_pool3d = pooling_functions.max_pool3d
-    avg_pool1d = pooling_functions.avg_pool1d
-    avg_pool2d = pooling_functions.avg_pool2d
-    avg_pool3d = pooling_functions.avg_pool3d
-    adaptive_max_pool1d = pooling_functions.adaptive_max_pool1d
-    adaptive_max_pool2d = pooling_functions.adaptive_max_pool2d
-    adaptive_max_pool3d = pooling_functions.adaptive_max_pool3d
-    adaptive_avg_pool1d = pooling_functions.adaptive_avg_pool1d
-    adaptive_avg_pool2d = pooling_functions.adaptive_avg_pool2d
-    adaptive_avg_pool3d = pooling_functions.adaptive_avg_pool3d
-    lp_pool1d = pooling_functions.lp_pool1d
-    lp_pool2d = pooling_functions.lp_pool2d
-    lp_pool3d = pooling_functions.lp_pool3d
-    max_unpool1d = pooling_functions.max_unpool1d
-    max_unpool2d = pooling_functions.max_unpool2d
-    max_unpool3d = pooling_functions.max_unpool3d
-    im2col = pooling_functions.unfold
-    col2im = pooling_functions.fold
+    max_pool1d: Final = pooling_functions.max_pool1d
+    max_pool2d: Final = pooling_functions.max_pool2d
+    max_pool3d: Final = pooling_functions.max_pool3d
+    avg_pool1d: Final = pooling_functions.avg_pool1d
+    avg_pool2d: Final = pooling_functions.avg_pool2d
+    avg_pool3d: Final = pooling_functions.avg_pool3d
+    adaptive_max_pool1d: Final = pooling_functions.adaptive_max_pool1d
+    adaptive_max_pool2d: Final = pooling_functions.adaptive_max_pool2d
+    adaptive_max_pool3d: Final = pooling_functions.adaptive_max_pool3d
+    adaptive_avg_pool1d: Final = pooling_functions.adaptive_avg_pool1d
+    adaptive_avg_pool2d: Final = pooling_functions.adaptive_avg_pool2d
+    adaptive_avg_pool3d: Final = pooling_functions.adaptive_avg_pool3d
+    lp_pool1d: Final = pooling_functions.lp_pool1d
+    lp_pool2d: Final = pooling_functions.lp_pool2d
+    lp_pool3d: Final = pooling_functions.lp_pool3d
+    max_unpool1d: Final = pooling_functions.max_unpool1d
+    max_unpool2d: Final = pooling_functions.max_unpool2d
+    max_unpool3d: Final = pooling_functions.max_unpool3d
+    im2col: Final = pooling_functions.unfold
+    col2im: Final = pooling_functions.fold
 
-    scaled_dot_product_attention = attention.scaled_dot_product_attention
-    dropout = dropout.dropout
-    interpolate = sampling.interpolate
+    scaled_dot_product_attention: Final = attention.scaled_dot_product_attention
+    dropout: Final = dropout.dropout
+    interpolate: Final = sampling.interpolate
 
-    batchnorm = normalization.batchnorm
-    layernorm = normalization.layernorm
+    batchnorm: Final = normalization.batchnorm
+    layernorm: Final = normalization.layernorm
 
-    binary_crossentropy = losses.binary_cross_entropy
-    binary_crossentropy_logits = losses.binary_cross_entropy_with_logits
-    cross_entropy = losses.cross_entropy
-    nll_loss = losses.nll_loss
-    sparse_categorical_crossentropy = losses.sparse_categorical_crossentropy
+    binary_crossentropy: Final = losses.binary_cross_entropy
+    binary_crossentropy_logits: Final = losses.binary_cross_entropy_with_logits
+    cross_entropy: Final = losses.cross_entropy
+    nll_loss: Final = losses.nll_loss
+    sparse_categorical_crossentropy: Final = losses.sparse_categorical_crossentropy

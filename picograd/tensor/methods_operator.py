@@ -4,14 +4,15 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor import elementwise, linalg, special
-from picograd.tensor.recording import Other, Recorded, Same, apply, as_tensor, rewrite, update
+from picograd.tensor.annotations import Scalar, TensorLike
+from picograd.tensor.recording import Recorded, Same, apply, as_tensor, rewrite, update
 
 
 class OperatorMethods(Recorded):
@@ -23,7 +24,7 @@ class OperatorMethods(Recorded):
 
     def __add__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Add elementwise; shapes broadcast, dtypes promote.
 
@@ -35,13 +36,13 @@ class OperatorMethods(Recorded):
 
     def __radd__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.arithmetic, "add", other, self)
 
     def __sub__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Subtract elementwise; shapes broadcast, dtypes promote.
 
@@ -53,13 +54,13 @@ class OperatorMethods(Recorded):
 
     def __rsub__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.arithmetic, "sub", other, self)
 
     def __mul__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Multiply elementwise; shapes broadcast, dtypes promote.
 
@@ -71,13 +72,13 @@ class OperatorMethods(Recorded):
 
     def __rmul__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.arithmetic, "mul", other, self)
 
     def __truediv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Divide elementwise; integers give floats.
 
@@ -89,13 +90,13 @@ class OperatorMethods(Recorded):
 
     def __rtruediv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.division, "div", other, self)
 
     def __floordiv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Divide and round down.
 
@@ -107,13 +108,13 @@ class OperatorMethods(Recorded):
 
     def __rfloordiv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.arithmetic, "floordiv", other, self)
 
     def __mod__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute the remainder of floor division, which has the divisor's sign.
 
@@ -125,19 +126,19 @@ class OperatorMethods(Recorded):
 
     def __rmod__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.arithmetic, "mod", other, self)
 
     def __pow__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.power, "pow", self, other)
 
     def __rpow__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.power, "pow", other, self)
 
@@ -149,7 +150,7 @@ class OperatorMethods(Recorded):
 
     def __rmatmul__(
         self: Same,
-        other: Any,
+        other: TensorLike,
     ) -> Same:
         return apply(linalg.matmul, as_tensor(other, self), self)
 
@@ -179,7 +180,7 @@ class OperatorMethods(Recorded):
 
     def __and__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute bitwise and; of bools, logical and.
 
@@ -191,13 +192,13 @@ class OperatorMethods(Recorded):
 
     def __rand__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.bitwise, "bitwise_and", other, self)
 
     def __or__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute bitwise or; of bools, logical or.
 
@@ -209,13 +210,13 @@ class OperatorMethods(Recorded):
 
     def __ror__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.bitwise, "bitwise_or", other, self)
 
     def __xor__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute bitwise exclusive or; of bools, unequal.
 
@@ -227,13 +228,13 @@ class OperatorMethods(Recorded):
 
     def __rxor__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return operate(elementwise.bitwise, "bitwise_xor", other, self)
 
     def __lshift__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Shift the bits of integers to the left.
 
@@ -245,7 +246,7 @@ class OperatorMethods(Recorded):
 
     def __rshift__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Shift the bits of integers to the right, the sign stays.
 
@@ -257,7 +258,7 @@ class OperatorMethods(Recorded):
 
     def __iadd__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Add in place.
 
@@ -271,7 +272,7 @@ class OperatorMethods(Recorded):
 
     def __isub__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Subtract in place.
 
@@ -285,7 +286,7 @@ class OperatorMethods(Recorded):
 
     def __imul__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Multiply in place.
 
@@ -299,47 +300,47 @@ class OperatorMethods(Recorded):
 
     def __itruediv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.division, "div", other)
 
     def __ifloordiv__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.arithmetic, "floordiv", other)
 
     def __imod__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.arithmetic, "mod", other)
 
     def __ipow__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:  # type: ignore[misc]
         return update(self, elementwise.power, "pow", other)
 
     def __iand__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.bitwise, "bitwise_and", other)
 
     def __ior__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.bitwise, "bitwise_or", other)
 
     def __ixor__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         return update(self, elementwise.bitwise, "bitwise_xor", other)
 
-    def add(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+    def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self + alpha * other.
 
         >>> from picograd import Tensor
@@ -348,7 +349,7 @@ class OperatorMethods(Recorded):
         """
         return combined(self, "add", other, alpha)
 
-    def sub(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+    def sub(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self - alpha * other.
 
         >>> from picograd import Tensor
@@ -357,7 +358,7 @@ class OperatorMethods(Recorded):
         """
         return combined(self, "sub", other, alpha)
 
-    def add_(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+    def add_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Add alpha * other in place.
 
         >>> from picograd import Tensor
@@ -366,7 +367,7 @@ class OperatorMethods(Recorded):
         """
         return update(self, scaled_by(alpha), "add", other)
 
-    def sub_(self: Same, other: Other, *, alpha: Any = 1) -> Same:
+    def sub_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Subtract alpha * other in place.
 
         >>> from picograd import Tensor
@@ -375,22 +376,26 @@ class OperatorMethods(Recorded):
         """
         return update(self, scaled_by(alpha), "sub", other)
 
-    mul = __mul__
-    subtract, multiply, negative = sub, __mul__, __neg__
-    bitwise_left_shift, bitwise_right_shift = __lshift__, __rshift__
-    true_divide, floor_divide, remainder, neg, matmul = (
-        __truediv__,
-        __floordiv__,
-        __mod__,
-        __neg__,
-        __matmul__,
-    )
-    mul_ = __imul__
-    bitwise_and, bitwise_or, bitwise_xor, bitwise_not = __and__, __or__, __xor__, __invert__
+    mul: Final = __mul__
+    subtract: Final = sub
+    multiply: Final = __mul__
+    negative: Final = __neg__
+    bitwise_left_shift: Final = __lshift__
+    bitwise_right_shift: Final = __rshift__
+    true_divide: Final = __truediv__
+    floor_divide: Final = __floordiv__
+    remainder: Final = __mod__
+    neg: Final = __neg__
+    matmul: Final = __matmul__
+    mul_: Final = __imul__
+    bitwise_and: Final = __and__
+    bitwise_or: Final = __or__
+    bitwise_xor: Final = __xor__
+    bitwise_not: Final = __invert__
 
     def div_(
         self: Same,
-        other: Other,
+        other: TensorLike,
         *,
         rounding_mode: str | None = None,
     ) -> Same:
@@ -406,7 +411,7 @@ class OperatorMethods(Recorded):
 
     def div(
         self: Same,
-        other: Other,
+        other: TensorLike,
         rounding_mode: str | None = None,
     ) -> Same:
         """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
@@ -419,11 +424,11 @@ class OperatorMethods(Recorded):
             return operate(elementwise.division, "div", self, other)
         return apply(special.divide_rounded, self, other, rounding_mode)
 
-    divide = div
+    divide: Final = div
 
     def pow(
         self: Same,
-        exponent: Other,
+        exponent: TensorLike,
     ) -> Same:
         """Raise to a power.
 
@@ -437,7 +442,7 @@ class OperatorMethods(Recorded):
 
     def __eq__(  # type: ignore[override]
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, equal or not.
 
@@ -449,7 +454,7 @@ class OperatorMethods(Recorded):
 
     def __ne__(  # type: ignore[override]
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, unequal or not.
 
@@ -461,7 +466,7 @@ class OperatorMethods(Recorded):
 
     def __lt__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compare elementwise whether each is less.
 
@@ -473,7 +478,7 @@ class OperatorMethods(Recorded):
 
     def __le__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compare elementwise whether each is at most the other.
 
@@ -485,7 +490,7 @@ class OperatorMethods(Recorded):
 
     def __gt__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compare elementwise whether each is greater.
 
@@ -497,7 +502,7 @@ class OperatorMethods(Recorded):
 
     def __ge__(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compare elementwise whether each is at least the other.
 
@@ -507,17 +512,25 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare_swapped, "less_equal", self, other)
 
-    eq, ne, lt, le, gt, ge = __eq__, __ne__, __lt__, __le__, __gt__, __ge__
+    eq: Final = __eq__
+    ne: Final = __ne__
+    lt: Final = __lt__
+    le: Final = __le__
+    gt: Final = __gt__
+    ge: Final = __ge__
 
-    less, less_equal, not_equal = __lt__, __le__, __ne__
-    greater, greater_equal = __gt__, __ge__
+    less: Final = __lt__
+    less_equal: Final = __le__
+    not_equal: Final = __ne__
+    greater: Final = __gt__
+    greater_equal: Final = __ge__
 
     def __hash__(self: Same) -> Any:
         return id(self)
 
     def logical_and(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute `and` of truth values.
 
@@ -529,7 +542,7 @@ class OperatorMethods(Recorded):
 
     def logical_or(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute `or` of truth values.
 
@@ -541,7 +554,7 @@ class OperatorMethods(Recorded):
 
     def logical_xor(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute exclusive or of truth values.
 
@@ -588,14 +601,14 @@ class OperatorMethods(Recorded):
         return apply(elementwise.is_finite, self)
 
 
-def scaled_by(alpha: Any) -> Callable[..., Node]:
+def scaled_by(alpha: Scalar) -> Callable[..., Node]:
     """Give the function of `add` and `sub` for a factor of the second operand."""
     if type(alpha) is int and alpha == 1:
         return elementwise.arithmetic
     return lambda op, a, b: elementwise.add_scaled(op, a, b, alpha)
 
 
-def combined(x: Any, op: str, other: Any, alpha: Any) -> Any:
+def combined(x: Any, op: str, other: Any, alpha: Scalar) -> Any:
     """Compute `add` or `sub`; what an operator would leave to Python is a DTypeError here."""
     result = operate(scaled_by(alpha), op, x, other)
     if result is NotImplemented:

@@ -3,27 +3,20 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from picograd.errors import ValueRangeError
 from picograd.tensor import runs, scanning, selecting, sorting
+from picograd.tensor.annotations import DTypeLike, Tensor, TensorLike
 from picograd.tensor.operands import UNSET, either, optional_dtype
-from picograd.tensor.recording import (
-    Other,
-    Recorded,
-    Same,
-    apply,
-    as_tensor,
-    read,
-    wrap,
-)
+from picograd.tensor.recording import Recorded, Same, apply, as_tensor, read, wrap
 
 
 class Ordered(NamedTuple):
     """This class holds values, and the indices along the axis they came from."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 class OrderMethods(Recorded):
@@ -34,7 +27,7 @@ class OrderMethods(Recorded):
     # scans
 
     def cumsum(
-        self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
+        self: Same, axis: int = UNSET, dtype: DTypeLike | None = None, *, dim: int = UNSET
     ) -> Same:
         """Compute running sums along an axis; bool and integers give int64.
 
@@ -47,7 +40,7 @@ class OrderMethods(Recorded):
         return apply(scanning.cumulative, "cumsum", "sum", self, chosen, wanted)
 
     def cumprod(
-        self: Same, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET
+        self: Same, axis: int = UNSET, dtype: DTypeLike | None = None, *, dim: int = UNSET
     ) -> Same:
         """Compute running products along an axis; bool and integers give int64.
 
@@ -61,7 +54,7 @@ class OrderMethods(Recorded):
             scanning.cumulative, "cumprod", "prod", self, chosen, wanted
         )
 
-    def cummax(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
+    def cummax(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Ordered:
         """Compute running maxima and where each came from: the last of equal ones.
 
         >>> from picograd import Tensor
@@ -72,7 +65,7 @@ class OrderMethods(Recorded):
         chosen = either("cummax", "axis", axis, "dim", dim, 0)
         return running("cummax", "max", self, chosen)
 
-    def cummin(self: Same, axis: Any = UNSET, *, dim: Any = UNSET) -> Ordered:
+    def cummin(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Ordered:
         """Compute running minima and where each came from: the last of equal ones.
 
         >>> from picograd import Tensor
@@ -84,7 +77,7 @@ class OrderMethods(Recorded):
         return running("cummin", "min", self, chosen)
 
     def logcumsumexp(
-        self: Same, axis: Any = UNSET, *, dim: Any = UNSET
+        self: Same, axis: int = UNSET, *, dim: int = UNSET
     ) -> Same:
         """Compute log(cumsum(exp(self))) along an axis, without overflow.
 
@@ -98,8 +91,8 @@ class OrderMethods(Recorded):
     # sorting
 
     def sort(
-        self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
-        axis: Any = UNSET,
+        self: Same, dim: int = UNSET, descending: bool = False, stable: bool = True, *,
+        axis: int = UNSET,
     ) -> Ordered:  # fmt: skip
         """Sort along an axis: values and indices. Always stable; NaN is the greatest.
 
@@ -113,8 +106,8 @@ class OrderMethods(Recorded):
         return Ordered(apply(sorting.picked, self, indices, chosen), indices)
 
     def argsort(
-        self: Same, dim: Any = UNSET, descending: bool = False, stable: bool = True, *,
-        axis: Any = UNSET,
+        self: Same, dim: int = UNSET, descending: bool = False, stable: bool = True, *,
+        axis: int = UNSET,
     ) -> Same:  # fmt: skip
         """Compute the indices that sort an axis.
 
@@ -136,8 +129,8 @@ class OrderMethods(Recorded):
         return apply(sorting.picked, self, indices, 0)
 
     def topk(
-        self: Same, k: int, dim: Any = UNSET, largest: bool = True, sorted: bool = True, *,
-        axis: Any = UNSET,
+        self: Same, k: int, dim: int = UNSET, largest: bool = True, sorted: bool = True, *,
+        axis: int = UNSET,
     ) -> Ordered:  # fmt: skip
         """Find the k largest (or smallest) elements along an axis, best first.
 
@@ -155,10 +148,10 @@ class OrderMethods(Recorded):
     def kthvalue(
         self: Same,
         k: int,
-        dim: Any = UNSET,
+        dim: int = UNSET,
         keepdim: bool = False,
         *,
-        axis: Any = UNSET,
+        axis: int = UNSET,
     ) -> Ordered:
         """Find the k-th smallest element along an axis, counted from 1.
 
@@ -172,12 +165,21 @@ class OrderMethods(Recorded):
             self, apply(sorting.kth_index, self, k, chosen), chosen, keepdim
         )
 
+    @overload
+    def median(self: Same, dim: None = None, keepdim: bool = ...) -> Same: ...
+
+    @overload
+    def median(self, dim: int, keepdim: bool = ...) -> Ordered: ...
+
+    @overload
+    def median(self, *, axis: int, keepdim: bool = ...) -> Ordered: ...
+
     def median(
         self: Same,
-        dim: Any = UNSET,
+        dim: int | None = UNSET,
         keepdim: bool = False,
         *,
-        axis: Any = UNSET,
+        axis: int = UNSET,
     ) -> Any:
         """Compute the lower median of all elements; along an axis (values, indices).
 
@@ -193,8 +195,8 @@ class OrderMethods(Recorded):
         )
 
     def quantile(
-        self: Same, q: Any, dim: Any = UNSET, keepdim: bool = False, *,
-        interpolation: str = "linear", axis: Any = UNSET,
+        self: Same, q: TensorLike, dim: int | None = UNSET, keepdim: bool = False, *,
+        interpolation: str = "linear", axis: int | None = UNSET,
     ) -> Same:  # fmt: skip
         """Compute quantiles (fractions 0..1) along an axis, or of all elements.
 
@@ -214,7 +216,7 @@ class OrderMethods(Recorded):
         sorted: bool = True,
         return_inverse: bool = False,
         return_counts: bool = False,
-        dim: Any = None,
+        dim: int | None = None,
     ) -> Any:
         """Find the distinct elements, or slices of an axis, sorted; how many is computed now.
 
@@ -232,12 +234,12 @@ class OrderMethods(Recorded):
 
     def searchsorted(
         self: Same,
-        values: Other,
+        values: TensorLike,
         right: bool = False,
         *,
         side: str | None = None,
         out_int32: bool = False,
-        sorter: Any = None,
+        sorter: Tensor | None = None,
     ) -> Same:
         """Find where values belong in this sorted tensor (its last axis).
 
@@ -257,7 +259,7 @@ class OrderMethods(Recorded):
         found = apply(sorting.search, ordered, as_tensor(values, self), is_right)
         return found.int() if out_int32 else found
 
-    def bincount(self: Same, weights: Any = None, minlength: int = 0) -> Same:
+    def bincount(self: Same, weights: Tensor | None = None, minlength: int = 0) -> Same:
         """Count how often each number occurs; the length of the result is computed now.
 
         >>> from picograd import Tensor
@@ -278,13 +280,13 @@ class OrderMethods(Recorded):
         return apply(sorting.histogram, self, bins, min, max)
 
 
-def running(op: str, monoid: str, x: Any, axis: Any) -> Ordered:
+def running(op: str, monoid: str, x: Any, axis: int) -> Ordered:
     """Compute `cummax` and `cummin`."""
     values = apply(scanning.running_extreme, op, monoid, x, axis)
     return Ordered(values, apply(scanning.running_index, op, monoid, x, axis))
 
 
-def chosen_one(x: Any, indices: Any, axis: Any, keepdim: bool) -> Ordered:
+def chosen_one(x: Any, indices: Any, axis: int, keepdim: bool) -> Ordered:
     """Gather one element along an axis, whose index is there with size 1."""
     values = apply(sorting.picked, x, indices, axis)
     made = [

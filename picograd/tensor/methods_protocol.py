@@ -17,7 +17,8 @@ from picograd.errors import DTypeError, ExportError, GradientError, ShapeError, 
 from picograd.graph.room import check_pieces
 from picograd.runtime.dlpack import device_pair
 from picograd.tensor import autograd, exchange, printing
-from picograd.tensor.recording import NUMBERS, Other, Recorded, Same, copied, restored
+from picograd.tensor.annotations import DTypeLike, TensorLike
+from picograd.tensor.recording import NUMBERS, Recorded, Same, copied, restored
 
 
 class ProtocolMethods(Recorded):
@@ -27,7 +28,7 @@ class ProtocolMethods(Recorded):
     __array_ufunc__ = None  # NumPy leaves `array + tensor` to the methods here
     __array_priority__ = 1000
 
-    def __len__(self) -> Any:
+    def __len__(self) -> int:
         if not self.shape:
             raise DTypeError("len()", "a zero-dim tensor has no length", "use .numel()")
         return self.shape[0]
@@ -41,30 +42,30 @@ class ProtocolMethods(Recorded):
         check_pieces("iter()", self.shape[0])
         return iter([tensor[at] for at in range(self.shape[0])])
 
-    def __contains__(self, value: Other) -> Any:
+    def __contains__(self, value: TensorLike) -> bool:
         if not isinstance(value, (Recorded, *NUMBERS)):
             text = f"a {type(value).__name__} is not an element of a tensor"
             raise DTypeError("in", text, "look for a number or a tensor")
         found: Any = self == value
         return found.any().item()
 
-    def __bool__(self) -> Any:
+    def __bool__(self) -> bool:
         if self._node.size != 1:
             text = f"the truth value of a tensor of shape {self.shape} is ambiguous"
             raise ShapeError("bool()", text, "use .any() or .all()")
         check_not_tracing("bool()")
         return bool(only(self))
 
-    def __float__(self) -> Any:
+    def __float__(self) -> float:
         return float(only(self))
 
-    def __int__(self) -> Any:
+    def __int__(self) -> int:
         return int(only(self))
 
-    def __complex__(self) -> Any:
+    def __complex__(self) -> complex:
         return complex(only(self))
 
-    def __index__(self) -> Any:
+    def __index__(self) -> int:
         if self.dtype.is_float or self._node.size != 1:
             text = f"a {self.dtype.name} tensor of shape {self.shape} is not an index"
             raise DTypeError("index()", text, "use a whole number")
@@ -107,7 +108,9 @@ class ProtocolMethods(Recorded):
 
     # other libraries
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> "np.ndarray[Any, Any]":
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> "np.ndarray[Any, Any]":
         if copy is False:
             return shared_array(self, dtype)
         array = to_host(self)
@@ -115,7 +118,7 @@ class ProtocolMethods(Recorded):
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-        copy: Any = None,
+        copy: bool | None = None,
     ) -> Any:  # fmt: skip
         """Share the memory with another library: a capsule of the DLPack protocol.
 
@@ -147,7 +150,7 @@ def to_host(tensor: Any) -> "np.ndarray[Any, Any]":
     return array
 
 
-def shared_array(tensor: Any, dtype: Any) -> "np.ndarray[Any, Any]":
+def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":
     """Show a CPU tensor's own memory as an array; ValueRangeError if that needs a copy."""
     check_not_tracing("numpy()")
     if leaf_buffer(tensor._node) is None:

@@ -3,11 +3,13 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
 
 from picograd.dtype import to_dtype
 from picograd.graph import build
 from picograd.tensor import reduce
+from picograd.tensor.annotations import Axis, DTypeLike, Scalar, Tensor
 from picograd.tensor.autograd import MODE
 from picograd.tensor.operands import UNSET, either, optional_dtype
 from picograd.tensor.recording import Recorded, Same, apply
@@ -16,8 +18,8 @@ from picograd.tensor.recording import Recorded, Same, apply
 class Extreme(NamedTuple):
     """This class holds the result of `max` and `min` along an axis."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 class ReduceMethods(Recorded):
@@ -29,12 +31,12 @@ class ReduceMethods(Recorded):
 
     def sum(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dtype: Any = None,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dtype: DTypeLike | None = None,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Add up; bool and integers give int64.
 
@@ -47,12 +49,12 @@ class ReduceMethods(Recorded):
 
     def prod(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dtype: Any = None,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dtype: DTypeLike | None = None,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Multiply up; bool and integers give int64.
 
@@ -65,12 +67,12 @@ class ReduceMethods(Recorded):
 
     def mean(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dtype: Any = None,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dtype: DTypeLike | None = None,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Average.
 
@@ -81,13 +83,25 @@ class ReduceMethods(Recorded):
         x = self if dtype is None else apply(build.cast, self, to_dtype(dtype))
         return apply(reduce.mean, x, *axes("mean", axis, dim, keepdim, keepdims))
 
+    @overload
+    def max(
+        self: Same, axis: Sequence[int] | Same | None = None, keepdim: bool = ..., *,
+        keepdims: bool = ...,
+    ) -> Same: ...
+
+    @overload
+    def max(self, axis: int, keepdim: bool = ..., *, keepdims: bool = ...) -> Extreme: ...
+
+    @overload
+    def max(self, *, dim: int, keepdim: bool = ..., keepdims: bool = ...) -> Extreme: ...
+
     def max(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis | Same = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Any:
         """Find the largest element; along an axis (values, indices); or max(self, tensor).
 
@@ -98,13 +112,25 @@ class ReduceMethods(Recorded):
         """
         return extreme("max", self, axis, dim, keepdim, keepdims)
 
+    @overload
+    def min(
+        self: Same, axis: Sequence[int] | Same | None = None, keepdim: bool = ..., *,
+        keepdims: bool = ...,
+    ) -> Same: ...
+
+    @overload
+    def min(self, axis: int, keepdim: bool = ..., *, keepdims: bool = ...) -> Extreme: ...
+
+    @overload
+    def min(self, *, dim: int, keepdim: bool = ..., keepdims: bool = ...) -> Extreme: ...
+
     def min(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis | Same = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Any:
         """Find the smallest element; along an axis (values, indices); or min(self, tensor).
 
@@ -117,11 +143,11 @@ class ReduceMethods(Recorded):
 
     def amax(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Find the largest elements along axes; ties share the gradient.
 
@@ -133,11 +159,11 @@ class ReduceMethods(Recorded):
 
     def amin(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Find the smallest elements along axes; ties share the gradient.
 
@@ -149,11 +175,11 @@ class ReduceMethods(Recorded):
 
     def argmax(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: int | None = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: int | None = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Find the first position of the largest element, in int64.
 
@@ -166,11 +192,11 @@ class ReduceMethods(Recorded):
 
     def argmin(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: int | None = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: int | None = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Find the first position of the smallest element, in int64.
 
@@ -182,8 +208,8 @@ class ReduceMethods(Recorded):
         return apply(reduce.arg_extreme, "argmin", self, *chosen)
 
     def var(
-        self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
-        dim: Any = UNSET, keepdims: Any = UNSET, unbiased: bool | None = None,
+        self: Same, axis: Axis = UNSET, keepdim: bool = UNSET, *, correction: Scalar = 1,
+        dim: Axis = UNSET, keepdims: bool = UNSET, unbiased: bool | None = None,
     ) -> Same:  # fmt: skip
         """Compute the variance, divided by n - correction; unbiased=False is correction 0.
 
@@ -195,8 +221,8 @@ class ReduceMethods(Recorded):
         return apply(reduce.variance, "var", self, *chosen, lost(correction, unbiased))
 
     def std(
-        self: Same, axis: Any = UNSET, keepdim: Any = UNSET, *, correction: Any = 1,
-        dim: Any = UNSET, keepdims: Any = UNSET, unbiased: bool | None = None,
+        self: Same, axis: Axis = UNSET, keepdim: bool = UNSET, *, correction: Scalar = 1,
+        dim: Axis = UNSET, keepdims: bool = UNSET, unbiased: bool | None = None,
     ) -> Same:  # fmt: skip
         """Compute the standard deviation.
 
@@ -209,11 +235,11 @@ class ReduceMethods(Recorded):
 
     def any(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Tell whether any element is non-zero.
 
@@ -226,11 +252,11 @@ class ReduceMethods(Recorded):
 
     def all(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Tell whether all elements are non-zero.
 
@@ -243,11 +269,11 @@ class ReduceMethods(Recorded):
 
     def logsumexp(
         self: Same,
-        axis: Any = UNSET,
-        keepdim: Any = UNSET,
+        axis: Axis = UNSET,
+        keepdim: bool = UNSET,
         *,
-        dim: Any = UNSET,
-        keepdims: Any = UNSET,
+        dim: Axis = UNSET,
+        keepdims: bool = UNSET,
     ) -> Same:
         """Compute log(sum(exp(x))) without overflow.
 
@@ -259,10 +285,10 @@ class ReduceMethods(Recorded):
 
     def softmax(
         self: Same,
-        axis: Any = UNSET,
-        dtype: Any = None,
+        axis: Axis = UNSET,
+        dtype: DTypeLike | None = None,
         *,
-        dim: Any = UNSET,
+        dim: Axis = UNSET,
     ) -> Same:
         """Normalise exp(x) to sum 1 along an axis (the last, unless given).
 
@@ -275,10 +301,10 @@ class ReduceMethods(Recorded):
 
     def log_softmax(
         self: Same,
-        axis: Any = UNSET,
-        dtype: Any = None,
+        axis: Axis = UNSET,
+        dtype: DTypeLike | None = None,
         *,
-        dim: Any = UNSET,
+        dim: Axis = UNSET,
     ) -> Same:
         """Compute log(softmax(x)) along an axis (the last, unless given).
 
@@ -290,8 +316,8 @@ class ReduceMethods(Recorded):
         return apply(reduce.softmax, "log_softmax", self, chosen, optional_dtype(dtype))
 
     def norm(
-        self: Same, p: Any = 2, axis: Any = UNSET, keepdim: Any = UNSET, *,
-        dim: Any = UNSET, keepdims: Any = UNSET,
+        self: Same, p: Scalar | str = 2, axis: Axis = UNSET, keepdim: bool = UNSET, *,
+        dim: Axis = UNSET, keepdims: bool = UNSET,
     ) -> Same:  # fmt: skip
         """Compute the vector norm of order p.
 
@@ -302,18 +328,18 @@ class ReduceMethods(Recorded):
         return apply(reduce.norm, self, p, *axes("norm", axis, dim, keepdim, keepdims))
 
 
-def lost(correction: Any, unbiased: bool | None) -> Any:
+def lost(correction: Scalar, unbiased: bool | None) -> Scalar:
     """Read the older spelling of a correction."""
     return correction if unbiased is None else int(unbiased)
 
 
-def axes(op: str, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
+def axes(op: str, axis: Axis, dim: Axis, keepdim: bool, keepdims: bool) -> tuple[Any, bool]:
     """Read the two spellings of a reduction's axes and of keeping them."""
     chosen = either(op, "axis", axis, "dim", dim)
     return chosen, bool(either(op, "keepdim", keepdim, "keepdims", keepdims, False))
 
 
-def extreme(op: str, x: Any, axis: Any, dim: Any, keepdim: Any, keepdims: Any) -> Any:
+def extreme(op: str, x: Any, axis: Any, dim: Axis, keepdim: bool, keepdims: bool) -> Any:
     """Compute `max` and `min` in their three forms."""
     if isinstance(axis, Recorded):
         return x.maximum(axis) if op == "max" else x.minimum(axis)

@@ -3,13 +3,15 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
+
 from typing import Any
 
 from picograd.dtype import category
 from picograd.errors import DTypeError
 from picograd.tensor import selecting, writing
+from picograd.tensor.annotations import Scalar, TensorLike
 from picograd.tensor.operands import UNSET, either
-from picograd.tensor.recording import Other, Recorded, Same, apply
+from picograd.tensor.recording import Recorded, Same, apply
 
 
 class SelectMethods(Recorded):
@@ -21,7 +23,7 @@ class SelectMethods(Recorded):
 
     def gather(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
     ) -> Same:
         """Read out[i][j] = self[i][index[i][j]] (dim 1); an index outside the axis is an error.
@@ -35,7 +37,7 @@ class SelectMethods(Recorded):
     def take_along_dim(
         self: Same,
         indices: Same,
-        dim: Any = None,
+        dim: int | None = None,
     ) -> Same:
         """Read by index along an axis; the other axes broadcast.
 
@@ -47,7 +49,7 @@ class SelectMethods(Recorded):
 
     def index_select(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
     ) -> Same:
         """Take slices along an axis in the order of an index.
@@ -60,12 +62,12 @@ class SelectMethods(Recorded):
 
     def scatter(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
-        src: Other = UNSET,
-        reduce: Any = None,
+        src: TensorLike = UNSET,
+        reduce: str | None = None,
         *,
-        value: Any = UNSET,
+        value: TensorLike = UNSET,
     ) -> Same:
         """Write out[i][index[i][j]] = src[i][j] (dim 1); reduce="add" or "multiply".
 
@@ -82,7 +84,7 @@ class SelectMethods(Recorded):
 
     def scatter_add(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
         src: Same,
     ) -> Same:
@@ -96,11 +98,11 @@ class SelectMethods(Recorded):
 
     def index_add(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
         source: Same,
         *,
-        alpha: Any = 1,
+        alpha: Scalar = 1,
     ) -> Same:
         """Add slices of `source`, times alpha, along an axis at the positions of a 1-d index.
 
@@ -110,7 +112,8 @@ class SelectMethods(Recorded):
         """
         if alpha == 1:
             return apply(selecting.index_add, self, dim, index, source)
-        scaled = source * alpha
+        given: Any = source
+        scaled = given * alpha
         if category(scaled.dtype) > category(source.dtype):
             text = f"alpha={alpha!r} does not fit {source.dtype.name}"
             raise DTypeError("index_add", text, "pass an alpha of the source's kind")
@@ -118,7 +121,7 @@ class SelectMethods(Recorded):
 
     def one_hot(
         self: Same,
-        num_classes: Any = -1,
+        num_classes: int = -1,
     ) -> Same:
         """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
 
@@ -168,9 +171,9 @@ class SelectMethods(Recorded):
 
     def index_fill(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
-        value: Other,
+        value: TensorLike,
     ) -> Same:
         """Write one number over the slices that a 1-d index names.
 
@@ -182,7 +185,7 @@ class SelectMethods(Recorded):
 
     def index_copy(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
         source: Same,
     ) -> Same:
@@ -196,7 +199,7 @@ class SelectMethods(Recorded):
 
     def scatter_reduce(
         self: Same,
-        dim: Any,
+        dim: int,
         index: Same,
         src: Same,
         reduce: str,

@@ -3,8 +3,11 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
+from typing import Final
+
 from picograd.tensor import gamma, special
-from picograd.tensor.recording import Other, Recorded, Same, apply
+from picograd.tensor.annotations import TensorLike
+from picograd.tensor.recording import Recorded, Same, apply
 
 
 class SpecialMethods(Recorded):
@@ -140,7 +143,7 @@ class SpecialMethods(Recorded):
 
     def atan2(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute the angle of the point (other, self).
 
@@ -152,7 +155,7 @@ class SpecialMethods(Recorded):
 
     def hypot(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute sqrt(self^2 + other^2).
 
@@ -164,7 +167,7 @@ class SpecialMethods(Recorded):
 
     def copysign(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Give |self| the sign of other.
 
@@ -176,7 +179,7 @@ class SpecialMethods(Recorded):
 
     def fmod(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute the remainder with the sign of self, as C's fmod.
 
@@ -188,7 +191,7 @@ class SpecialMethods(Recorded):
 
     def logaddexp(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute log(exp(self) + exp(other)).
 
@@ -200,7 +203,7 @@ class SpecialMethods(Recorded):
 
     def xlogy(
         self: Same,
-        other: Other,
+        other: TensorLike,
     ) -> Same:
         """Compute self * log(other); 0 where self is 0.
 
@@ -217,5 +220,10 @@ class SpecialMethods(Recorded):
         """Compute the n-th derivative of digamma: `x.polygamma(1)`."""
         return apply(gamma.polygamma, self, n)
 
-    arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
-    arcsinh, arccosh, arctanh = asinh, acosh, atanh
+    arcsin: Final = asin
+    arccos: Final = acos
+    arctan: Final = atan
+    arctan2: Final = atan2
+    arcsinh: Final = asinh
+    arccosh: Final = acosh
+    arctanh: Final = atanh

@@ -14,9 +14,11 @@ from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
 from picograd.number import given, is_given, start_of
 from picograd.tensor import elementwise
-from picograd.tensor.operands import (
+from picograd.tensor.annotations import (
     Scalar,
     Shape,
+)
+from picograd.tensor.operands import (
     as_axes,
     as_axis,
     as_sizes,

@@ -12,8 +12,8 @@ from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.number import given
+from picograd.tensor.annotations import Tensor
 from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import Tensor
 from picograd.tensor.operands import as_axes
 from picograd.tensor.recording import Recorded, apply
 

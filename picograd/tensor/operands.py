@@ -28,11 +28,10 @@ from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
 from picograd.number import GIVEN, Given, converted, given, size_of
+from picograd.tensor.annotations import DTypeLike, Scalar, Shape
 from picograd.traced_number import TracedNumber, plain
 
-Scalar = bool | int | float
 Operand = Node | Scalar
-Shape = tuple[int, ...]
 Axes = int | Iterable[int] | None
 # Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
 IN_FLOAT32 = {"add", "sub", "mul", "div"}
@@ -307,7 +306,7 @@ def need_rank(op: str, node: Node, least: int) -> None:
         raise ShapeError(op, text, "add axes with .unsqueeze(0)")
 
 
-def optional_dtype(dtype: Any) -> DType | None:
+def optional_dtype(dtype: DTypeLike | None) -> DType | None:
     """Read a dtype argument that may be None."""
     return None if dtype is None else to_dtype(dtype)
 

@@ -3,13 +3,16 @@
 Functions of tensors made of their methods. Index values are checked as in `x[...]`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph.shape import broadcast_shapes
 from picograd.tensor import indexing, selecting
+from picograd.tensor.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.autograd import MODE
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.operands import as_axis
 from picograd.tensor.recording import Recorded, apply, read, rewrite, selector, wrap
 
@@ -50,8 +53,8 @@ def slice_scatter(
     input: Tensor,
     src: Tensor,
     dim: int = 0,
-    start: Any = None,
-    end: Any = None,
+    start: int | None = None,
+    end: int | None = None,
     step: int = 1,
 ) -> Tensor:
     """Write a range along an axis; the result is a copy.
@@ -97,7 +100,7 @@ def diagonal_scatter(
 
 
 def index_put(
-    input: Tensor, indices: Any, values: Any, accumulate: bool = False
+    input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:
     """Write values at index tensors, one per axis (None: the whole axis); the result is a copy.
 
@@ -124,7 +127,7 @@ def index_put(
 
 
 def index_put_(
-    input: Tensor, indices: Any, values: Any, accumulate: bool = False
+    input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:
     """Write values at index tensors in place.
 
@@ -172,7 +175,7 @@ def index_reduce(
     return input.scatter_reduce(axis, wide, source, reduce, include_self=include_self)
 
 
-def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
     """Write one number over the main diagonal; with `wrap`, of a tall matrix, again and again.
 
     >>> import picograd
@@ -185,7 +188,7 @@ def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     return apply(selecting.fill_diagonal, input, fill_value, wrap)
 
 
-def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
     """Write one number over the main diagonal, in place; see `fill_diagonal`.
 
     >>> import picograd
@@ -242,7 +245,7 @@ def first_places(flags: Tensor, size: int, count: int) -> Tensor:
 
 
 def masked_select(
-    input: Tensor, mask: Tensor, *, size: int | None = None, fill_value: Any = 0
+    input: Tensor, mask: Tensor, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Tensor:
     """Take the elements where the mask holds, as a vector; computes the mask.
 
@@ -258,7 +261,7 @@ def masked_select(
     if mask.dtype is not bool_:
         text = f"mask must be bool, got {mask.dtype.name}"
         raise DTypeError("masked_select", text, "compare it, or call .bool()")
-    shape = indexing.broadcast_shapes(input.shape, mask.shape, op="masked_select")
+    shape = broadcast_shapes(input.shape, mask.shape, op="masked_select")
     x, flags = input.expand(*shape), mask.expand(*shape)
     if size is None:
         return x[flags]

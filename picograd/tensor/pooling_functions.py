@@ -5,22 +5,24 @@ larger than the padded input, ValueRangeError for arguments out of range. With `
 pool also gives the flat position of each element over the spatial axes, in int64.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.tensor import convolution, pooling
+from picograd.tensor.annotations import Sizes, Tensor
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.recording import Same, apply, read, several
 
 
 def max_pool1d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: Any = False,
-    return_indices: Any = False,
-) -> Any:
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> from picograd import Tensor
@@ -35,13 +37,13 @@ def max_pool1d(
 
 def max_pool2d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: Any = False,
-    return_indices: Any = False,
-) -> Any:
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> from picograd import Tensor
@@ -56,13 +58,13 @@ def max_pool2d(
 
 def max_pool3d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: Any = False,
-    return_indices: Any = False,
-) -> Any:
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> from picograd import Tensor
@@ -77,12 +79,12 @@ def max_pool3d(
 
 def avg_pool1d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: Any = False,
-    count_include_pad: Any = True,
-    divisor_override: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
@@ -99,12 +101,12 @@ def avg_pool1d(
 
 def avg_pool2d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: Any = False,
-    count_include_pad: Any = True,
-    divisor_override: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
@@ -121,12 +123,12 @@ def avg_pool2d(
 
 def avg_pool3d(
     input: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: Any = False,
-    count_include_pad: Any = True,
-    divisor_override: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
@@ -143,7 +145,7 @@ def avg_pool3d(
 
 def adaptive_avg_pool1d(
     input: Same,
-    output_size: Any,
+    output_size: Sizes,
 ) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -157,9 +159,9 @@ def adaptive_avg_pool1d(
 
 def adaptive_max_pool1d(
     input: Same,
-    output_size: Any,
-    return_indices: Any = False,
-) -> Any:
+    output_size: Sizes,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> from picograd import Tensor
@@ -168,16 +170,17 @@ def adaptive_max_pool1d(
     """
     need_tensor("adaptive_max_pool1d", input)
     pair = several(input, pooling.adaptive_max_pool(1, read(input), output_size))
-    return pair if return_indices else pair[0]
+    result: Any = pair if return_indices else pair[0]
+    return result
 
 
 def max_unpool1d(
     input: Same,
     indices: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool1d.
 
@@ -194,7 +197,7 @@ def max_unpool1d(
 
 def adaptive_avg_pool2d(
     input: Same,
-    output_size: Any,
+    output_size: int | Sequence[int | None] | None,
 ) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -208,9 +211,9 @@ def adaptive_avg_pool2d(
 
 def adaptive_max_pool2d(
     input: Same,
-    output_size: Any,
-    return_indices: Any = False,
-) -> Any:
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> from picograd import Tensor
@@ -219,16 +222,17 @@ def adaptive_max_pool2d(
     """
     need_tensor("adaptive_max_pool2d", input)
     pair = several(input, pooling.adaptive_max_pool(2, read(input), output_size))
-    return pair if return_indices else pair[0]
+    result: Any = pair if return_indices else pair[0]
+    return result
 
 
 def max_unpool2d(
     input: Same,
     indices: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool2d.
 
@@ -245,7 +249,7 @@ def max_unpool2d(
 
 def adaptive_avg_pool3d(
     input: Same,
-    output_size: Any,
+    output_size: int | Sequence[int | None] | None,
 ) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -259,9 +263,9 @@ def adaptive_avg_pool3d(
 
 def adaptive_max_pool3d(
     input: Same,
-    output_size: Any,
-    return_indices: Any = False,
-) -> Any:
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> from picograd import Tensor
@@ -270,16 +274,17 @@ def adaptive_max_pool3d(
     """
     need_tensor("adaptive_max_pool3d", input)
     pair = several(input, pooling.adaptive_max_pool(3, read(input), output_size))
-    return pair if return_indices else pair[0]
+    result: Any = pair if return_indices else pair[0]
+    return result
 
 
 def max_unpool3d(
     input: Same,
     indices: Same,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool3d.
 
@@ -297,9 +302,9 @@ def max_unpool3d(
 def lp_pool1d(
     input: Same,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: Any = False,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
@@ -315,9 +320,9 @@ def lp_pool1d(
 def lp_pool2d(
     input: Same,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: Any = False,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
@@ -333,9 +338,9 @@ def lp_pool2d(
 def lp_pool3d(
     input: Same,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: Any = False,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
@@ -353,10 +358,10 @@ def lp_pool3d(
 
 def unfold(
     input: Same,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
 ) -> Same:
     """Lay windows out as columns: (N, C, H, W) -> (N, C * KH * KW, places).
 
@@ -374,11 +379,11 @@ def unfold(
 
 def fold(
     input: Same,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
 ) -> Same:
     """Add columns back to images, (N, C * KH * KW, places) -> (N, C, H, W): the method `col2im`.
 

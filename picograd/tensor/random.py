@@ -23,7 +23,8 @@ from picograd.graph.random import signed
 from picograd.helpers import product
 from picograd.number import given
 from picograd.tensor import inversion, samples
-from picograd.tensor.operands import Shape, read_scalar
+from picograd.tensor.annotations import DeviceLike, Shape
+from picograd.tensor.operands import read_scalar
 
 # digits of the significand: a uniform draw is a whole number of 2 ** -digits, as PyTorch's
 DIGITS = {float16: 11, bfloat16: 8, float32: 24}
@@ -54,7 +55,9 @@ def check_spread(op: str, first: Any, second: Any, least: float | None = 0.0) ->
         raise ValueRangeError(op, f"std={second} is negative", "use 0 or more")
 
 
-def read_range(given: Sequence[Any], low: Any, high: Any, size: Any) -> tuple[Any, Any, Any]:
+def read_range(
+    given: Sequence[Any], low: int | None, high: int | None, size: Any
+) -> tuple[Any, Any, Any]:
     """Read ([low,] high, size) of `randint`, or the sizes with `low` and `high` by name."""
     listed = list(given)
     if size is None and not (low is None and high is None):
@@ -106,7 +109,11 @@ class Generator:
     True
     """
 
-    def __init__(self, seed: Any = 0, device: Any = None) -> None:
+    device: str
+    key: int
+    offset: int
+
+    def __init__(self, seed: Any = 0, device: DeviceLike | None = None) -> None:
         if isinstance(seed, str):  # PyTorch's Generator("cuda")
             seed, device = 0, seed
         self.key, self.offset = read_seed(seed), 0

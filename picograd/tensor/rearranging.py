@@ -11,7 +11,8 @@ from typing import Any
 
 from picograd.errors import ShapeError
 from picograd.helpers import product
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.annotations import Tensor
+from picograd.tensor.inputs import need_tensor
 
 TOKEN = re.compile(r"\.\.\.|[A-Za-z_]\w*|\S")
 NAME = re.compile(r"[A-Za-z_]\w*")

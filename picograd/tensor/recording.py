@@ -54,14 +54,15 @@ from picograd.tensor import (
     spans,
 )
 from picograd.tensor.aliasing import View
+from picograd.tensor.annotations import DeviceLike, DTypeLike, Shape, Tensor
 from picograd.tensor.autocast import REGIONS, converted
 from picograd.tensor.autograd import LEAVES, MODE
-from picograd.tensor.operands import Shape, as_shape, constant, optional_dtype
+from picograd.tensor.operands import as_shape, constant, optional_dtype
+from picograd.tensor.random import Generator
 
 NUMBERS = (bool, int, float, np.generic)
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
-Other = Any  # a Tensor, a Python number or an array
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
 
 
@@ -88,7 +89,7 @@ class Recorded:
     name: str
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> "Tensor | None":
         """The gradient that `backward` added up; None before.
 
         >>> from picograd import Tensor
@@ -100,7 +101,7 @@ class Recorded:
         return self._grad
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: "Tensor | None") -> None:
         if RUNNING.traces:
             note_gradient(self, False)
         self._grad = value
@@ -333,9 +334,14 @@ def fresh(node: Node, requires_grad: bool | None = None) -> Any:
 
 
 def drawn(
-    op: str, draw: Callable[..., Node], sizes: Any, generator: Any, dtype: Any, device: Any,
+    op: str,
+    draw: Callable[..., Node],
+    sizes: Any,
+    generator: Generator | None,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
     more: dict[str, Any],
-) -> Any:  # fmt: skip
+) -> Any:
     """Make a random float tensor."""
     wanted = random.float_dtype(op, optional_dtype(dtype))
     place = creation.device_named(device)
@@ -874,10 +880,15 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
 
 @pending.locked
 def grad(
-    outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False,
-    allow_unused: Any = None, retain_graph: Any = None, is_grads_batched: bool = False,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> Any:  # fmt: skip
+) -> list[Tensor]:
     """Find the gradients of outputs with respect to inputs, without touching `grad`.
 
     A list of tensors, one per input. An input that nothing leads to is an error, None with
@@ -932,7 +943,7 @@ def cases_of(given: Sequence[Any]) -> Batch:
 
 
 def answered(
-    node: Node | None, target: "Recorded", create_graph: bool, allow_unused: Any,
+    node: Node | None, target: "Recorded", create_graph: bool, allow_unused: bool | None,
     materialize: bool, position: int,
 ) -> Any:  # fmt: skip
     """Make the gradient tensor of one input."""
@@ -972,6 +983,9 @@ def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: boo
 
 class HookHandle:
     """This class takes a hook away again."""
+
+    hooks: dict[int, Any]
+    number: int
 
     def __init__(self, hooks: dict[int, Any], number: int) -> None:
         self.hooks, self.number = hooks, number

@@ -5,7 +5,7 @@ contraction with a matrix of weights. 16-bit floats are weighted in float32.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from picograd.dtype import uint8
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.room import check_size
+from picograd.tensor.annotations import Sizes, Tensor
 from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import Tensor, along, from_host, need_tensor
+from picograd.tensor.inputs import along, from_host, need_tensor
 from picograd.tensor.recording import apart
 
 Array = Any
@@ -37,8 +38,8 @@ MODES = (
 @listed
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -267,7 +268,7 @@ def cubic_kernel(distance: Array, slope: float) -> Array:
 def cubic(x: Tensor, axis: int, places: Array) -> Tensor:
     """Weigh the four neighbours of each place; the border is repeated."""
     low = np.floor(places)
-    total = None
+    total: Any = None
     for step in (-1, 0, 1, 2):
         weight = along(cubic_kernel(places - low - step, CUBIC), axis, x)
         index = np.clip(low + step, 0, x.shape[axis] - 1)

@@ -4,12 +4,12 @@ Elementwise, on the device, with gradients; except `gammainc` and `gammaincc`, w
 on the host, at once (as many steps as their arguments need).
 """
 
-from typing import Any
 
 from picograd.tensor import bessel, elementwise, gamma, normal, reduce, special
+from picograd.tensor.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.arithmetic import xlog1py
 from picograd.tensor.guard import guard_functions
-from picograd.tensor.inputs import Tensor, need_tensor
+from picograd.tensor.inputs import need_tensor
 from picograd.tensor.operands import optional_dtype
 from picograd.tensor.recording import apply
 from picograd.tensor.spelling import spell_functions
@@ -112,7 +112,7 @@ def entr(input: Tensor) -> Tensor:
     return apply(normal.entr, input)
 
 
-def zeta(input: Any, other: Any) -> Tensor:
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
 
     Gradients reach `other`. Negative `other` that are no poles give NaN.
@@ -145,7 +145,7 @@ def multigammaln(input: Tensor, p: int) -> Tensor:
     return apply(gamma.multigammaln, input, p)
 
 
-def gammainc(input: Any, other: Any) -> Tensor:
+def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute the regularised lower incomplete gamma function of a = input and x = other.
 
     Computed on the host, at once; gradients reach x alone.
@@ -157,7 +157,7 @@ def gammainc(input: Any, other: Any) -> Tensor:
     return apply(gamma.igamma, input, other)
 
 
-def gammaincc(input: Any, other: Any) -> Tensor:
+def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute the regularised upper incomplete gamma function of a = input and x = other.
 
     Computed on the host, at once; gradients reach x alone.
@@ -268,7 +268,7 @@ def sinc(input: Tensor) -> Tensor:
     return apply(special.sinc, input)
 
 
-def xlogy(input: Any, other: Any) -> Tensor:
+def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute a log(b); 0 where a is 0, unless b is NaN.
 
     >>> import picograd
@@ -302,7 +302,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     return input.logit(eps)
 
 
-def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def logsumexp(input: Tensor, dim: Axis, keepdim: bool = False) -> Tensor:
     """Compute log(sum(exp(x))) along axes without overflow.
 
     >>> import picograd
@@ -313,7 +313,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return apply(reduce.logsumexp, input, dim, keepdim)
 
 
-def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(x) to sum 1 along an axis.
 
     >>> import picograd
@@ -324,7 +324,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return apply(reduce.softmax, "softmax", input, dim, optional_dtype(dtype))
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Compute log(softmax(x)) along an axis.
 
     >>> import picograd

@@ -4,6 +4,7 @@ Functions of tensors made of their methods. Where a count decides a shape (`uniq
 computed at once and cannot be used inside `jit`.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor import runs, sorting
+from picograd.tensor.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.autocast import listed
 from picograd.tensor.inputs import (
-    Tensor,
     along,
     as_float,
     from_host,
@@ -31,8 +32,8 @@ from picograd.tensor.reduce import shared_by_equals
 class Histogram(NamedTuple):
     """This class holds the counts (bins) of a histogram and the edges (bins + 1) of its cells."""
 
-    hist: Any
-    bin_edges: Any
+    hist: Tensor
+    bin_edges: Tensor
 
 
 def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
@@ -85,7 +86,7 @@ def chosen(x: Tensor, indices: Tensor, axis: int, keepdim: bool) -> Ordered:
     return Ordered(values.squeeze(axis), indices.squeeze(axis))
 
 
-def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Compute the lower median of what is not NaN; along an axis (values, indices).
 
     >>> import picograd
@@ -112,8 +113,8 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 @listed
 def nanquantile(
     input: Tensor,
-    q: Any,
-    dim: Any = None,
+    q: TensorLike,
+    dim: int | None = None,
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
@@ -180,8 +181,8 @@ def between(
 
 
 def isin(
-    elements: Any,
-    test_elements: Any,
+    elements: TensorLike,
+    test_elements: TensorLike,
     *,
     assume_unique: bool = False,
     invert: bool = False,
@@ -192,7 +193,7 @@ def isin(
     >>> picograd.isin(picograd.Tensor([1, 2, 3]), picograd.Tensor([2, 5])).tolist()
     [False, True, False]
     """
-    like = elements if is_tensor(elements) else test_elements
+    like: Any = elements if is_tensor(elements) else test_elements
     need_tensor("isin", like)
     x = elements if is_tensor(elements) else from_host(np.asarray(elements), like)
     others = (
@@ -214,7 +215,7 @@ def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,
     return_counts: bool = False,
-    dim: Any = None,
+    dim: int | None = None,
 ) -> Any:
     """Keep the first of each run of equal elements, or of equal slices along an axis.
 
@@ -242,7 +243,7 @@ def unique_consecutive(
 
 
 def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+    input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """Find the bucket of each element between sorted boundaries, by bisection.
 
@@ -263,10 +264,10 @@ def bucketize(
 
 def histogram(
     input: Tensor,
-    bins: Any,
+    bins: int | Tensor,
     *,
-    range: Any = None,
-    weight: Any = None,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
     density: bool = False,
 ) -> Histogram:
     """Count elements between edges: `bins` equal cells, or those between given edges.
@@ -285,7 +286,7 @@ def histogram(
             op, f"needs a float dtype, got {input.dtype.name}", "call .float() first"
         )
     flat = input.detach().reshape(input.numel())
-    edges = bins if is_tensor(bins) else equal_edges(flat, bins, range)
+    edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
     count = edges.numel() - 1
     place = edges.searchsorted(flat, True) - 1
     place = (flat == edges[-1:]).where(count - 1, place)
@@ -314,18 +315,18 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
         low, high = is_flat.where(low - 0.5, low), is_flat.where(high + 0.5, high)
         share = along(np.arange(bins + 1) / bins, 0, flat)
         return (share == 1).where(high, low + (high - low) * share)
-    low, high = (float(each) for each in limits)
-    if low > high:
+    first, last = (float(each) for each in limits)
+    if first > last:
         raise ValueRangeError(op, f"range={limits} is empty", "use low <= high")
-    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-    return along(np.linspace(low, high, bins + 1), 0, flat)
+    first, last = (first - 0.5, last + 0.5) if first == last else (first, last)
+    return along(np.linspace(first, last, bins + 1), 0, flat)
 
 
 # integrals and derivatives
 
 
 def trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
+    y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1
 ) -> Tensor:
     """Integrate along an axis by the trapezoid rule, at points x or at distances dx.
 
@@ -339,12 +340,12 @@ def trapezoid(
     if x is not None:
         sides = y.narrow(axis, min(1, size), max(size - 1, 0)) + y.narrow(axis, 0, max(size - 1, 0))
         return (sides * distances(x, y.ndim, axis)).sum(axis) / 2
-    ends = (y.select(axis, 0) + y.select(axis, size - 1)) * 0.5 if size else 0.0
+    ends: Any = (y.select(axis, 0) + y.select(axis, size - 1)) * 0.5 if size else 0.0
     return (y.sum(axis) - ends) * dx
 
 
 def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
+    y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1
 ) -> Tensor:
     """Integrate up to each point along an axis by the trapezoid rule: one element less.
 
@@ -417,7 +418,11 @@ def diff(
 
 
 def gradient(
-    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+    input: Tensor,
+    *,
+    spacing: float | Sequence[Any] | Tensor = 1,
+    dim: Axis = None,
+    edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
     """Estimate derivatives along axes by central differences, one-sided at the ends.
 
@@ -434,7 +439,8 @@ def gradient(
     )
     axes = [as_axis(each, input.ndim, op) for each in listed]
     is_list = isinstance(spacing, (list, tuple))
-    steps = list(spacing) if is_list else [spacing] * len(axes)
+    given: Any = spacing
+    steps = list(given) if is_list else [given] * len(axes)
     if len(steps) != len(axes) or edge_order not in (1, 2):
         text = f"{len(steps)} spacings for {len(axes)} axes, edge_order={edge_order}"
         raise ValueRangeError(

@@ -5,10 +5,11 @@ this one; nothing runs until a value is needed: `realize`, `numpy`, `item`, prin
 meanings are PyTorch's; reductions take `axis` and `dim`, `keepdim` and `keepdims`.
 """
 
+import builtins
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -44,6 +45,15 @@ from picograd.tensor import (
     samples,
     selecting,
 )
+from picograd.tensor.annotations import (
+    Data,
+    DeviceLike,
+    DTypeLike,
+    Scalar,
+    Shape,
+    Sizes,
+    TensorLike,
+)
 from picograd.tensor.autograd import LEAVES, MODE
 from picograd.tensor.guard import guard_methods
 from picograd.tensor.methods_assemble import AssemblyMethods
@@ -60,7 +70,8 @@ from picograd.tensor.methods_protocol import ProtocolMethods
 from picograd.tensor.methods_reduce import ReduceMethods
 from picograd.tensor.methods_select import SelectMethods
 from picograd.tensor.methods_special import SpecialMethods
-from picograd.tensor.operands import UNSET, Scalar, as_shape, either, optional_dtype
+from picograd.tensor.operands import UNSET, as_axis, as_shape, either, optional_dtype
+from picograd.tensor.random import Generator
 from picograd.tensor.recording import (
     NUMBERS,
     RETAINED,
@@ -121,9 +132,9 @@ class Tensor(
 
     def __init__(
         self,
-        data: Any = (),
-        dtype: Any = None,
-        device: Any = None,
+        data: Data = (),
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
         requires_grad: bool | None = None,
         name: str = "",
         *sizes: int,
@@ -170,7 +181,13 @@ class Tensor(
         """Count the elements."""
         return self._node.size
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = None) -> Shape: ...
+
+    @overload
+    def size(self, dim: int) -> int: ...
+
+    def size(self, dim: int | None = None) -> Shape | int:
         """Give the shape, or the size of one axis.
 
         >>> from picograd import Tensor
@@ -178,7 +195,7 @@ class Tensor(
         (1, 2)
         """
         shape = self._node.shape
-        return shape if dim is None else shape[indexing.as_axis(dim, len(shape), "size")]
+        return shape if dim is None else shape[as_axis(dim, len(shape), "size")]
 
     def element_size(self) -> int:
         """Count the bytes of one element.
@@ -189,7 +206,13 @@ class Tensor(
         """
         return self._node.dtype.itemsize
 
-    def stride(self, dim: int | None = None) -> Any:
+    @overload
+    def stride(self, dim: None = None) -> Shape: ...
+
+    @overload
+    def stride(self, dim: int) -> int: ...
+
+    def stride(self, dim: int | None = None) -> Shape | int:
         """Give the distances of neighbours along each axis in the memory shown, in elements.
 
         Or that along one axis.
@@ -199,7 +222,7 @@ class Tensor(
         (2, 1)
         """
         strides = aliasing.strides_of(self)
-        return strides if dim is None else strides[indexing.as_axis(dim, self.ndim, "stride")]
+        return strides if dim is None else strides[as_axis(dim, self.ndim, "stride")]
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""
@@ -282,9 +305,13 @@ class Tensor(
         return self.to(f"cuda:{index}")
 
     def to(
-        self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: Any = False,
-        copy: Any = False,
-    ) -> "Tensor":  # fmt: skip
+        self,
+        *args: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+    ) -> "Tensor":
         """Copy to a device, convert to a dtype, or both; either order, or like another tensor.
 
         Every copy may overlap with the host: `non_blocking` changes nothing.
@@ -325,7 +352,7 @@ class Tensor(
             self.grad = None if self.grad is None else self.grad.to(*args, **options)
         return self
 
-    def cast(self, dtype: Any) -> "Tensor":
+    def cast(self, dtype: DTypeLike) -> "Tensor":
         """Convert the elements; the same tensor when the dtype is the same.
 
         >>> from picograd import Tensor
@@ -335,7 +362,7 @@ class Tensor(
         wanted = to_dtype(dtype)
         return self if wanted is self.dtype else apply(build.cast, self, wanted)
 
-    def type(self, dtype: Any) -> "Tensor":
+    def type(self, dtype: DTypeLike) -> "Tensor":
         """Convert the elements.
 
         >>> import picograd
@@ -345,7 +372,7 @@ class Tensor(
         """
         return self.cast(dtype)
 
-    def bitcast(self, dtype: Any) -> "Tensor":
+    def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.
 
         >>> from picograd import Tensor
@@ -450,8 +477,8 @@ class Tensor(
     def backward(
         self,
         gradient: "Tensor | None" = None,
-        retain_graph: Any = None,
-        create_graph: Any = False,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
         inputs: "Sequence[Tensor] | Tensor | None" = None,
     ) -> None:
         """Add the gradient of every leaf that asked for one to its `grad`; nothing runs yet.
@@ -525,7 +552,7 @@ class Tensor(
         retain(self)
 
     @property
-    def retains_grad(self) -> Any:
+    def retains_grad(self) -> builtins.bool:
         """Whether this computed tensor keeps its gradient.
 
         >>> from picograd import Tensor
@@ -553,11 +580,12 @@ class Tensor(
 
     def gradient(self, *targets: "Tensor") -> "list[Tensor | None]":
         """Find the gradients of this tensor with respect to targets, without touching `grad`."""
-        return grad(self, targets, allow_unused=True)
+        found: list[Any] = grad(self, targets, allow_unused=True)
+        return found
 
     # writing
 
-    def assign(self, value: Any) -> "Tensor":
+    def assign(self, value: TensorLike) -> "Tensor":
         """Overwrite with values of the same shape and dtype, in place; no gradient flows.
 
         >>> from picograd import Tensor
@@ -570,7 +598,7 @@ class Tensor(
         write(self, node, False)
         return self
 
-    def copy_(self, value: Any) -> "Tensor":
+    def copy_(self, value: TensorLike) -> "Tensor":
         """Overwrite with values that broadcast, converted to this dtype and device.
 
         >>> from picograd import Tensor
@@ -604,7 +632,7 @@ class Tensor(
         write(self, node, False, is_alike=True)
         return self
 
-    def __setitem__(self, items: Any, value: Any) -> None:
+    def __setitem__(self, items: Any, value: TensorLike) -> None:
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)
         tracks = MODE.enabled and (
             self._tracks or (isinstance(source, Tensor) and source._tracks)
@@ -627,7 +655,9 @@ class Tensor(
     # making tensors
 
     @staticmethod
-    def zeros(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
+    def zeros(
+        *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+    ) -> "Tensor":
         """Make zeros, float32 unless told otherwise.
 
         >>> from picograd import Tensor
@@ -637,7 +667,9 @@ class Tensor(
         return fresh(creation.filled("zeros", sizes, 0, dtype, device), **more)
 
     @staticmethod
-    def ones(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
+    def ones(
+        *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+    ) -> "Tensor":
         """Make ones, float32 unless told otherwise.
 
         >>> from picograd import Tensor
@@ -647,7 +679,9 @@ class Tensor(
         return fresh(creation.filled("ones", sizes, 1, dtype, device), **more)
 
     @staticmethod
-    def empty(*sizes: Any, dtype: Any = None, device: Any = None, **more: Any) -> "Tensor":
+    def empty(
+        *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+    ) -> "Tensor":
         """Make a tensor whose values nobody promises; here zeros.
 
         >>> from picograd import Tensor
@@ -658,7 +692,11 @@ class Tensor(
 
     @staticmethod
     def full(
-        size: Any, fill_value: Scalar, dtype: Any = None, device: Any = None, **more: Any
+        size: Sizes,
+        fill_value: Scalar,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
     ) -> "Tensor":
         """Fill a shape with one value; its Python type gives the dtype.
 
@@ -670,8 +708,8 @@ class Tensor(
 
     @staticmethod
     def arange(
-        start: Scalar, end: Scalar | None = None, step: Scalar = 1, dtype: Any = None,
-        device: Any = None, **more: Any,
+        start: Scalar, end: Scalar | None = None, step: Scalar = 1, dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None, **more: Any,
     ) -> "Tensor":  # fmt: skip
         """Count from start (0) up to but not including end.
 
@@ -686,9 +724,9 @@ class Tensor(
     def linspace(
         start: Scalar,
         end: Scalar,
-        steps: Any,
-        dtype: Any = None,
-        device: Any = None,
+        steps: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
         **more: Any,
     ) -> "Tensor":
         """Space numbers evenly, both ends included.
@@ -701,7 +739,11 @@ class Tensor(
 
     @staticmethod
     def eye(
-        n: Any, m: Any = None, dtype: Any = None, device: Any = None, **more: Any
+        n: builtins.int,
+        m: builtins.int | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
     ) -> "Tensor":
         """Make an identity matrix.
 
@@ -712,7 +754,7 @@ class Tensor(
         return fresh(creation.eye(n, m, dtype, device), **more)
 
     @staticmethod
-    def from_numpy(array: Any) -> "Tensor":
+    def from_numpy(array: np.ndarray[Any, Any]) -> "Tensor":
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
         The dtype stays. A read-only, strided or misaligned array is copied.
@@ -731,7 +773,9 @@ class Tensor(
         return made(share(node_over_numpy(array, to_dtype(array.dtype))))
 
     @staticmethod
-    def from_dlpack(source: Any, *, device: Any = None, copy: Any = None) -> "Tensor":
+    def from_dlpack(
+        source: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
+    ) -> "Tensor":
         """Make a tensor of another library's memory, on the CPU or a GPU, by the DLPack protocol.
 
         `source` has `__dlpack__`, or is a capsule. The memory is shared, and stays alive with the
@@ -746,7 +790,7 @@ class Tensor(
         return made(node if device is None else build.copy(node, creation.device_named(device)))
 
     @staticmethod
-    def manual_seed(seed: Any) -> random.Generator:
+    def manual_seed(seed: builtins.int) -> random.Generator:
         """Restart the default random generator from a seed.
 
         >>> from picograd import Tensor
@@ -760,7 +804,11 @@ class Tensor(
 
     @staticmethod
     def rand(
-        *sizes: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
+        *sizes: Sizes,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
     ) -> "Tensor":
         """Draw from the uniform distribution on [0, 1).
 
@@ -773,7 +821,11 @@ class Tensor(
 
     @staticmethod
     def randn(
-        *sizes: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
+        *sizes: Sizes,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
     ) -> "Tensor":
         """Draw from the standard normal distribution.
 
@@ -785,9 +837,14 @@ class Tensor(
 
     @staticmethod
     def uniform(
-        *sizes: Any, low: Any = 0.0, high: Any = 1.0, generator: Any = None, dtype: Any = None,
-        device: Any = None, **more: Any,
-    ) -> "Tensor":  # fmt: skip
+        *sizes: Sizes,
+        low: Scalar = 0.0,
+        high: Scalar = 1.0,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
+    ) -> "Tensor":
         """Draw from the uniform distribution on [low, high).
 
         >>> from picograd import Tensor
@@ -801,9 +858,14 @@ class Tensor(
 
     @staticmethod
     def normal(
-        *sizes: Any, mean: Any = 0.0, std: Any = 1.0, generator: Any = None, dtype: Any = None,
-        device: Any = None, **more: Any,
-    ) -> "Tensor":  # fmt: skip
+        *sizes: Sizes,
+        mean: builtins.float = 0.0,
+        std: builtins.float = 1.0,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
+    ) -> "Tensor":
         """Draw from a normal distribution."""
         random.check_spread("normal", mean, std)
         unit = drawn("normal", random.normal, sizes, generator, dtype, device, {})
@@ -811,9 +873,15 @@ class Tensor(
 
     @staticmethod
     def randint(
-        *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None,
-        dtype: Any = None, device: Any = None, **more: Any,
-    ) -> "Tensor":  # fmt: skip
+        *given: Any,
+        low: builtins.int | None = None,
+        high: builtins.int | None = None,
+        size: Sizes | None = None,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
+    ) -> "Tensor":
         """Draw whole numbers from [low, high): randint(high, size), randint(low, high, size).
 
         Or with the sizes in front, randint(*sizes, low=0, high=10).
@@ -831,7 +899,11 @@ class Tensor(
 
     @staticmethod
     def randperm(
-        n: Any, generator: Any = None, dtype: Any = None, device: Any = None, **more: Any
+        n: builtins.int,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **more: Any,
     ) -> "Tensor":
         """Shuffle the numbers from 0 to n - 1, on the device; the result is int64, or `dtype`.
 
@@ -844,7 +916,9 @@ class Tensor(
         place = (optional_dtype(dtype) or int64, creation.device_named(device), generator)
         return fresh(random.permutation(operator.index(n), *place), **more)
 
-    def cat(tensors: Any, *others: Any, dim: Any = UNSET) -> "Tensor":
+    def cat(
+        tensors: "Tensor | Sequence[Tensor]", *others: Any, dim: builtins.int = UNSET
+    ) -> "Tensor":
         """Join tensors along an axis: cat([a, b], dim), or a.cat(b, dim=dim).
 
         >>> from picograd import Tensor
@@ -855,7 +929,9 @@ class Tensor(
         """
         return apply_all(movement.cat, *listed_with_axis("cat", tensors, others, dim))
 
-    def stack(tensors: Any, *others: Any, dim: Any = UNSET) -> "Tensor":
+    def stack(
+        tensors: "Tensor | Sequence[Tensor]", *others: Any, dim: builtins.int = UNSET
+    ) -> "Tensor":
         """Join tensors along a new axis: stack([a, b], dim), or a.stack(b, dim=dim).
 
         >>> from picograd import Tensor
@@ -888,8 +964,12 @@ class Tensor(
         return apply_all(einsum, listed)
 
     def allclose(
-        self, other: "Tensor", rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
-    ) -> Any:
+        self,
+        other: "Tensor",
+        rtol: builtins.float = 1e-5,
+        atol: builtins.float = 1e-8,
+        equal_nan: builtins.bool = False,
+    ) -> builtins.bool:
         """Tell whether all elements are close to another tensor's; computes.
 
         >>> from picograd import Tensor

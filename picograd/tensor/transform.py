@@ -14,6 +14,7 @@ from picograd.errors import AxisError, DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, constant
+from picograd.tensor.annotations import Sizes
 from picograd.tensor.autograd import LEAVES, enable_grad
 from picograd.tensor.pytree import leaves_of, rebuilt
 from picograd.tensor.recording import Recorded, same_value, wrap
@@ -122,7 +123,7 @@ def of_chosen(
     return inside
 
 
-def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
+def grad_and_value(func: Function, argnums: Sizes = 0, has_aux: bool = False) -> Function:
     """Make a function that gives (gradient, value); the value is one number.
 
     `argnums` names the arguments differentiated: an int, or a tuple for a tuple of gradients. With
@@ -170,7 +171,7 @@ def closed_aux(aux: Any) -> Any:
     )
 
 
-def grad(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
+def grad(func: Function, argnums: Sizes = 0, has_aux: bool = False) -> Function:
     """Make the function of the gradient of a function that gives one number.
 
     >>> import picograd
@@ -285,7 +286,7 @@ def ramp(node: Node) -> Node:
 
 def jacrev(
     func: Function,
-    argnums: Any = 0,
+    argnums: Sizes = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
@@ -337,7 +338,7 @@ def basis(tensor: Any) -> Any:
 
 def jacfwd(
     func: Function,
-    argnums: Any = 0,
+    argnums: Sizes = 0,
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,

@@ -1,10 +1,10 @@
 """Facts about dtypes: the limits of their numbers, and what they become together."""
 
-from typing import Any
 
 from picograd.conversion import FLOAT8, float8_values
 from picograd.dtype import DType, category, default_float, promote, to_dtype
 from picograd.errors import DTypeError
+from picograd.tensor.annotations import DTypeLike, TensorLike
 from picograd.tensor.operands import read_scalar
 from picograd.tensor.recording import Recorded
 
@@ -26,7 +26,16 @@ class finfo:
     65504.0
     """
 
-    def __init__(self, dtype: Any = None) -> None:
+    bits: int
+    dtype: str
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    tiny: float
+    resolution: float
+
+    def __init__(self, dtype: DTypeLike | None = None) -> None:
         wanted = default_float if dtype is None else to_dtype(dtype)
         if wanted.name not in FORMATS:
             raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
@@ -53,7 +62,12 @@ class iinfo:
     127
     """
 
-    def __init__(self, dtype: Any) -> None:
+    bits: int
+    dtype: str
+    min: int
+    max: int
+
+    def __init__(self, dtype: DTypeLike) -> None:
         wanted = to_dtype(dtype)
         if not wanted.is_integer:
             raise DTypeError("iinfo", f"{wanted.name} is no integer dtype", "use finfo")
@@ -66,7 +80,7 @@ class iinfo:
         return f"iinfo({self.dtype}: min={self.min}, max={self.max})"
 
 
-def promote_types(type1: Any, type2: Any) -> DType:
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Find the dtype two dtypes become together.
 
     >>> import picograd
@@ -76,7 +90,7 @@ def promote_types(type1: Any, type2: Any) -> DType:
     return promote(to_dtype(type1), to_dtype(type2))
 
 
-def result_type(tensor1: Any, tensor2: Any) -> DType:
+def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
     """Find the dtype of an operation on two tensors or numbers.
 
     >>> import picograd
@@ -85,9 +99,10 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     """
     found: dict[int, DType] = {}  # by rank: numbers 0, zero-dim tensors 1, others 2
     for each in (tensor1, tensor2):
-        is_tensor = isinstance(each, Recorded)
-        kind = each.dtype if is_tensor else to_dtype(type(read_scalar("result_type", each)))
-        rank = 0 if not is_tensor else 1 if not each.ndim else 2
+        if isinstance(each, Recorded):
+            kind, rank = each.dtype, 2 if each.ndim else 1
+        else:
+            kind, rank = to_dtype(type(read_scalar("result_type", each))), 0
         found[rank] = promote(found[rank], kind) if rank in found else kind
     result = found[max(found)]
     for rank in sorted(found, reverse=True):
@@ -101,7 +116,7 @@ def scalar_result(kind: DType) -> DType:
     return default_float if kind.is_float else kind
 
 
-def can_cast(from_: Any, to: Any) -> bool:
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     """Tell whether a dtype may be written into another: its category is not the higher one.
 
     >>> import picograd

@@ -7,7 +7,7 @@ picograd knows about it.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from picograd.errors import AxisError, DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
@@ -21,17 +21,19 @@ from picograd.tensor.pytree import leaves_of, prefix_leaves, rebuilt
 from picograd.tensor.recording import Recorded, decided, same_value, wrap
 from picograd.tensor.tensor import Tensor
 
+P = ParamSpec("P")
+R = TypeVar("R")
 RANDOMNESS = ("error", "different", "same")
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[P, R],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Make a function that applies `func` to every slice along an axis, all at once.
 
     `in_dims` is the axis of every argument: an int, None (the same for all samples), or a nested
@@ -54,8 +56,11 @@ def vmap(
         raise ValueRangeError("vmap", f"chunk_size={chunk_size}", "use None or 1 and more")
 
     @functools.wraps(func, updated=())
-    def batched(*args: Any, **options: Any) -> Any:
-        return mapped_call(func, in_dims, out_dims, randomness, chunk_size, args, options)
+    def batched(*args: P.args, **options: P.kwargs) -> R:
+        found: R = mapped_call(
+            func, in_dims, out_dims, randomness, chunk_size, args, options
+        )
+        return found
 
     return batched
 

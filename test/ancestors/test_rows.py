@@ -208,7 +208,8 @@ def test_the_wheel_is_whole(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name.endswith("py3-none-any.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    wanted = [p for p in (ROOT / "picograd").rglob("*") if p.suffix in (".py", ".gz")]
+    kinds = (".py", ".gz", ".typed")
+    wanted = [p for p in (ROOT / "picograd").rglob("*") if p.suffix in kinds]
     missing = {p.relative_to(ROOT).as_posix() for p in wanted} - names
     assert not missing
 

@@ -66,6 +66,9 @@ def render(program: Program) -> str:
 class Renderer:
     """Writes the lines of one program; `text[n]` is how instruction n's value is spelled."""
 
+    instructions: tuple[Instr, ...]
+    label: str
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.instructions = program.instructions

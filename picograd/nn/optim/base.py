@@ -64,7 +64,8 @@ class Optimizer:
 
     # State that only this process needs, with its value after the first step.
     hidden: Mapping[str, float] = {}
-    is_formula = True  # steps by `update`, rather than by a `step` of its own
+    defaults: dict[str, Any]
+    is_formula: bool = True  # steps by `update`, rather than by a `step` of its own
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

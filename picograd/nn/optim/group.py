@@ -39,6 +39,9 @@ class Expanded(Numbers):
     Parameters of equal shape share it, so that a step records an expansion once a shape.
     """
 
+    numbers: Mapping[str, Tensor]
+    shape: tuple[int, ...]
+
     def __init__(self, numbers: Mapping[str, Tensor], shape: tuple[int, ...]) -> None:
         super().__init__()
         self.numbers, self.shape = numbers, shape
@@ -57,6 +60,9 @@ class ParameterGroup(MutableMapping[str, Any]):
     >>> optimizer.param_groups[0]["lr"]
     0.5
     """
+
+    parameters: list[Tensor]
+    options: dict[str, Any]
 
     def __init__(
         self,

@@ -52,6 +52,8 @@ class LBFGS(Optimizer):
     5.0
     """
 
+    memory: Memory
+
     is_formula = True  # its options are checked, though the step is its own
 
     def __init__(

@@ -28,6 +28,10 @@ class LRScheduler:
     (0, [0.5])
     """
 
+    base_lrs: list[float]
+    is_initial: bool
+    last_epoch: int
+
     # Whether the first rate is the optimizer's own, or already follows the formula.
     keeps_first = False
 
@@ -135,6 +139,8 @@ class LambdaLR(LRScheduler):
     [1.0, 0.5, 0.3333, 0.25]
     """
 
+    lr_lambdas: list[Factor]
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -162,6 +168,8 @@ class MultiplicativeLR(LRScheduler):
     >>> rates
     [1.0, 0.5, 0.25, 0.125]
     """
+
+    lr_lambdas: list[Factor]
 
     keeps_first = True
 
@@ -192,6 +200,8 @@ class StepLR(LRScheduler):
     >>> rates
     [1.0, 1.0, 0.5, 0.5]
     """
+
+    step_size: int
 
     def __init__(
         self,
@@ -230,6 +240,8 @@ class MultiStepLR(LRScheduler):
     [1.0, 0.5, 0.5, 0.25]
     """
 
+    milestones: Counter[int]
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -264,6 +276,9 @@ class ConstantLR(LRScheduler):
     >>> rates
     [0.5, 0.5, 1.0, 1.0]
     """
+
+    factor: float
+    total_iters: int
 
     def __init__(
         self,
@@ -303,6 +318,10 @@ class LinearLR(LRScheduler):
     >>> rates
     [0.5, 0.75, 1.0, 1.0]
     """
+
+    end_factor: float
+    start_factor: float
+    total_iters: int
 
     def __init__(
         self,
@@ -383,6 +402,8 @@ class PolynomialLR(LRScheduler):
     [1.0, 0.75, 0.5, 0.25]
     """
 
+    total_iters: int
+
     keeps_first = True
 
     def __init__(
@@ -424,6 +445,8 @@ class CosineAnnealingLR(LRScheduler):
     >>> rates
     [1.0, 0.8536, 0.5, 0.1464]
     """
+
+    T_max: int
 
     keeps_first = True
 
@@ -469,6 +492,9 @@ class TriangleLR(LRScheduler):
     >>> rates
     [0.5, 1.0, 1.0, 0.5]
     """
+
+    total_steps: int
+    rise_steps: int
 
     def __init__(
         self,

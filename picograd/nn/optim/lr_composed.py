@@ -55,6 +55,11 @@ class SequentialLR(Composed):
     [0.5]
     """
 
+    milestones: list[int]
+    optimizer: Optimizer
+    is_initial: bool
+    last_epoch: int
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -98,6 +103,10 @@ class ChainedScheduler(Composed):
     [0.25]
     """
 
+    is_initial: bool
+    optimizer: Optimizer
+    last_epoch: int
+
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
@@ -134,6 +143,19 @@ class ReduceLROnPlateau(LRScheduler):
     >>> optimizer.param_groups[0]["lr"]
     0.5
     """
+
+    is_initial: bool
+    optimizer: Optimizer
+    eps: float
+    factor: float
+    patience: int
+    cooldown: int
+    threshold: float
+    min_lrs: list[Any]
+    last_epoch: int
+    best: float
+    cooldown_counter: int
+    num_bad_epochs: int
 
     def __init__(
         self,

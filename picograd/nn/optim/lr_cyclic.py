@@ -34,6 +34,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     [1.0, 0.5, 1.0, 0.5]
     """
 
+    T_mult: int
+    T_i: int
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -100,6 +103,16 @@ class CyclicLR(LRScheduler):
     >>> rates
     [0.5, 0.75, 1.0, 0.75]
     """
+
+    max_lrs: list[Any]
+    total_size: float
+    step_ratio: float
+    gamma: float
+    mode: str
+    scale_fn: Callable[[float], float] | None
+    scale_mode: str
+    base_momentums: list[float]
+    max_momentums: list[float]
 
     def __init__(
         self,
@@ -190,6 +203,10 @@ class OneCycleLR(LRScheduler):
     >>> rates
     [0.04, 0.9505, 0.6113, 0.1883]
     """
+
+    total_steps: int
+    cycle_momentum: bool
+    phases: list[Any]
 
     def __init__(
         self,

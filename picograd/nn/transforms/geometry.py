@@ -34,6 +34,10 @@ class Pad(Transform):
     [[[[7.0, 1.0, 2.0, 7.0]]]]
     """
 
+    fill: float
+    sides: tuple[int, int, int, int]
+    mode: str
+
     def __init__(
         self,
         padding: int | Sequence[int],
@@ -61,6 +65,8 @@ class CenterCrop(Transform):
     [[[[2.0, 3.0]]]]
     """
 
+    size: tuple[int, int]
+
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = read_size("CenterCrop", size)
 
@@ -86,6 +92,10 @@ class Resize(Transform):
     >>> transforms.Resize((1, 2), mode="nearest")(Tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).tolist()
     [[[[1.0, 3.0]]]]
     """
+
+    mode: str
+    size: int | Sequence[int]
+    antialias: bool
 
     def __init__(
         self, size: int | Sequence[int], mode: str = "bilinear", antialias: bool = True
@@ -116,6 +126,8 @@ class RandomHorizontalFlip(Transform):
     >>> transforms.RandomHorizontalFlip(p=1.0)(Tensor([[[[1.0, 2.0]]]])).tolist()
     [[[[2.0, 1.0]]]]
     """
+
+    p: float
 
     axis = 3
 
@@ -156,6 +168,10 @@ class RandomCrop(Transform):
     >>> transforms.RandomCrop((1, 2))(Tensor([[[[1.0, 2.0]]]])).tolist()
     [[[[1.0, 2.0]]]]
     """
+
+    sides: tuple[int, int, int, int]
+    size: tuple[int, int]
+    fill: float
 
     def __init__(
         self,
@@ -216,6 +232,12 @@ class RandomAffine(Transform):
     >>> transforms.RandomAffine(0)(Tensor([[[[1.0, 2.0]]]])).tolist()
     [[[[1.0, 2.0]]]]
     """
+
+    degrees: tuple[float, float]
+    scale: tuple[float, float]
+    shear: tuple[float, float]
+    mode: str
+    translate: tuple[float, ...]
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.engine.tracing import note_draw
@@ -41,6 +42,11 @@ class RandomErasing(Transform):
     >>> erase(Tensor([[[[5.0]]]])).tolist()
     [[[[0.0]]]]
     """
+
+    p: float
+    ratio: Sequence[float]
+    scale: Sequence[float]
+    value: float
 
     def __init__(
         self,
@@ -103,6 +109,8 @@ class Cutout(Transform):
     [[[[0.0]]]]
     """
 
+    size: tuple[int, int]
+
     def __init__(
         self,
         size: int | Sequence[int],
@@ -141,6 +149,10 @@ class MixUp:
     >>> mixed.flatten().tolist(), [round(each, 4) for each in chances.sum(1).tolist()]
     ([1.0, 1.0], [1.0, 1.0])
     """
+
+    alpha: float
+    generator: Generator | None
+    num_classes: int
 
     def __init__(
         self,
@@ -189,7 +201,7 @@ class MixUp:
     def draw_share(self, images: Tensor) -> Tensor:
         """Draw the share of the image itself, as a number that jitted plans renew."""
         draw = functools.partial(draw_beta, self.generator, self.alpha)
-        share = note_draw(RuntimeScalar(draw(), draw))
+        share: Any = note_draw(RuntimeScalar(draw(), draw))
         return Tensor(share, device=images.device).cast(images.dtype)
 
     def mix(
@@ -220,7 +232,7 @@ class CutMix(MixUp):
         """Choose by place; returns the share of pixels that stayed."""
         height, width = images.shape[2:]
         side = (1 - share.float()).sqrt()
-        options = {"generator": self.generator, "device": images.device}
+        options: dict[str, Any] = {"generator": self.generator, "device": images.device}
         bounds = []
         for size in (height, width):
             centre = (

@@ -7,6 +7,7 @@ import numpy as np
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.transforms.base import Transform, read_range
+from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.functions import where
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -46,7 +47,7 @@ class ToTensor:
     (1, 3, 1, 1)
     """
 
-    def __init__(self, device: Any = None) -> None:
+    def __init__(self, device: DeviceLike | None = None) -> None:
         self.device = device
 
     def __call__(self, pixels: Any) -> Tensor:
@@ -78,6 +79,9 @@ class Normalize(Transform):
     >>> transforms.Normalize(mean=[1.0], std=[2.0])(Tensor([[[[3.0]]]])).tolist()
     [[[[1.0]]]]
     """
+
+    mean: Sequence[float]
+    std: Sequence[float]
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         self.mean, self.std = mean, std

@@ -120,7 +120,7 @@ def places_of(sizes: Array, batch: int) -> Array:
 
 def pack_padded_sequence(
     input: Tensor,
-    lengths: Any,
+    lengths: Tensor | Sequence[int],
     batch_first: bool = False,
     enforce_sorted: bool = True,
 ) -> PackedSequence:
@@ -252,7 +252,7 @@ def pack_sequence(
 
 
 def unpad_sequence(
-    padded: Tensor, lengths: Any, batch_first: bool = False
+    padded: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
 ) -> list[Tensor]:
     """Take a padded batch apart into sequences (T_i, ...)."""
     counts = host_values("unpad_sequence", lengths)

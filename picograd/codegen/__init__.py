@@ -1,0 +1,1 @@
+"""The codegen room: how one kernel is written, as tiles, a program and text."""

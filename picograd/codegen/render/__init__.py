@@ -1,0 +1,1 @@
+"""The renderers: one a source language."""
