@@ -179,13 +179,13 @@ def trace(
     def stand_in(leaf: Node | None) -> Any:
         return None if leaf is None else wrap(leaf, tracks and leaf.dtype.is_float)
 
-    carry = rebuilt(trees[0], [stand_in(leaf) for leaf in leaves[0]])
-    x = rebuilt(trees[1], [stand_in(leaf) for leaf in leaves[1]])
     held = [leaf for each in leaves for leaf in each if leaf is not None]
     with (
         pending.LOCK, guarded(held), random.repeated(count) as taken, noting_checks() as checks,
         tracing("picograd.scan"),
     ):  # fmt: skip
+        carry = rebuilt(trees[0], [stand_in(leaf) for leaf in leaves[0]])
+        x = rebuilt(trees[1], [stand_in(leaf) for leaf in leaves[1]])
         result = f(carry, x)
         if not isinstance(result, tuple) or len(result) != 2:
             problem = f"f returned a {type(result).__name__}"

@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.draw import picture_of
 from picograd.dtype import float32, float64
+from picograd.engine import pending
 from picograd.errors import DTypeError, ShapeError, TraceError, ValueRangeError
 from picograd.graph.node import toposort
 
@@ -368,3 +369,44 @@ def test_an_index_outside_raises_in_a_step() -> None:
         picograd.scan(lambda c, row: (c + run(row), None), Tensor(0), Tensor([[0, 1], [2, 4]]))
     with pytest.raises(IndexError):
         rows(Tensor([[0, 1], [2, -5]]))
+
+
+def failing(what):
+    rows = Tensor([0.0, 1.0, 2.0])
+
+    def step(c, i):
+        y = c * 2
+        if what == "raise":
+            raise ValueError("a step fails")
+        if what == "item":
+            y.item()
+        return (y + rows[5] if what == "index" else y.reshape(1) if what == "shape" else y), rows[i]
+
+    return step
+
+
+@pytest.mark.parametrize("what", ["raise", "item", "index", "shape"])
+@pytest.mark.parametrize("is_jitted", [False, True])
+def test_a_step_that_fails_breaks_nothing_else(what, is_jitted):
+    """The error holds the frames of the step, and so its tensors."""
+    step, held = failing(what), []
+
+    def f(x):
+        return picograd.scan(step, x.sum(), Tensor([0, 1]))
+
+    waiting = Tensor([1.0]) + 1
+    with pytest.raises((ValueError, IndexError, RuntimeError)) as error:
+        (picograd.jit(f) if is_jitted else f)(Tensor([1.0, 2.0]))
+    held.append(error)
+    pending.realize_all()
+    assert waiting.item() == 2 and picograd.jit(lambda x: x * 2)(waiting).item() == 4
+
+
+def test_a_step_may_change_its_carry_in_place():
+    def step(c, x):
+        c += x
+        return c, c * 2
+
+    start = Tensor(1.0)
+    last, ys = picograd.scan(step, start, Tensor([1.0, 2.0]))
+    assert (last.item(), ys.tolist(), start.item()) == (4.0, [4.0, 8.0], 1.0)
