@@ -29,13 +29,24 @@ def starts_of(node: Node) -> list[GivenInt]:
 
 def fixed_graph(roots: Sequence[Node]) -> list[Node]:
     """Copy a graph with positions that are code: a loop's body has no arguments at run time."""
+    return repositioned(roots, lambda node: plain(node.arg))
+
+
+def moved(roots: Sequence[Node], position: Callable[[GivenInt], GivenInt]) -> list[Node]:
+    """Copy a graph with other positions: ranges keep their lengths, pads what they add in all."""
+    return repositioned(roots, lambda node: arg_at(node, position))
+
+
+def repositioned(roots: Sequence[Node], arg_of: Callable[[Node], Any]) -> list[Node]:
+    """Copy a graph with other arguments of what begins at positions."""
     done: dict[int, Node] = {}
     for node in toposort(roots, lambda node: node.realized is not None):
         copy = node
         if node.inputs and node.realized is None:
-            copy = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
-            if starts_of(copy):
-                arg = plain(copy.arg)
+            inputs = [done[id(child)] for child in node.inputs]
+            copy = node.with_inputs(tuple(inputs))
+            if starts_of(node):
+                arg = arg_of(node)
                 copy = Node(copy.op, copy.inputs, arg, copy.shape, copy.dtype, copy.device)
         done[id(node)] = copy
     return [done[id(root)] for root in roots]
@@ -48,6 +59,43 @@ def plain(arg: Any) -> Any:
     if type(arg) is not GivenInt:
         return arg
     return int(arg) if arg.source is None else int(plain_number(arg.source))
+
+
+def arg_at(node: Node, position: Callable[[GivenInt], GivenInt]) -> Any:
+    """Give the argument of a slice, pad or put with other positions."""
+    if node.op == "slice":
+        return ranges_at(node.arg, position)
+    if node.op == "put":
+        found: list[Any] = []
+        for op, arg in node.arg:
+            if op == "slice":
+                arg = ranges_at(arg, position)
+            found.append((op, arg))
+        return tuple(found)
+    pads, fill = node.arg
+    around = [pad_at(low, high, position) for low, high in pads]
+    return tuple(around), fill
+
+
+def ranges_at(ranges: Any, position: Callable[[GivenInt], GivenInt]) -> Any:
+    """Move the ranges of a slice that begin at positions."""
+    found: list[Any] = []
+    for row in ranges:
+        start, stop, step = row
+        if type(start) is GivenInt:
+            at = position(start)
+            row = at, stop - int(start) + int(at), step
+        found.append(row)
+    return tuple(found)
+
+
+def pad_at(low: Any, high: Any, position: Callable[[GivenInt], GivenInt]) -> Any:
+    """Move what a pad puts around its operand."""
+    if type(low) is not GivenInt:
+        return low, high
+    at = position(low)
+    total = int(low) + int(high)
+    return at, total - int(at)
 
 
 def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:

@@ -16,9 +16,9 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, substituted, toposort
-from picograd.graph.starts import starts_of
+from picograd.graph.starts import moved, starts_of
+from picograd.number import GivenInt
 from picograd.tensor.recording import same_value, wrap
-from picograd.traced_number import plain
 
 
 @dataclass(slots=True)
@@ -26,7 +26,8 @@ class KeptGraph:
     """The graph of the outputs of a trace over stand-ins, each with where its value comes from.
 
     `arguments` are pairs with the number of an argument, `captured` with a weak reference, `fixed`
-    with a leaf of memory the trace made, `scalars` with the place among the plan's scalars.
+    with a leaf of memory the trace made, `scalars` with the place among the plan's scalars, where
+    those of the positions in the graph are `starts`, by identity.
     """
 
     roots: dict[int, Node]
@@ -34,6 +35,7 @@ class KeptGraph:
     captured: list[tuple[Node, Any]]
     fixed: list[tuple[Node, Node]]
     scalars: list[tuple[Node, int]]
+    starts: dict[int, int]
 
 
 def stand_in(node: Node) -> Node:
@@ -55,7 +57,7 @@ def keep_graph(
     )
     if any(node.op == "assign" for node in nodes):
         return None
-    kept = KeptGraph({}, [], [], [], [])
+    kept = KeptGraph({}, [], [], [], [], {})
     values: dict[int, Node] = {}
     scalars = {
         id(scalar): number for number, scalar in enumerate(found.scalars)
@@ -63,7 +65,7 @@ def keep_graph(
     for node in nodes:
         buffer = leaf_buffer(node)
         for start in starts_of(node):
-            plain(start.source)  # gradients begin there
+            kept.starts[id(start)] = scalars[id(start)]
         if node.op == "scalar" or (node.op == "const" and id(node.arg) in scalars):
             values[id(node)] = stand_in(node)
             kept.scalars.append((values[id(node)], scalars[id(node.arg)]))
@@ -108,12 +110,15 @@ class Recording:
         self.made = [made for made, _ in asked]
         self.inputs = [node for _, node in asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
+        self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
 
     def output(
         self, number: int, buffer: Buffer, shape: tuple[int, ...]
     ) -> Any:
         """Make one output, computed already, whose gradient is that of the trace."""
         root = self.kept.roots[number]
+        if self.starts:
+            root = moved([root], lambda start: self.starts[id(start)])[0]
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
             values = {id(made): given for made, given in self.leaves}

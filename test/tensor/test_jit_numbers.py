@@ -230,3 +230,25 @@ def test_a_seed_set_inside_is_set_at_every_call() -> None:
     f = picograd.jit(lambda n: (picograd.manual_seed(n), picograd.rand(3))[1])
     found = [f(n).tolist() for n in (1, 2, 1, 2)]
     assert found[:2] == found[2:] and found[0] != found[1]
+
+
+def test_a_position_is_followed_where_gradients_are_taken_outside() -> None:
+    """Of slices, their gradients and writes; each backward is that of its own call."""
+    table = Tensor(np.arange(15, dtype=np.float32).reshape(5, 3) / 8, requires_grad=True)
+
+    def step(rows: Any, at: Any) -> Any:
+        picked = rows * 2.0
+        picked[at] = rows[at + 1] * 3.0
+        return picked[at : at + 2] * rows[at]
+
+    f, kept = picograd.jit(step), []
+    for at in (0, 3, 1, 2, 0):
+        kept.append((at, f(table, at)))
+    for at, out in reversed(kept):
+        table.grad = None
+        out.sum().backward()
+        found = table.grad.numpy()
+        table.grad = None
+        step(table, at).sum().backward()
+        np.testing.assert_allclose(found, table.grad.numpy(), rtol=1e-6)
+    assert f.count <= 2
