@@ -69,7 +69,9 @@ def given(value: Any) -> Any:
     if type(value) is float:
         return Given(value) if -LARGEST < value < LARGEST else value
     if type(value) is TracedNumber:
-        return traced(value.item())
+        number = traced(value.item())
+        is_traced = type(number) is TracedNumber
+        return number.numbers.in_graph(number.slot) if is_traced else number
     return GivenInt(value) if type(value) is int and value not in NAMED else value
 
 
@@ -103,7 +105,7 @@ def start_of(value: Any, source: Any) -> Any:
             return value
         value.numbers.positions.add(value.slot)
         start = GivenInt(value.value)
-        start.source = value
+        start.source = value.numbers.in_graph(value.slot)
         return start
     if type(source) is not GivenInt:  # it is code: the body of a loop has no arguments
         return value

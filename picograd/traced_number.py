@@ -14,6 +14,7 @@ docs/design/0012-numbers-are-arguments.md says more.
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,12 +45,36 @@ class Numbers:
         self.known: dict[Any, Any] = {}  # numbers by how they were computed
         self.guards: dict[int, str] = {}  # slots that were read, and the line
         self.positions: set[int] = set()  # slots that became plain ints in a graph
+        self.follows_state = True  # numbers of Python's state too
+        self.variables: dict[int, Any] = {}  # slots that a replay reads of Python's state
+        self.handed: list[TracedNumber] = []  # what the function was given of these
+        self.graph: dict[int, TracedNumber] = {}  # what graphs hold: nobody else does
         self.has_sizes = False  # graphs hold traced numbers in shapes and arguments
         self.is_open = True
 
     def argument(self, number: int) -> "TracedNumber":
         """Make the number that stands for an argument."""
-        return TracedNumber(self, number)
+        self.handed.append(TracedNumber(self, number))
+        return self.handed[-1]
+
+    def variable(self, value: Any, source: Any) -> "TracedNumber":
+        """Make the number that stands for a place of Python's state, which `source` reads."""
+        self.slots.append(value)
+        self.variables[len(self.slots) - 1] = source
+        return self.argument(len(self.slots) - 1)
+
+    def in_graph(self, slot: int) -> "TracedNumber":
+        """Give the number that graphs hold: one for each slot, and the function has no other."""
+        if slot not in self.graph:
+            self.graph[slot] = TracedNumber(self, slot)
+        return self.graph[slot]
+
+    def held(self) -> list["TracedNumber"]:
+        """List the numbers that somebody holds beside this table."""
+        known = [each for each in self.known.values() if type(each) is TracedNumber]
+        found = [*self.handed, *known]
+        del known
+        return [each for each, count in zip(found, references(found)) if count > UNSHARED]
 
     def constant(self, value: Any) -> int:
         """Give the slot of a plain number."""
@@ -121,12 +146,28 @@ class Numbers:
         return found[::-1]
 
     def sources(self, slots: Iterable[int]) -> set[int]:
-        """List the arguments that slots come from."""
+        """List the arguments, and the places of Python's state, that slots come from."""
         found = set(slots)
         for step in reversed(self.steps):
             if step[0] in found:
                 found.update(step[2])
-        return {each for each in found if each < self.arguments}
+        return {each for each in found if each < self.arguments or each in self.variables}
+
+
+def references(listed: list[Any]) -> list[int]:
+    """Count the references to each element of a list."""
+    return [sys.getrefcount(each) for each in listed]
+
+
+@dataclass(slots=True)
+class Alone:
+    """Holds the only reference to an object beside a list."""
+
+    held: object
+
+
+ALONE = Alone(object())
+UNSHARED = references([ALONE.held])[0]  # differs between versions of Python
 
 
 class TracedNumber:
@@ -355,11 +396,14 @@ class Program:
     arguments: int
     steps: list[Step]
     guards: list[tuple[int, Any, Guard]]  # slot, expected
-    exact: dict[int, Any]  # arguments that may differ only once a second trace was like the first
+    exact: dict[int, Any]  # numbers that may differ only once a second trace was like the first
+    variables: dict[int, Any]  # places of Python's state that are read for a replay, by slot
 
     def is_like(self, other: "Program") -> bool:
         """Tell whether two traces computed the same of their numbers, and read the same."""
         if len(self.guards) != len(other.guards) or self.exact.keys() != other.exact.keys():
+            return False
+        if self.variables != other.variables:
             return False
         pairs = zip(self.guards, other.guards)
         is_same = all(a[0] == b[0] and same(a[1], b[1]) for a, b in pairs)
@@ -367,17 +411,23 @@ class Program:
             return False
         made = {step[0] for step in self.steps}
         used = {place for step in self.steps for place in step[2]} - made
-        fixed = [place for place in used if place >= self.arguments]
+        fixed = [place for place in used - self.variables.keys() if place >= self.arguments]
         return all(same(self.slots[place], other.slots[place]) for place in fixed)
 
     def run(self, values: Sequence[Any]) -> "list[Any] | Difference":
         """Evaluate for the numbers of a call, or say which guard does not hold."""
         found = self.slots.copy()
         found[: self.arguments] = values
+        for slot, variable in self.variables.items():
+            found[slot] = variable.read()
+            if type(found[slot]) is not type(self.slots[slot]):
+                return Difference((), f"{variable.label} is another class of number, or gone")
         for slot, value in self.exact.items():
-            if not same(values[slot], value):
-                text = f"changed from {value!r} to {values[slot]!r}"
-                return Difference((slot,), f"{text}; it says where a slice begins")
+            if not same(found[slot], value):
+                label = f"{self.variables[slot].label} " if slot in self.variables else ""
+                text = f"{label}changed from {value!r} to {found[slot]!r}"
+                which = () if label else (slot,)
+                return Difference(which, f"{text}; it says where a slice begins")
         try:
             for slot, function, places, kind in self.steps:
                 result = function(*[found[place] for place in places])
@@ -395,12 +445,22 @@ class Program:
 
 def program(numbers: Numbers, wanted: Sequence[int]) -> Program:
     """Keep of a trace what its replays need: the numbers wanted, and the guards."""
-    steps = numbers.needed([*wanted, *numbers.guards])
+    needed = [*wanted, *numbers.guards]
+    steps = numbers.needed(needed)
     slots = numbers.slots.copy()
     guards = [
-        (slot, slots[slot], Guard(line, tuple(sorted(numbers.sources([slot])))))
-        for slot, line in numbers.guards.items()
+        (slot, slots[slot], guard_of(numbers, slot, line)) for slot, line in numbers.guards.items()
     ]
     sources = numbers.sources(numbers.positions)
     exact = {each: slots[each] for each in sources if each not in numbers.guards}
-    return Program(slots, numbers.arguments, steps, guards, exact)
+    read = numbers.sources([*needed, *numbers.positions])
+    variables = {slot: each for slot, each in numbers.variables.items() if slot in read}
+    return Program(slots, numbers.arguments, steps, guards, exact, variables)
+
+
+def guard_of(numbers: Numbers, slot: int, line: str) -> Guard:
+    """Name what a number that is read comes from: arguments by their places, state in the text."""
+    found = sorted(numbers.sources([slot]))
+    labels = [numbers.variables[each].label for each in found if each in numbers.variables]
+    text = f"{', '.join(labels)}: {line}" if labels else line
+    return Guard(text, tuple(each for each in found if each < numbers.arguments))

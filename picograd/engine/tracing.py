@@ -48,6 +48,7 @@ class Trace:
     gradients: dict[int, Gradient] = field(default_factory=dict)
     objects: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)  # tensors made here that later calls continue
+    birth: Any = field(default_factory=object)  # what objects remember that are made here
     refusals: list[str] = field(default_factory=list)  # why the next call must trace again
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)  # a bool, its error
     constants: dict[int, Any] = field(default_factory=dict)  # leaves of data that it spells out
@@ -55,6 +56,9 @@ class Trace:
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
     moved: set[int] = field(default_factory=set)  # those among them that have other memory now
+    numbers: Any = None  # the numbers that are followed; None where all are what they are
+    variables: dict[Any, Any] = field(default_factory=dict)  # places of Python's state among them
+    undo: list[Any] = field(default_factory=list)  # what to call after an error, the last first
 
 
 class Running(threading.local):
@@ -172,10 +176,30 @@ def note_moved(tensor: Any) -> None:
         trace.moved.add(id(tensor))
 
 
-def note_kept(tensor: Any) -> None:
-    """Remember a tensor made while tracing that later calls find where it was put: state."""
+def birth() -> Any:
+    """Give what tells in which trace an object was made; None outside of all."""
+    return RUNNING.traces[-1].birth if RUNNING.traces else None
+
+
+def is_born_here(mark: Any) -> bool:
+    """Tell whether an object was made in the trace that runs: every call makes it anew."""
+    return mark is not None and mark is birth()
+
+
+def note_kept(tensor: Any, owner: Any = None) -> None:
+    """Remember a tensor made while tracing that later calls find where it was put: state.
+
+    If its owner was made here too, only if that outlives the function.
+    """
+    held = None if owner is None else weakref.ref(owner)
     for trace in RUNNING.traces:
-        trace.kept.append(tensor)
+        trace.kept.append((tensor, held))
+
+
+def note_undo(function: Any) -> None:
+    """Remember what to call where the function fails: state of Python becomes what it was."""
+    for trace in RUNNING.traces:
+        trace.undo.append(function)
 
 
 def note_refusal(reason: str) -> None:

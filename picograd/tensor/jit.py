@@ -75,6 +75,7 @@ from picograd.tensor.jit_replay import (
 from picograd.tensor.jit_sizes import Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.jit_state import Guard, Reach, name_of
 from picograd.tensor.jit_trace import Capture, Result, Tracer
+from picograd.tensor.jit_variables import Variable
 from picograd.tensor.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import Difference, Numbers, program
@@ -113,6 +114,7 @@ class Jitted(Generic[P, R]):
         self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
         self.fixed: dict[Any, dict[int, str]] = {}  # by structure: numbers in the key, and why
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
+        self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
         self.count = 0  # traces made
 
     @property
@@ -207,13 +209,29 @@ class Jitted(Generic[P, R]):
             return self.trace(key, call, arguments, objects, reason, numbers, sizes)
         except Exception as raised:  # some code takes nothing but a number of Python's own
             error = raised
-            if len(fixed) == len(found.numbers) or isinstance(error, TraceError):
+            is_fixed = len(fixed) == len(found.numbers) and not numbers.variables
+            if is_fixed or isinstance(error, TraceError):
                 raise
             self.count -= 1
         finally:
             numbers.close()
-        key = self.fix(key, dict.fromkeys(range(len(found.numbers)), str(error)), found.numbers)
-        return self.trace(key, call, arguments, objects, reason, Numbers(found.numbers, user_line))
+        return self.fixed_all(key, call, found, objects, reason, str(error))
+
+    def fixed_all(
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any, error: str
+    ) -> Any:  # fmt: skip
+        """Trace with the values of all numbers; an error that is raised then is the function's."""
+        before = self.fixed.get(key[0])
+        fixed = self.fix(key, dict.fromkeys(range(len(found.numbers)), error), found.numbers)
+        plain = Numbers(found.numbers, user_line)
+        plain.follows_state = False
+        try:
+            return self.trace(fixed, call, found.tensors, objects, reason, plain)
+        except Exception:
+            self.fixed.pop(key[0], None)
+            if before is not None:
+                self.fixed[key[0]] = before
+            raise
 
     def fix(self, key: Any, lines: dict[int, str], numbers: list[Any]) -> Any:
         """Let the traces of a structure depend on the values of some numbers; gives the new key."""
@@ -257,22 +275,22 @@ class Jitted(Generic[P, R]):
         bound, args, kwargs = call
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
-        tracer.run(functools.partial(self.function, *bound), args, kwargs, reach.math)
+        function = functools.partial(self.function, *bound)
+        tracer.run(function, args, kwargs, reach, self.moving.values())
         noted = tracer.trace
         try:
             guard = Guard(reach, noted)
+            self.moving |= {each.identity(): each for each in guard.moving}
             reach.forget()
             noted.objects = {}  # these hold what the function has dropped meanwhile
+            guard.settle()
             capture = tracer.find()
             results, values = compute(tracer, capture)
         except BaseException:
             tracer.before.undo(noted)
             raise
-        capture.guard = guard
-        capture.refusals += guard.refusals
-        if capture.escapes and key not in self.stored:
-            self.stored.add(key)
-            capture.refusals.append("it stored a new tensor")
+        capture.set_guard(guard)
+        self.note_stored(key, capture)
         self.note_captured([each.find() for each in capture.captured], ())
         del noted
         lines = settle(capture, numbers, self.captures.get(key, ()))
@@ -284,6 +302,12 @@ class Jitted(Generic[P, R]):
         if capture.checks:
             check_results(capture, results)
         return outputs
+
+    def note_stored(self, key: Any, capture: Capture) -> None:
+        """Trace once more what stores a tensor: the next trace may find it there."""
+        if capture.escapes and key not in self.stored:
+            self.stored.add(key)
+            capture.refusals.append("it stored a new tensor")
 
     def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
         """Remember tensors that are reached otherwise; tells whether an argument is one of them."""

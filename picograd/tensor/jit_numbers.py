@@ -14,6 +14,7 @@ from typing import Any
 from picograd.number import GivenInt
 from picograd.tensor.jit_arguments import numbers_in
 from picograd.tensor.jit_trace import Capture
+from picograd.tensor.jit_variables import wanted as stored_numbers
 from picograd.traced_number import Difference, Numbers, TracedNumber, program, same
 
 MOST_OUTCOMES = 4  # traces of calls that differ in what numbers read, until these are fixed
@@ -47,7 +48,7 @@ def settle(capture: Capture, numbers: Numbers, others: Sequence[Capture]) -> dic
         if type(source) is TracedNumber and source.numbers is numbers:
             capture.traced.append((place, source.slot))
     numbers.close()
-    wanted = numbers_in(capture.structure)
+    wanted = numbers_in(capture.structure) + stored_numbers(capture.stores)
     if capture.sizes is not None:
         wanted += range(len(numbers.slots))
     wanted += [slot for _, slot in capture.traced]
@@ -58,9 +59,8 @@ def settle(capture: Capture, numbers: Numbers, others: Sequence[Capture]) -> dic
         lines |= compare(capture, other)
     if len(others) >= MOST_OUTCOMES:
         for slot, line in guards.items():
-            sources = numbers.sources([slot])
-            lines |= dict.fromkeys(sources, line)
-    return lines
+            lines |= dict.fromkeys(numbers.sources([slot]), line)
+    return {at: line for at, line in lines.items() if at < numbers.arguments}
 
 
 def compare(capture: Capture, other: Capture) -> dict[int, str]:

@@ -14,6 +14,7 @@ from picograd.engine.realize import check_later, leaf, realize
 from picograd.tensor.jit_arguments import Place, rebuilt
 from picograd.tensor.jit_gradient import Recording
 from picograd.tensor.jit_trace import Capture, Captured, Result, Target, describe
+from picograd.tensor.jit_variables import store
 from picograd.tensor.recording import made as made_leaf
 from picograd.tensor.recording import renew_views, same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
@@ -90,6 +91,8 @@ def replay(
     results = [] if plan is None else plan.run(inputs, values)
     spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values, numbers)
+    if capture.stores:
+        store(capture, numbers)
     capture.recorded = pending.recorded()
     if capture.checks:
         check_results(capture, results)

@@ -28,6 +28,7 @@ from picograd.dtype import DType
 from picograd.engine.tracing import STATE, Trace
 from picograd.tensor.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.jit_names import Path, names_of
+from picograd.tensor.jit_variables import Variable, as_it_is, is_followable, plain_of
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import NAMED
 
@@ -48,6 +49,7 @@ QUIET = (
 LARGEST = 1024  # elements of a container that are looked at
 FARTHEST = 20_000  # objects of one walk
 MISSING = object()
+FOLLOWED = object()  # a number that the trace follows
 
 
 def is_plain(value: Any) -> bool:
@@ -199,6 +201,14 @@ class Reach:
             self.contain(value, label)
         elif isinstance(value, (type, ModuleType, BuiltinFunctionType)):
             return
+        elif hasattr(value, "__dict__") and hasattr(type(value), "_follows_numbers"):
+            self.plain[id(value)] = value, label
+            self.methods(value, label)
+            for name, item in vars(value).items():
+                if not is_followable(item):
+                    slot = Slot(vars(value), name, f"{label}.{name}")
+                    self.slots.setdefault((id(value), name), slot)
+                    self.work.append((item, ""))
         elif hasattr(value, "__dict__") and not is_foreign_class(type(value)):
             self.plain[id(value)] = value, label
             self.methods(value, label)
@@ -351,12 +361,13 @@ def relevant(
 class Watched:
     """This class is what is expected of one watched object."""
 
-    __slots__ = ("label", "more", "others", "plain", "reference")
+    __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
     label: str
     more: set[str]
     reference: Reference
     plain: dict[str, Any]
     others: dict[str, Reference]
+    skipped: set[Any]
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference, self.label, self.more = (
@@ -375,13 +386,18 @@ class Watched:
             if not isinstance(e, (list, dict))
         }
 
+    def skip(self, followed: set[Any]) -> None:
+        """Let the numbers be what they are that a trace follows."""
+        table = id(vars(self.reference.find()))
+        self.skipped = {name for place, name in followed if place == table}
+
     def difference(self) -> str | None:
         """Say what changed; None if nothing did."""
         value = self.reference.find()
         if value is None:
             return f"a {self.label} is gone"
         state = relevant(value, value._trace_state(), self.more)
-        for name in self.plain.keys() | state.keys() | self.others.keys():
+        for name in (self.plain.keys() | state.keys() | self.others.keys()) - self.skipped:
             now = state.get(name, MISSING)
             if name in self.others:
                 if self.others[name].find() is not now:
@@ -392,6 +408,11 @@ class Watched:
                 before = self.plain.get(name, MISSING)
                 return f"{self.label}.{name} changed from {shown(before)} to {shown(now)}"
         return None
+
+
+def are_numbers(was: Any, now: Any) -> bool:
+    """Tell whether a number, or a tuple of numbers, became another of its class."""
+    return type(was) is type(now) and is_followable(was) and is_followable(now)
 
 
 def shown(value: Any) -> str:
@@ -414,16 +435,19 @@ class Guard:
     def __init__(self, reach: Reach, trace: Trace) -> None:
         self.token: object = STATE.token
         self.refusals: list[str] = []
+        self.moving: list[Variable] = []  # numbers that the function changes itself
+        self.followed = {identity[:2] for identity in trace.variables}
         self.reached = set(reach.watched)
         before = {**trace.objects, **reach.watched}
         for value, state in before.values():
             self.own_changes(value, relevant(value, state, reach.loose))
         owners = [value for value, _ in before.values()]
         self.watched = [Watched(each, reach.loose) for each in owners]
-        states = [getattr(each, "state", None) for each in owners]
-        self.sized = [
-            (each, len(each)) for each in states if isinstance(each, dict)
-        ]
+        for each in self.watched:
+            each.skip(self.followed)
+        states = [(each, getattr(each, "state", None)) for each in owners]
+        dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
+        self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
         self.slots = [
             slot for slot in reach.slots.values() if self.is_steady(slot)
         ]
@@ -437,22 +461,45 @@ class Guard:
         for value, items, label in reach.containers.values():
             self.contain(value, items, label)
 
+    def settle(self) -> None:
+        """Let go what the function made and dropped: every call makes it anew."""
+        self.watched = [each for each in self.watched if each.reference.find() is not None]
+        self.sized = [pair for pair in self.sized if pair[0]() is not None]
+
     def contain(self, value: Any, items: list[Any], label: str) -> None:
         """Compare a container, unless the function changed it itself."""
         now, known = contents(value), set(map(id, items))
-        if len(now) == len(items) and all(map(is_same, now, items)):
+        if len(now) == len(items):
+            items = self.own_entries(value, items, label)
+        if len(now) == len(items) and all(map(is_alike, now, items)):
             kept = [
-                each if is_plain(each) else Reference(each) for each in items
+                each if each is FOLLOWED or is_plain(each) else Reference(each) for each in items
             ]
             self.containers.append((value, kept, label))
         elif any(isinstance(e, Tensor) and id(e) not in known for e in now):
             self.refusals.append(f"{label} gets another tensor in it")
 
+    def own_entries(self, value: Any, items: list[Any], label: str) -> list[Any]:
+        """Refuse a trace that changes numbers in a list or dict; marks those that it follows."""
+        found = list(items)
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for at, (key, was) in enumerate(zip(keys, items)):
+            now = value[key]
+            if (id(value), key) in self.followed:
+                found[at] = FOLLOWED
+            elif are_numbers(was, now) and not is_same(was, now):
+                name = f"{label}[{key!r}]"
+                self.refusals.append(f"{name} changes from {shown(was)} to {shown(now)} in it")
+                self.moving.append(Variable(value, as_it_is, key, name))
+        return found
+
     def own_changes(self, value: Any, before: dict[str, Any]) -> None:
         """Refuse a trace in which a watched object changed in a way that a later run would see."""
         after = value._trace_state()
-        for name, was in before.items():
-            now = after.get(name, MISSING)
+        for name, noted in before.items():
+            now, was = after.get(name, MISSING), plain_of(noted)
+            if (id(vars(value)), name) in self.followed:
+                continue
             is_own = name in vars(value) or name in ("training", "hooks")
             is_own = is_own or (
                 name.startswith("state of") and not after["is_formula"]
@@ -466,12 +513,18 @@ class Guard:
                 self.refusals.append(
                     f"{label} changes from {shown(was)} to {shown(now)} in it"
                 )
+                if name in vars(value) and are_numbers(was, now):
+                    self.moving.append(Variable(value, vars, name, label))
 
     def is_steady(self, slot: Slot) -> bool:
         """Tell whether a slot still is what it was before the trace; else refuse the trace."""
         now = slot.read()
+        if (id(slot.holder), slot.key) in self.followed:
+            return False
         if is_same(slot.value(), now):
             return True
+        if are_numbers(slot.value(), now):
+            self.moving.append(Variable(slot.holder, as_it_is, slot.key, slot.label))
         self.refusals.append(
             f"{slot.label} changes from {shown(slot.value())} in it"
         )
@@ -499,8 +552,8 @@ class Guard:
             now = holder.cell_contents if name is None else holder.get(name)
             if now is not find() or now is None:
                 return self.difference() is None
-        for state, size in self.sized:
-            if len(state) != size:
+        for find, size in self.sized:
+            if has_other_size(find(), size):
                 return False
         for container, items, _ in self.containers:
             if not is_unchanged(container, items):
@@ -522,7 +575,7 @@ class Guard:
         for container, items, label in self.containers:
             if not is_unchanged(container, items):
                 return f"what {label} holds changed"
-        if any(len(state) != size for state, size in self.sized):
+        if any(has_other_size(find(), size) for find, size in self.sized):
             return "the state of an optimizer was cleared"
         token = STATE.token
         if self.token is not token:
@@ -534,11 +587,23 @@ class Guard:
         return None
 
 
+def has_other_size(owner: Any, size: int) -> bool:
+    """Tell whether the state of an optimizer was cleared, or grew."""
+    return owner is None or len(owner.state) != size
+
+
+def is_alike(now: Any, was: Any) -> bool:
+    """Tell whether an element of a container makes no difference to a trace."""
+    return was is FOLLOWED or is_same(now, was)
+
+
 def is_unchanged(container: Any, items: list[Any]) -> bool:
     """Tell whether a container still holds the same."""
     if len(container) != len(items):
         return False
     for now, was in zip(contents(container), items):
+        if was is FOLLOWED:
+            continue
         if isinstance(was, Reference):
             if was.find() is not now:
                 return False

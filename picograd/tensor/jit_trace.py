@@ -38,12 +38,12 @@ from picograd.tensor.jit_arguments import (
     template,
     tensors_in,
 )
+from picograd.tensor.jit_variables import Variable, finish, follow, search
 from picograd.tensor.recording import root_of, start
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import Numbers, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
-Places = Sequence[tuple[dict[str, Any], str]]
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
 
 
@@ -118,6 +118,7 @@ class Capture:
     graph: Any = None  # what the gradients of outputs need (jit_gradient)
     traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
     program: Any = None  # the numbers among the arguments, if there are some
+    stores: list[Any] = field(default_factory=list)  # places of Python's state that it sets
     guard: Any = None
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
@@ -125,6 +126,11 @@ class Capture:
     def find_plan(self) -> Runnable | None:
         """Find the plan, for as long as the caller holds it; None where it fell out, or is none."""
         return None if self.plan is None else self.plan()
+
+    def set_guard(self, guard: Any) -> None:
+        """Keep what tells whether the state is that of the trace; or why no later one can be."""
+        self.guard = guard
+        self.refusals += guard.refusals
 
     def set_plan(self, plan: Runnable) -> None:
         """Refer to a plan, and count to it the memory that goes with it."""
@@ -189,6 +195,10 @@ class Before:
                 pending.track(node, tensor)
         for noted in trace.gradients.values():
             noted.tensor._grad = noted.first
+        for variable in trace.variables.values():
+            variable.restore()
+        for function in reversed(trace.undo):
+            function()
 
 
 def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
@@ -252,9 +262,7 @@ class Tracer:
         self.before = Before()
         self.aliases: dict[int, Buffer] = {}
         self.twins: list[Tensor] = []
-        self.first: dict[
-            int, Node
-        ] = {}  # the nodes of the twins before, by argument
+        self.first: dict[int, Node] = {}  # the nodes of the twins before, by argument
         self.number: dict[int, int] = {}  # the argument of a twin
         made: dict[int, Tensor] = {}
         for number, tensor in enumerate(arguments):
@@ -272,6 +280,7 @@ class Tracer:
                     )
             self.twins.append(made[id(tensor)])
         self.result: Any = None
+        self.stores: list[Any] = []
         self.returned: list[weakref.ref[Tensor]] = []
         self.outside: dict[int, tuple[Any, Node]] = {}
         self.roots: dict[int, Node] = {}
@@ -281,20 +290,27 @@ class Tracer:
         ] = {}  # by the gradient it had: whose it was
 
     def run(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, math: Places = ()
-    ) -> None:
+        self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
+        followed: Iterable[Variable] = (),
+    ) -> None:  # fmt: skip
         """Call the function on the twins. After an error every tensor is what it was.
 
-        `math` are the variables that are functions of this module.
+        Of what it reaches, the variables that are functions of `math` take traced numbers;
+        `followed` are places of Python's state that hold numbers.
         """
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         noted = Trace()
         try:
-            with tracing(), noting() as noted, math_followed(math):
+            with tracing(), noting() as noted, math_followed(reach.math):
+                noted.numbers = self.numbers if self.numbers.follows_state else None
+                for each in followed:
+                    follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
             self.check_arguments(inside)
+            del inside
+            self.stores = [*finish(noted), *search(noted, reach, self.result)]
             self.outside = self.before.tensors()
             check_returned(
                 self.result, lambda tensor: not self.is_from_outside(tensor)
@@ -411,10 +427,10 @@ class Tracer:
     def find(self) -> Capture:
         """List the roots, and what a replay does with them; nothing is computed yet."""
         capture = Capture(
-            drawn=self.trace.drawn, refusals=list(self.trace.refusals)
+            drawn=self.trace.drawn, refusals=list(self.trace.refusals), stores=self.stores
         )
         outputs = self.find_outputs(capture)
-        kept = set(map(id, self.trace.kept))
+        kept = set(map(id, self.find_kept()))
         known = {*outputs, *self.outside, *self.number}
         for noted in self.trace.gradients.values():
             if self.is_from_outside(noted.tensor):
@@ -434,6 +450,13 @@ class Tracer:
             (self.root(node), error) for node, error in self.trace.checks
         ]
         return capture
+
+    def find_kept(self) -> list[Tensor]:
+        """List the tensors that later calls continue: not those of what is gone already."""
+        alive = [pair for pair in self.trace.kept if pair[1] is None or pair[1]() is not None]
+        if len(alive) < len(self.trace.kept):
+            self.trace.kept = alive
+        return [tensor for tensor, _ in alive]
 
     def find_outputs(self, capture: Capture) -> dict[int, int]:
         """List what the function returns, and let go of it: what is alive then is stored elsewhere.
@@ -516,7 +539,7 @@ class Tracer:
         }
         arguments = self.argument_of()
         kept = {
-            id(base_of(tensor._node)): tensor for tensor in self.trace.kept
+            id(base_of(tensor._node)): tensor for tensor in self.find_kept()
         }
         written = {
             id(base_of(node)) for node in found.order if node.op == "assign"

@@ -10,12 +10,13 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
 from picograd.engine import pending
-from picograd.engine.tracing import note_draw, note_refusal
+from picograd.engine.tracing import note_draw, note_refusal, note_undo
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
 from picograd.graph.node import Node
@@ -126,6 +127,7 @@ class Generator:
             text = f"the seed must be an int, not {type(seed).__name__}"
             raise DTypeError("manual_seed", text, "pass a whole number")
         note_refusal("a seed is set in it")
+        note_undo(partial(self.put_back, self.key, self.offset))
         self.key, self.offset = read_seed(seed), 0
         return self
 
@@ -143,6 +145,7 @@ class Generator:
 
         A jitted plan that runs again renews it: it reserves the next block of counters.
         """
+        note_undo(partial(self.put_back, self.key, self.offset))
         whole = count = operator.index(count)  # every call takes as many
         for loop in REPEATED:
             whole *= loop.times
@@ -152,6 +155,10 @@ class Generator:
             loop.kept.append(first)
             count *= loop.times
         return first
+
+    def put_back(self, key: int, offset: int) -> None:
+        """Continue where a trace began that failed."""
+        self.key, self.offset = key, offset
 
     def stream(self) -> RuntimeScalar:
         """Give the seed, as a number that plans do not bake in: another seed compiles nothing.
@@ -176,6 +183,7 @@ class Generator:
     def set_state(self, state: tuple[int, int]) -> None:
         """Continue from a state of `get_state`."""
         note_refusal("the state of a generator is set in it")
+        note_undo(partial(self.put_back, self.key, self.offset))
         self.key, self.offset = int(state[0]), int(state[1])
 
 

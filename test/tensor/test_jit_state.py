@@ -202,18 +202,18 @@ def test_it_is_said_why(capsys):
 def test_many_traces_are_told(capsys):
     class Annealed(nn.Module):
         def __init__(self):
-            self.steps = 0
+            self.steps = ""
 
         def forward(self, x):
-            self.steps += 1
-            return x * self.steps
+            self.steps += "x"
+            return x * len(self.steps)
 
     model = Annealed()
     f = picograd.jit(lambda x: model(x))
     assert [f(Tensor([1.0])).item() for _ in range(9)] == list(range(1, 10))
     told = capsys.readouterr().err
     assert told.count("was traced 8 times") == 1
-    assert "Annealed.steps changes from 7 to 8 in it" in told and f.traces == 0
+    assert "Annealed.steps changes from 'xxxxxxx' to 'xxxxxxxx' in it" in told and f.traces == 0
 
 
 def test_appending_happens_when_it_is_traced():

@@ -6,6 +6,7 @@ from typing import Any
 
 from picograd.nn.optim.base import Optimizer, Result, Slots
 from picograd.nn.optim.group import Numbers, Options
+from picograd.number import converted
 from picograd.tensor.tensor import Tensor
 
 
@@ -16,7 +17,7 @@ def average_numbers(options: Options) -> dict[str, float]:
     """
     numbers = {}
     for number, beta in enumerate(options["betas"], 1):
-        numbers[f"beta{number}"] = float(beta)
+        numbers[f"beta{number}"] = converted(float, beta)
         numbers[f"rest{number}"] = 1.0 - beta
         numbers[f"log{number}"] = math.log(beta) if beta else -math.inf
     return numbers

@@ -126,7 +126,7 @@ class Adagrad(Optimizer):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         for parameter in group.parameters:
-            self.make_state(group, parameter, scalars_beside(parameter, {"step": 0.0}))
+            self.make_state(group, parameter, scalars_beside(self, parameter, {"step": 0.0}))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the sum of squares."""

@@ -12,6 +12,7 @@ are its own, `self.state[p]` begins as an empty dict, and nothing is checked or 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,15 @@ import numpy as np
 from picograd.dtype import DType
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
-from picograd.engine.tracing import note_change, note_kept, note_object
+from picograd.engine.tracing import (
+    RUNNING,
+    birth,
+    is_born_here,
+    note_change,
+    note_kept,
+    note_object,
+    note_undo,
+)
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
@@ -28,13 +37,16 @@ from picograd.nn.optim.group import (
     Options,
     ParameterGroup,
     check_members,
+    filled,
     is_number,
     math_dtype,
 )
 from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
+from picograd.number import converted
 from picograd.tensor.autograd import enable_grad
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import value_of
 
 Slots = dict[str, Tensor]
 Result = tuple[Tensor, Slots]
@@ -74,6 +86,7 @@ class Optimizer:
             cls.is_formula = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self._birth = birth()
         self.defaults = dict(defaults)
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
@@ -89,17 +102,20 @@ class Optimizer:
 
     def _trace_state(self) -> dict[str, Any]:
         """List what a trace of `picograd.jit` in which this optimizer steps may depend on."""
-        # a rule of the user's own may read options as numbers
-        is_exact = not (self.is_formula and type(self).__module__.startswith("picograd."))
+        is_own = self.is_own_rule()
         state = {**self.__dict__, "is_formula": self.is_formula}
         for number, group in enumerate(self.param_groups):
-            found = group._trace_state(is_exact)
+            found = group._trace_state(is_own)
             values = [v for p in group.parameters for v in dict(self.state.get(p, ())).values()]
             state[f"state of group {number}"] = tuple(
                 each if isinstance(each, (int, float, str)) else id(each) for each in values
             )
             state |= {f"param_groups[{number}][{k!r}]": value for k, value in found.items()}
         return state
+
+    def is_own_rule(self) -> bool:
+        """Tell whether the rule is the user's: it may read any option on the host."""
+        return not (self.is_formula and type(self).__module__.startswith("picograd."))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the state of one parameter, tensors of its shape, with the value they start from."""
@@ -112,7 +128,7 @@ class Optimizer:
     def numbers(self, options: Options) -> dict[str, float]:
         """Compute, on the host, the numbers that `update` reads from the device."""
         numbers = {
-            name: float(value) for name, value in options.items() if is_number(value)
+            name: converted(float, value) for name, value in options.items() if is_number(value)
         }
         if "weight_decay" in numbers:
             numbers["keep"] = 1.0 - numbers["lr"] * numbers["weight_decay"]
@@ -149,7 +165,8 @@ class Optimizer:
     @property
     def lr(self) -> float:
         """Learning rate of the first group; assigning sets it for every group."""
-        return float(self.param_groups[0]["lr"])
+        rate: float = converted(float, self.param_groups[0]["lr"])
+        return rate
 
     @lr.setter
     def lr(self, value: float) -> None:
@@ -207,6 +224,8 @@ class Optimizer:
                 loss = closure()
         changed: list[tuple[Tensor, Tensor]] = []
         for group in self.param_groups:
+            if self.is_own_rule():
+                group.follow_all()
             for batch in self._batches(group):
                 changed += self._record(group, batch)
         if changed:
@@ -262,20 +281,29 @@ class Optimizer:
         values = {
             k: _host_value(state[k]) if k in state else v for k, v in start.items()
         }
-        return scalars_beside(member, values)
+        return scalars_beside(self, member, values)
 
     def make_state(
         self, group: ParameterGroup, parameter: Tensor, shared: Slots
     ) -> None:
         """Give a parameter the state it lacks."""
+        if RUNNING.traces and not is_born_here(self._birth):
+            before = dict(self.state.get(parameter, {}))
+            note_undo(partial(put_back, self.state, parameter, before))
         state = self.state[parameter]
         state.update(shared)
         for name, value in self.slots(group.options).items():
             if name not in state:
-                state[name] = constant(
-                    parameter.shape, value, parameter.device, parameter.dtype
+                is_own = is_born_here(self._birth)  # else later calls find it as it is then
+                start = value if is_own else value_of(value)
+                state[name] = filled(
+                    parameter.shape, start, parameter.device, parameter.dtype
                 )
-                note_kept(state[name])
+                self.note_state(state[name])
+
+    def note_state(self, tensor: Tensor) -> None:
+        """Let later calls of a jitted function find state; an optimizer made in it has its own."""
+        note_kept(tensor, self if is_born_here(self._birth) else None)
 
     def _record(
         self, group: ParameterGroup, batch: Batch
@@ -357,7 +385,7 @@ class Optimizer:
                 id(tensor) for shared in together.values() for tensor in shared.values()
             }
             own = {k: t for k, t in held.items() if id(t) not in taken}
-            fresh = scalars_beside(parameter, numbers)
+            fresh = scalars_beside(self, parameter, numbers)
             together[key] = {
                 name: own.get(name, tensor) for name, tensor in fresh.items()
             }
@@ -399,15 +427,26 @@ def gradient_of(parameter: Tensor) -> Tensor:
     return gradient
 
 
-def scalars_beside(member: Tensor, values: Mapping[str, float]) -> Slots:
-    """Put numbers on a parameter's device."""
+def put_back(
+    state: dict[Tensor, dict[str, Any]], parameter: Tensor, before: dict[str, Any]
+) -> None:
+    """Give a parameter the state that it had before a trace that failed."""
+    state.pop(parameter, None)
+    if before:
+        state[parameter] = before
+
+
+def scalars_beside(
+    optimizer: Optimizer, member: Tensor, values: Mapping[str, float]
+) -> Slots:
+    """Put numbers of an optimizer's state on a parameter's device."""
     dtype = math_dtype(member)
     made = {
         name: constant((), value, member.device, dtype)
         for name, value in values.items()
     }
     for tensor in made.values():
-        note_kept(tensor)
+        optimizer.note_state(tensor)
     return made
 
 

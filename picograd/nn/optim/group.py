@@ -6,14 +6,24 @@ option neither compiles anything nor traces a jitted step again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 from picograd.dtype import DType, float32, float64
-from picograd.engine.tracing import RUNNING, note_change, note_refusal
+from picograd.engine.tracing import (
+    RUNNING,
+    birth,
+    is_born_here,
+    note_change,
+    note_refusal,
+    note_undo,
+)
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
+from picograd.tensor.jit_variables import follow, is_followable, plain_of
 from picograd.tensor.tensor import Tensor
+from picograd.traced_number import TracedNumber
 
 Options = Mapping[str, Any]
 Numbers = dict[str, Tensor]
@@ -31,6 +41,7 @@ RATES = (
 )
 ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
+LEFT_OUT = frozenset((*RATES, *PAIRS, *SCHEDULE_KEYS))  # numbers that no rule reads on the host
 
 
 class Expanded(Numbers):
@@ -70,11 +81,12 @@ class ParameterGroup(MutableMapping[str, Any]):
         options: Options,
         formula: Callable[[Options], dict[str, float]] | None,
     ) -> None:
+        self.birth = birth()
         self.parameters = list(parameters)
-        self.formula = formula
+        self.formula = formula  # None for an optimizer with a step of its own
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
-        self.read: set[str] = set()  # options that a jitted function read as numbers
+        self.read: set[str] = set()  # options that a jitted function read, and no trace follows
         if formula is None:  # options of an optimizer with a step of its own
             self.options = dict(options)
             return
@@ -90,21 +102,32 @@ class ParameterGroup(MutableMapping[str, Any]):
         key = parameter.device, dtype
         if key not in self.numbers:
             made = {
-                k: constant((), v, parameter.device, dtype)
+                k: filled((), v, parameter.device, dtype)
                 for k, v in self.host.items()
             }
             self.numbers[key] = made
         return self.numbers[key]
 
     def __getitem__(self, name: str) -> Any:
-        if RUNNING.traces:
-            self.read.add(name)
+        if RUNNING.traces and name in self.options:
+            self.follow(name)
         return self.parameters if name == "params" else self.options[name]
+
+    def follow(self, name: str) -> None:
+        """Let a trace follow an option that is a number; else it depends on the value."""
+        if is_born_here(self.birth):
+            return
+        if not follow(self, options_of, name, f"param_groups[...][{name!r}]"):
+            self.read.add(name)
+
+    def follow_all(self) -> None:
+        """Let a trace follow all options: a rule of the user's own may read any of them."""
+        for name in self.options if RUNNING.traces else ():
+            self.follow(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
         if self.formula is None:
-            self.options[name] = value
-            note_change()
+            self.set_options({name: value})
             return
         if name not in self.options and name not in SCHEDULE_KEYS:
             raise ValueRangeError(
@@ -125,25 +148,58 @@ class ParameterGroup(MutableMapping[str, Any]):
 
     def set_options(self, values: Options) -> None:
         """Change options, and the numbers on the devices that follow from them."""
+        if RUNNING.traces:
+            self.follow_all()
         if self.formula is None:
             self.options |= values
             note_change()
             return
-        changed = {**self.options, **{k: as_number(v) for k, v in values.items()}}
-        check_options(changed)
-        before_state = self._trace_state()
-        self.options = changed
-        if self._trace_state() != before_state:
-            note_change()
+        given = {name: as_number(value) for name, value in values.items()}
+        if RUNNING.traces and RUNNING.traces[-1].numbers is not None:
+            check_options(given)
+            self.set_traced(given)
+            return
         if RUNNING.traces:
             note_refusal(f"the option {', '.join(values)} is set in it")
-        before, self.host = self.host, self.formula(self.own_options())
-        moved = [name for name, value in self.host.items() if value != before.get(name)]
+            note_undo(partial(self.put_back, self.options, self.host))
+        check_options({**self.options, **given})
+        before_state = self._trace_state()
+        before, self.options = self.host, {**self.options, **given}
+        if self._trace_state() != before_state:
+            note_change()
+        self.host = self.formula(self.own_options())
+        self.move([name for name, value in self.host.items() if value != before.get(name)])
+
+    def set_traced(self, given: Options) -> None:
+        """Change options in a trace: every replay sets them, and writes the numbers on the devices.
+
+        What does not follow from the options that are set is not written.
+        """
+        made = given.keys() - self.options.keys()
+        if made and not is_born_here(self.birth):
+            note_refusal(f"the option {', '.join(made)} is made in it")
+        before = self.computed()
+        self.options.update(given)
+        after = self.computed()
+        moved = [k for k, v in after.items() if not is_alike(v, before.get(k))]
+        for name in moved if not is_born_here(self.birth) else ():
+            follow(self, host_of, name, name)
+        self.host.update({name: after[name] for name in moved})
+        self.move(moved)
+
+    def computed(self) -> dict[str, float]:
+        """Compute the numbers that follow from the options."""
+        return {} if self.formula is None else self.formula(self.own_options())
+
+    def put_back(self, options: dict[str, Any], host: dict[str, float]) -> None:
+        """Give back the options of before a trace that failed; it gives back the tensors itself."""
+        self.options, self.host = options, host
+
+    def move(self, names: Sequence[str]) -> None:
+        """Write numbers to the devices."""
         pairs = []
         for (device, dtype), numbers in self.numbers.items():
-            fresh = {
-                name: constant((), self.host[name], device, dtype) for name in moved
-            }
+            fresh = {name: filled((), self.host[name], device, dtype) for name in names}
             pairs += [
                 (numbers[name], value)
                 for name, value in fresh.items()
@@ -152,20 +208,46 @@ class ParameterGroup(MutableMapping[str, Any]):
             numbers.update({k: v for k, v in fresh.items() if k not in numbers})
         overwrite(pairs)
 
-    def _trace_state(self, is_exact: bool = False) -> dict[str, Any]:
+    def _trace_state(self, is_own: bool = False) -> dict[str, Any]:
         """List what a jitted step depends on: not the numbers that the device holds.
 
-        With `is_exact`, and for options that the function itself read, those too.
+        Nor those that a trace follows when they are read: in rules of the user's own, `is_own`, all
+        are. Of some, rules only ask whether they are 0.
         """
-        on_device = set() if is_exact else {*RATES, *PAIRS, *SCHEDULE_KEYS} - self.read
-        state = {k: bool(v) if k in ASKED else v for k, v in self.options.items()}
-        state = {k: v for k, v in state.items() if k not in on_device or k in ASKED}
-        state |= {k: self.options[k] for k in ASKED if k in self.options and k not in on_device}
+        options = {name: plain_of(value) for name, value in self.options.items()}
+        left = {k for k, v in options.items() if is_followable(v)} if is_own else set(LEFT_OUT)
+        left -= self.read
+        state = {k: v for k, v in options.items() if k not in left}
+        state |= {k: bool(options[k]) for k in ASKED if k in options and k in left}
         return {**state, "params": tuple(id(each) for each in self.parameters)}
 
     def own_options(self) -> dict[str, Any]:
         """List the options without what schedules keep here."""
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
+
+
+def options_of(group: ParameterGroup) -> dict[str, Any]:
+    """Give the options of a group."""
+    return group.options
+
+
+def host_of(group: ParameterGroup) -> dict[str, float]:
+    """Give the numbers of a group as they are on the devices."""
+    return group.host
+
+
+def is_alike(first: Any, second: Any) -> bool:
+    """Tell whether two numbers are one, or one number of a trace."""
+    if type(first) is TracedNumber and type(second) is TracedNumber:
+        return first.slot == second.slot
+    return type(first) is type(second) and bool(first == second)
+
+
+def filled(shape: tuple[int, ...], value: float, device: str, dtype: DType) -> Tensor:
+    """Fill a tensor with a number; one that is traced is a number of the plan."""
+    if type(value) is TracedNumber:
+        return Tensor.full(shape, value, dtype=dtype, device=device)
+    return constant(shape, value, device, dtype)
 
 
 def math_dtype(parameter: Tensor) -> DType:

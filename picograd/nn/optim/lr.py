@@ -10,12 +10,17 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
+from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
 from picograd.errors import DTypeError, StateError, ValueRangeError
 from picograd.nn.optim.base import Optimizer
+from picograd.number import converted
+from picograd.tensor.jit_variables import follow
 
 Factor = Callable[[int], float]
+HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state
 
 
 class LRScheduler:
@@ -34,6 +39,15 @@ class LRScheduler:
 
     # Whether the first rate is the optimizer's own, or already follows the formula.
     keeps_first = False
+    _follows_numbers = True  # a trace in which it steps follows its counters
+    _birth: Any = None  # in which trace it was made
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Remember the trace in which it is made."""
+        made = object.__new__(cls)
+        if RUNNING.traces:
+            made._birth = birth()
+        return made
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(type(self).__name__, optimizer)
@@ -45,7 +59,8 @@ class LRScheduler:
                 fix = "load the optimizer's state first"
                 raise StateError(type(self).__name__, problem, fix)
         self.optimizer = optimizer
-        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        groups = optimizer.param_groups
+        self.base_lrs = [converted(float, group["initial_lr"]) for group in groups]
         self.last_epoch = last_epoch
         self.start()
 
@@ -59,7 +74,7 @@ class LRScheduler:
 
     def values(self, number: int, is_jump: bool = False) -> dict[str, Any]:
         """Compute the options of a group at `last_epoch`: its rate, and momentum if it cycles."""
-        rate = float(self.optimizer.param_groups[number]["lr"])
+        rate = converted(float, self.optimizer.param_groups[number]["lr"])
         if self.is_initial and self.keeps_first:
             return {"lr": rate}
         closed = self.rate_at(number) if is_jump else None
@@ -88,10 +103,19 @@ class LRScheduler:
         >>> schedule.get_last_lr()
         [0.25]
         """
-        self.move(None if epoch is None else int(epoch))
+        self.move(None if epoch is None else converted(int, epoch))
+
+    def follow_numbers(self) -> None:
+        """Let a trace of `picograd.jit` follow the counters, and what the formula is made of."""
+        is_followed = RUNNING.traces and not is_born_here(self._birth)
+        if is_followed and RUNNING.traces[-1].numbers is None:
+            note_undo(partial(vars(self).update, vars(self).copy()))
+        for name in list(vars(self)) if is_followed else ():
+            follow(self, vars, name, f"{type(self).__name__}.{name}")
 
     def move(self, epoch: int | None) -> None:
         """Set the rates of the next epoch, or of a given one."""
+        self.follow_numbers()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for number, group in enumerate(self.optimizer.param_groups):
             group.set_options(self.values(number, epoch is not None))
@@ -99,16 +123,16 @@ class LRScheduler:
     def get_lr(self) -> list[float]:
         """List the rates that belong to `last_epoch`, without setting them."""
         count = len(self.optimizer.param_groups)
-        return [float(self.values(number)["lr"]) for number in range(count)]
+        return [converted(float, self.values(number)["lr"]) for number in range(count)]
 
     def get_last_lr(self) -> list[float]:
         """List the current rate of each group."""
-        return [float(group["lr"]) for group in self.optimizer.param_groups]
+        return [converted(float, group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is needed to continue later; functions are left out."""
         kept = {
-            k: v for k, v in vars(self).items() if k not in ("optimizer", "is_initial")
+            k: v for k, v in vars(self).items() if k not in HELD
         }
         return {
             name: value for name, value in kept.items() if not holds_function(value)
@@ -121,7 +145,7 @@ class LRScheduler:
             raise StateError(
                 type(self).__name__, problem, "pass what state_dict() returned"
             )
-        known = vars(self).keys() - {"optimizer", "is_initial"}
+        known = vars(self).keys() - HELD
         vars(self).update({k: v for k, v in state_dict.items() if k in known})
 
 
@@ -221,9 +245,8 @@ class StepLR(LRScheduler):
 
     def rate_at(self, number: int) -> float:
         """Compute base * gamma ** (epoch // step_size)."""
-        return float(
-            self.base_lrs[number] * self.gamma ** (self.last_epoch // self.step_size)
-        )
+        times = self.last_epoch // self.step_size
+        return converted(float, self.base_lrs[number] * self.gamma**times)
 
 
 class MultiStepLR(LRScheduler):
@@ -255,12 +278,13 @@ class MultiStepLR(LRScheduler):
 
     def next_rate(self, number: int, rate: float) -> float:
         """Multiply as often as the epoch is a milestone."""
-        return float(rate * self.gamma ** self.milestones[self.last_epoch])
+        due = sum(count for at, count in self.milestones.items() if at == self.last_epoch)
+        return converted(float, rate * self.gamma**due)
 
     def rate_at(self, number: int) -> float:
         """Compute base * gamma ** (milestones passed)."""
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return float(self.base_lrs[number] * self.gamma**passed)
+        return converted(float, self.base_lrs[number] * self.gamma**passed)
 
 
 class ConstantLR(LRScheduler):
@@ -385,7 +409,7 @@ class ExponentialLR(LRScheduler):
 
     def rate_at(self, number: int) -> float:
         """Compute base * gamma ** epoch."""
-        return float(self.base_lrs[number] * self.gamma**self.last_epoch)
+        return converted(float, self.base_lrs[number] * self.gamma**self.last_epoch)
 
 
 class PolynomialLR(LRScheduler):
@@ -424,12 +448,12 @@ class PolynomialLR(LRScheduler):
         left, before = (
             1.0 - e / self.total_iters for e in (self.last_epoch, self.last_epoch - 1)
         )
-        return float(rate * (left / before) ** self.power)
+        return converted(float, rate * (left / before) ** self.power)
 
     def rate_at(self, number: int) -> float:
         """Compute base * (1 - epoch / total_iters) ** power."""
         left = 1.0 - min(self.last_epoch, self.total_iters) / self.total_iters
-        return float(self.base_lrs[number] * left**self.power)
+        return converted(float, self.base_lrs[number] * left**self.power)
 
 
 class CosineAnnealingLR(LRScheduler):

@@ -8,6 +8,7 @@ from typing import Any
 from picograd.errors import DTypeError, StateError, ValueRangeError
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group
+from picograd.number import converted
 
 
 class Composed(LRScheduler):
@@ -82,6 +83,7 @@ class SequentialLR(Composed):
 
     def step(self, epoch: float | None = None) -> None:
         """Let the schedule of this epoch take its step."""
+        self.follow_numbers()
         self.last_epoch += 1
         at = bisect_right(self.milestones, self.last_epoch)
         if at and self.milestones[at - 1] == self.last_epoch:
@@ -118,6 +120,7 @@ class ChainedScheduler(Composed):
 
     def step(self, epoch: float | None = None) -> None:
         """Let every schedule take its step."""
+        self.follow_numbers()
         self.last_epoch += 1
         for schedule in self.schedulers:
             schedule.step()
@@ -202,7 +205,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Note a loss: a number or a tensor of one element."""
-        value = float(metrics)
+        self.follow_numbers()
+        value = converted(float, metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value):
             self.best, self.num_bad_epochs = value, 0
@@ -220,7 +224,7 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         missing = len(groups) - len(self.min_lrs)
         for group, least in zip(groups, self.min_lrs + self.min_lrs[-1:] * missing):
-            old = float(group["lr"])
+            old = converted(float, group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
                 group["lr"] = new

@@ -12,6 +12,7 @@ from picograd.errors import ValueRangeError
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
+from picograd.number import converted
 
 Rates = float | Sequence[float]
 MODES = ("triangular", "triangular2", "exp_range")
@@ -59,6 +60,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Go on by one epoch, or to a given one, which may be a fraction."""
+        self.follow_numbers()
         if epoch is None and self.last_epoch >= 0:
             self.T_cur += 1
             if self.T_cur >= self.T_i:
@@ -80,7 +82,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if growth == 1 or epoch < first:
             self.T_i, self.T_cur = first, epoch % first if epoch >= first else epoch
             return
-        falls = int(math.log(epoch / first * (growth - 1) + 1, growth))
+        falls = converted(int, math.log(epoch / first * (growth - 1) + 1, growth))
         self.T_i = first * growth**falls
         self.T_cur = epoch - first * (growth**falls - 1) / (growth - 1)
 
@@ -159,8 +161,8 @@ class CyclicLR(LRScheduler):
         if self.scale_fn is not None:
             return self.scale_fn(at)
         if self.mode == "triangular2":
-            return float(1.0 / 2.0 ** (at - 1))
-        return float(self.gamma**at) if self.mode == "exp_range" else 1.0
+            return converted(float, 1.0 / 2.0 ** (at - 1))
+        return converted(float, self.gamma**at) if self.mode == "exp_range" else 1.0
 
     def values(self, number: int, is_jump: bool = False) -> dict[str, Any]:
         """Interpolate between the bounds of rate and momentum."""
@@ -266,8 +268,8 @@ class OneCycleLR(LRScheduler):
     def anneal(self, start: Any, end: Any, share: float) -> float:
         """Interpolate along half a cosine or a line."""
         if self.anneal_strategy == "linear":
-            return float((end - start) * share + start)
-        return float(end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0))
+            return converted(float, (end - start) * share + start)
+        return converted(float, end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0))
 
 
 Phase = tuple[float, str, str, str, str]

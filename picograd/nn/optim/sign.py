@@ -6,6 +6,7 @@ from typing import Any
 from picograd.nn.optim.adam import average, average_numbers
 from picograd.nn.optim.base import Optimizer, Result, Slots
 from picograd.nn.optim.group import Numbers, Options
+from picograd.number import converted
 from picograd.tensor.tensor import Tensor
 
 
@@ -96,7 +97,7 @@ class Rprop(Optimizer):
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the gradient before and the step sizes, which start at lr."""
-        return {"prev": 0.0, "step_size": float(options["lr"])}
+        return {"prev": 0.0, "step_size": converted(float, options["lr"])}
 
     def shared(self, options: Options) -> dict[str, float]:
         """Name the step count."""
@@ -105,7 +106,8 @@ class Rprop(Optimizer):
     def numbers(self, options: Options) -> dict[str, float]:
         """Add factors and limits of the step sizes."""
         names = ("shrink", "grow", "least", "most")
-        values = map(float, (*options["etas"], *options["step_sizes"]))
+        given = (*options["etas"], *options["step_sizes"])
+        values = [converted(float, each) for each in given]
         return super().numbers(options) | dict(zip(names, values))
 
     def update(

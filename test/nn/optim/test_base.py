@@ -307,3 +307,62 @@ def test_wrong_use_is_named(device):
 def test_repr_lists_the_options():
     text = repr(nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=0.5))
     assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0.0") and "lr: 0.5" in text
+
+
+def run_inside(make, jit, steps):
+    """An optimizer that the function makes: every call begins with fresh state."""
+    picograd.manual_seed(0)
+    weight, kept = nn.Parameter(Tensor([1.0, -2.0])), {}
+    step = jit(make(weight, kept))
+    return [np.array(step(Tensor([1.0, 0.5]), 0.1 * (k + 1)).tolist()) for k in range(steps)], step
+
+
+def momentum(weight, kept):
+    def step(x, lr):
+        optimizer = nn.optim.SGD([weight], lr=lr, momentum=0.9)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (weight * x).sum().backward()
+            optimizer.step()
+        return weight.detach().clone()
+
+    return step
+
+
+def whole_fit(weight, kept):
+    def step(x, lr):
+        model = nn.Linear(2, 1)
+        optimizer = nn.optim.AdamW(model.parameters(), lr=lr)
+        schedule = nn.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = ((model(x) + weight.sum()) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+        return loss
+
+    return step
+
+
+def made_at_the_first_call(weight, kept):
+    def step(x, lr):
+        if "optimizer" not in kept:
+            kept["optimizer"] = nn.optim.Adam([weight], lr=0.1)
+        kept["optimizer"].zero_grad()
+        (weight * x).sum().backward()
+        kept["optimizer"].step()
+        return weight.detach().clone()
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("make", "most"), [(momentum, 1), (whole_fit, 2), (made_at_the_first_call, 2)]
+)
+def test_an_optimizer_made_in_a_jitted_function(make, most):
+    plain, _ = run_inside(make, lambda f: f, 4)
+    jitted, f = run_inside(make, picograd.jit, 4)
+    for a, b in zip(plain, jitted):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    assert f.count <= most

@@ -2,6 +2,7 @@
 
 import pytest
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.optim.group import Expanded
@@ -50,3 +51,80 @@ def test_wrong_options_change_nothing():
     with pytest.raises(ValueRangeError, match="'lr' cannot be deleted"):
         del found["lr"]
     assert found["lr"] == 0.5 and found["eps"] == 1e-8
+
+
+SET = {
+    "sgd": ("SGD", {"momentum": 0.9, "weight_decay": 0.1}, {"momentum": 0.5, "weight_decay": 0.2}),
+    "adam": ("Adam", {}, {"betas": (0.5, 0.75), "eps": 0.001}),
+    "rprop": ("Rprop", {}, {}),
+    "nadam": ("NAdam", {}, {"momentum_decay": 0.01}),
+    "lion": ("Lion", {}, {"betas": (0.5, 0.25)}),
+}
+
+
+def run_setting(name, options, changed, jit, in_property):
+    weight = nn.Parameter(Tensor([1.0, -2.0]))
+    optimizer = getattr(nn.optim, name)([weight], lr=0.1, **options)
+    found = []
+
+    def step(x, lr):
+        if in_property:
+            optimizer.lr = lr
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] if in_property else lr
+            for key, value in changed.items():
+                is_pair = isinstance(value, tuple)
+                group[key] = tuple(lr * v for v in value) if is_pair else lr * value
+        optimizer.zero_grad()
+        ((weight * x) ** 2).sum().backward()
+        optimizer.step()
+
+    f = jit(step)
+    for k in range(6):
+        f(Tensor([1.0, 0.5]), 0.25 / (k + 1))
+        found.append((weight.tolist(), dict(optimizer.param_groups[0].options)))
+    optimizer.zero_grad()  # what was set holds outside of the function too
+    (weight * 2.0).sum().backward()
+    optimizer.step()
+    return [*found, weight.tolist()], f
+
+
+@pytest.mark.parametrize("case", SET)
+def test_options_set_in_a_jitted_step_are_traced_once(case):
+    in_property = case == "sgd"
+    plain, _ = run_setting(*SET[case], lambda f: f, in_property)
+    seen, f = run_setting(*SET[case], picograd.jit, in_property)
+    assert [each[1] for each in plain[:-1]] == [each[1] for each in seen[:-1]]
+    for a, b in zip([each[0] for each in plain[:-1]], [each[0] for each in seen[:-1]]):
+        assert a == pytest.approx(b, rel=1e-6)
+    assert plain[-1] == pytest.approx(seen[-1], rel=1e-6)
+    assert f.count == 1
+
+
+def test_options_read_in_a_jitted_function_are_followed():
+    weight = nn.Parameter(Tensor([1.0]))
+    optimizer = nn.optim.SGD([weight], lr=1.0)
+    f = picograd.jit(lambda x: x * optimizer.param_groups[0]["lr"] + optimizer.lr)
+    for lr in (1.0, 2.0, 3.0):
+        optimizer.param_groups[0]["lr"] = lr
+        assert f(Tensor([1.0])).item() == 2 * lr
+    assert f.count == 1
+
+
+def test_wrong_options_in_a_jitted_step_change_nothing():
+    weight = nn.Parameter(Tensor([1.0]))
+    optimizer = nn.optim.SGD([weight], lr=1.0)
+
+    @picograd.jit
+    def step(lr):
+        optimizer.param_groups[0]["lr"] = lr
+        optimizer.zero_grad()
+        (weight * 1.0).sum().backward()
+        optimizer.step()
+
+    step(0.5)
+    with pytest.raises(ValueRangeError, match="lr=-1.0 is negative"):
+        step(-1.0)
+    assert optimizer.lr == 0.5 and weight.item() == 0.5
+    step(0.25)
+    assert optimizer.lr == 0.25 and step.traces == 1

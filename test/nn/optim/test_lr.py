@@ -3,6 +3,7 @@
 import pytest
 from lr_support import follow, optimizers
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, StateError, ValueRangeError
 
@@ -103,3 +104,63 @@ def test_wrong_use_is_named():
         nn.lr.ExponentialLR(optimizers()[0], 0.9, last_epoch=3)
     with pytest.raises(StateError, match="has the key 'last_epoch'"):
         nn.lr.ExponentialLR(optimizers()[0], 0.9).load_state_dict({})
+
+
+INSIDE = {
+    "step": (lambda o: nn.lr_scheduler.StepLR(o, 3, 0.5), 2),
+    "multi_step": (lambda o: nn.lr_scheduler.MultiStepLR(o, [2, 6, 6], 0.5), 3),
+    "cosine": (lambda o: nn.lr_scheduler.CosineAnnealingLR(o, 5), 2),
+    "lambda": (lambda o: nn.lr_scheduler.LambdaLR(o, lambda e: min(1.0, (e + 1) / 4)), 2),
+    "restarts": (lambda o: nn.lr_scheduler.CosineAnnealingWarmRestarts(o, 3, 2), 2),
+    "cycle": (lambda o: nn.lr_scheduler.OneCycleLR(o, 0.1, 12), 3),
+    "chain": (
+        lambda o: nn.lr_scheduler.SequentialLR(
+            o, [nn.lr_scheduler.LinearLR(o, 0.1, total_iters=4),
+                nn.lr_scheduler.ExponentialLR(o, 0.9)], [4]),
+        4,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_a_schedule_may_step_in_a_jitted_function(case):
+    make, most = INSIDE[case]
+    found = []
+    for jit in (lambda f: f, picograd.jit):
+        weight = nn.Parameter(Tensor([1.0, 2.0]))
+        optimizer = nn.optim.Adam([weight], lr=0.1)
+        schedule, seen = make(optimizer), []
+
+        def step(x):
+            optimizer.zero_grad()  # noqa: B023
+            (weight * x).sum().backward()  # noqa: B023
+            optimizer.step()  # noqa: B023
+            schedule.step()  # noqa: B023
+
+        f = jit(step)
+        for _ in range(11):
+            f(Tensor([1.0, 2.0]))
+            group = optimizer.param_groups[0]
+            seen.append((group["lr"], group["betas"], schedule.last_epoch, weight.tolist()))
+        found.append(seen)
+    for plain, jitted in zip(*found):
+        assert plain[:3] == jitted[:3] and plain[3] == pytest.approx(jitted[3], rel=1e-5)
+    assert f.count <= most
+
+
+def test_a_schedule_that_is_changed_is_traced_again():
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
+    factor = 0.5
+    schedule = nn.lr_scheduler.LambdaLR(optimizer, lambda epoch: factor)
+    f = picograd.jit(lambda: schedule.step())
+    f()
+    assert optimizer.lr == 0.5
+    factor = 0.25
+    f()
+    assert optimizer.lr == 0.25
+    schedule.base_lrs[0] = 2.0
+    f()
+    assert optimizer.lr == 0.5
+    schedule.lr_lambdas = [lambda epoch: 3.0]
+    f()
+    assert optimizer.lr == 6.0 and schedule.last_epoch == 4
