@@ -75,7 +75,7 @@ TORCH_NAMES = {
 }  # fmt: skip
 
 
-# What stands for a row that PyTorch has no function for.
+# What stands for a row that PyTorch has elsewhere. Without any, its NumPy meaning is the reference.
 REFERENCES = {
     "portable_cos_turn": lambda x: torch.cos(2 * torch.pi * x),
     "silu": torch.nn.functional.silu,
@@ -85,7 +85,7 @@ REFERENCES = {
 def elementwise(row: Op) -> list[Sample]:
     """Three shapes; `where` chooses by bools."""
     name = TORCH_NAMES.get(row.name, row.name)
-    function = REFERENCES[name] if name in REFERENCES else getattr(torch, name)
+    function = REFERENCES.get(name, getattr(torch, name, None))
     found = []
     for shape in ((3, 5), (0, 5), ()):
         inputs = data(*[shape] * row.arity)

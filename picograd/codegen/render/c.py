@@ -1,7 +1,8 @@
-"""The spelling of every elementwise op in the C family: one row per op.
+"""The spelling of every elementwise op in the C family.
 
-A row is a C expression over {0}, {1}, {2}; C++ overloads choose the function of the right width, so
-`exp({0})` is `expf` for a float. What C lacks (floor division, NaN-propagating maximum, guarded
+An op of the table that has no row here is the function of its name in C's library. A row is a C
+expression over {0}, {1}, {2}; C++ overloads choose the function of the right width, so `exp({0})`
+is `expf` for a float. What C lacks (floor division, NaN-propagating maximum, guarded
 integer division) is a function of `FUNCTIONS`, part of every prologue. 16-bit floats compute in
 float and are rounded by `round_to` after every operation.
 """
@@ -15,25 +16,15 @@ import numpy as np
 from picograd.codegen.program import RARE_FROM
 from picograd.dtype import DType
 from picograd.errors import internal
+from picograd.graph.elementwise import ELEMENTWISE
 
 SPELLING = {
     "neg": "-{0}",
-    "exp": "exp({0})",
-    "log": "log({0})",
-    "sin": "sin({0})",
-    "cos": "cos({0})",
-    "tan": "tan({0})",
-    "tanh": "tanh({0})",
-    "sqrt": "sqrt({0})",
     "rsqrt": "1 / sqrt({0})",
     "reciprocal": "1 / {0}",
     "abs": "absolute({0})",
     "sign": "sign_of({0})",
-    "floor": "floor({0})",
-    "ceil": "ceil({0})",
     "round": "rint({0})",
-    "trunc": "trunc({0})",
-    "erf": "erf({0})",
     "isnan": "({0} != {0})",
     "logical_not": "!{0}",
     "not": "!{0}",
@@ -227,22 +218,29 @@ def convert(text: str, source: DType, to: DType) -> str:
     return f"({type_name(to)})({text})"
 
 
+def spelling_of(op: str, count: int) -> str:
+    """Find the expression of an op: its row, or the library's function of its name."""
+    if op not in SPELLING and op not in ELEMENTWISE:
+        internal(f"op {op!r} has no spelling in C")
+    arguments = ", ".join(f"{{{number}}}" for number in range(count))
+    return SPELLING.get(op, f"{op}({arguments})")
+
+
 def elementwise(op: str, args: list[str], dtypes: list[DType], dtype: DType) -> str:
     """Write one scalar elementwise operation; `dtypes` are those of the arguments."""
     if op == "cast":
         return convert(args[0], dtypes[0], dtype)
     if op == "bitcast":
         return f"bit_cast<{type_name(dtype)}>({args[0]})"
-    if op not in SPELLING:
-        internal(f"op {op!r} has no spelling in C")
+    spelling = spelling_of(op, len(args))
     if op == "where":
-        return SPELLING[op].format(*args)
+        return spelling.format(*args)
     if op in IDENTITY_ON_INTEGERS and not dtypes[0].is_float:
         return args[0]
     if op in ("add", "mul", "maximum", "minimum") and dtype.name == "bool":
         return f"{args[0]} {'||' if op in ('add', 'maximum') else '&&'} {args[1]}"
     widened = [f"to_float({a})" if is_half(d) else a for a, d in zip(args, dtypes, strict=True)]
-    text = SPELLING[op].format(*widened)
+    text = spelling.format(*widened)
     if is_half(dtype):
         return f"round_to<{type_name(dtype)}>({text})"
     is_narrow = dtype.bits < 32 and dtype.name != "bool"
