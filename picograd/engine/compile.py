@@ -8,9 +8,8 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
-
-from tqdm import tqdm
 
 from picograd.code import Code
 from picograd.codegen.pipeline import generate
@@ -32,7 +31,9 @@ PROGRESS_AFTER = 1.0  # seconds of compiling before a progress bar appears
 def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
     """Find or make the executable of every kernel, compiling what is new in one batch."""
     settings = (device.name, config.key())
-    keys = [(settings, canonical_key(kernel)) for kernel in kernels]
+    distinct = {id(kernel): kernel for kernel in kernels}  # launches share kernels
+    names = {number: canonical_key(kernel) for number, kernel in distinct.items()}
+    keys = [(settings, names[id(kernel)]) for kernel in kernels]
     found = {key: LOADED.get(key) for key in keys}
     new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if found[key] is None}
     if config.debug < 2:  # from there on every kernel shows how it is made
@@ -98,13 +99,26 @@ def build(codes: Sequence[Code], device: Device) -> list[Executable]:
     return [loaded[number] for number in range(len(codes))]
 
 
+class NoProgress(AbstractContextManager["NoProgress"]):
+    """This class is a progress bar that nobody sees."""
+
+    def update(self) -> None:
+        """Count a step."""
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def progress(count: int) -> Any:
     """Make a progress bar that appears when compiling takes long, and only on a terminal."""
+    if not count or sys.stderr is None or not sys.stderr.isatty():
+        return NoProgress()
+    from tqdm import tqdm  # here, as most runs need none
+
     return tqdm(
         total=count,
         desc="compiling kernels",
         delay=PROGRESS_AFTER,
-        disable=None,  # no bar where the error stream is not a terminal
         leave=False,
         file=sys.stderr,
     )

@@ -73,7 +73,7 @@ Options = dict[str, Any]
 
 def spelled(function: Callable[..., Any], name: str, is_method: bool = False) -> Any:
     """Make a function that takes PyTorch's names of its arguments too, and `out`."""
-    parameters = list(inspect.signature(function).parameters)
+    parameters = parameter_names(function)
     first, has_reduction = parameters[0], "reduction" in parameters
     known = RENAMED.get(name, {})
     taken = ("input", *parameters)
@@ -94,6 +94,19 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
 
     vars(call)["takes_out"] = not is_method
     return call
+
+
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """List the names of a function's parameters, as `inspect.signature` would, which is slow."""
+    code = inspect.unwrap(function).__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = list(code.co_varnames[: code.co_argcount])
+    rest = list(code.co_varnames[count:])
+    names += rest[:1] if code.co_flags & inspect.CO_VARARGS else []
+    names += code.co_varnames[code.co_argcount : count]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        names.append(rest[1] if code.co_flags & inspect.CO_VARARGS else rest[0])
+    return names
 
 
 def translated(
@@ -172,7 +185,7 @@ def spell_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
         value = namespace.get(name)
         if not isinstance(value, FunctionType) or vars(value).get("takes_out"):
             continue
-        if value.__module__.startswith("picograd.") and inspect.signature(value).parameters:
+        if value.__module__.startswith("picograd.") and parameter_names(value):
             namespace[name] = made = spelled(value, name)
             made.__module__, made.__qualname__ = namespace["__name__"], name  # for pickle
 

@@ -1,6 +1,7 @@
 """PyTorch's spellings of arguments: every call of the tables means the same in both libraries."""
 
 import pickle
+from inspect import isfunction, signature
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.errors import DTypeError, GradientError
+from picograd.tensor.spelling import parameter_names
 
 torch = pytest.importorskip("torch")
 
@@ -155,3 +157,12 @@ def test_functions_stay_what_they_are() -> None:
                      picograd.nn.functional.relu, picograd.special.expit):  # fmt: skip
         assert pickle.loads(pickle.dumps(function)) is function
         assert function.__doc__
+
+
+def test_parameters_are_named_as_signatures_name_them() -> None:
+    def every(a, b=1, *rest, c, d=2, **options):  # type: ignore[no-untyped-def]
+        pass
+
+    found = [every, *(value for value in vars(picograd).values() if isfunction(value))]
+    for function in found:
+        assert parameter_names(function) == list(signature(function).parameters), function
