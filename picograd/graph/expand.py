@@ -1,9 +1,12 @@
 """Expansion of composites into primitives, done before scheduling so that fusion sees through."""
 
 from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter
 
-from picograd.graph.node import Node
+from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+
+realized = attrgetter("realized")
 
 
 def expand_composites(
@@ -19,10 +22,26 @@ def expand_composites(
     `leaf` gives what stands for a node without inputs, or one that is realized.
     """
     done: dict[int, Node] = {}
-    expansions: dict[
-        int, Node
-    ] = {}  # also keeps the expansions alive while ids are keys
-    stack: list[Node] = list(reversed(roots))
+    alive: list[Node] = []  # expansions: their identities are keys
+    for node in toposort(roots, realized):
+        is_leaf = node.realized is not None or not node.inputs
+        if is_leaf or (OPS[node.op].expand is not None and node.op not in kept):
+            expand_one(node, kept, leaf, done, alive)
+        else:
+            done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))
+    return [done[id(root)] for root in roots]
+
+
+def expand_one(
+    root: Node,
+    kept: Collection[str],
+    leaf: Callable[[Node], Node] | None,
+    done: dict[int, Node],
+    alive: list[Node],
+) -> None:
+    """Note in `done` what stands for a node, and for the nodes of its expansion."""
+    expansions: dict[int, Node] = {}
+    stack = [root]
     while stack:
         node = stack[-1]
         if id(node) in done:
@@ -34,6 +53,7 @@ def expand_composites(
         expand = None if node.op in kept else OPS[node.op].expand
         if expand is not None and id(node) not in expansions:
             expansions[id(node)] = expand(node)
+            alive.append(expansions[id(node)])
         is_expanded = expand is not None and expansions[id(node)] is not node
         waiting = [expansions[id(node)]] if is_expanded else list(node.inputs)
         pending = [child for child in waiting if id(child) not in done]
@@ -46,4 +66,3 @@ def expand_composites(
             if is_expanded
             else node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
         )
-    return [done[id(root)] for root in roots]

@@ -72,6 +72,7 @@ class Fuser:
     def visit(self, facts: Facts, is_leaf: bool, memory: int = -1) -> None:
         """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
         node, inputs = facts.node, facts.inputs
+        facts.size = node.size
         self.order.append(facts)
         if node.op == "assign" and inputs:
             facts.inputs, facts.target, facts.memory = inputs[1:], inputs[0], inputs[0].memory
@@ -115,7 +116,7 @@ class Fuser:
     def visit_view(self, facts: Facts) -> None:
         """A view costs nothing: its facts are those of its input, with dimensions moved."""
         node, source = facts.node, facts.inputs[0]
-        is_expanding = node.op == "expand" and node.size > source.node.size
+        is_expanding = node.op == "expand" and facts.size > source.size
         if is_expanding and not source.is_loaded:
             self.share_expanded(source)
         mapping = dimension_map(node)
@@ -166,22 +167,25 @@ class Fuser:
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        cost, length, size = COSTS.get(facts.node.op, 1), 0, facts.node.size
+        cost, length, size = COSTS.get(facts.node.op, 1), 0, facts.size
         together = self.count_together(facts, cost)
+        rank, mixings, is_moved = len(facts.node.shape), 0, facts.node.op in MOVERS
+        loads = facts.loads
         for source in facts.inputs:
             cost += source.cost
             length = max(length, source.length)
-            facts.mixings = max(facts.mixings, source.mixings)
-            facts.is_moved |= source.is_moved
+            mixings = max(mixings, source.mixings)
+            is_moved |= source.is_moved
             facts.has_window |= source.has_window
-            facts.windows |= source.windows
-            if source.loads and source.node.size * 2 >= size:
-                facts.loads |= source.loads
-            if facts.order is None and len(source.node.shape) == len(facts.node.shape):
+            if source.windows:
+                facts.windows |= source.windows
+            if source.size * 2 >= size and source.loads is not loads:
+                loads = loads | source.loads if loads else source.loads
+            if facts.order is None and len(source.node.shape) == rank:
                 facts.order = source.order
             deepen(facts, source)
         facts.cost, facts.length = min(cost, together), length + 1
-        facts.is_moved |= facts.node.op in MOVERS
+        facts.loads, facts.mixings, facts.is_moved = loads, max(mixings, facts.mixings), is_moved
 
     def count_together(self, facts: Facts, cost: int) -> int:
         """Count the operations of the nodes so far that one kernel computes with this one.

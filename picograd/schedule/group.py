@@ -76,6 +76,7 @@ class Facts:
     number: int
     kernels: int = 0  # that would read it: schedule/readers.py
     inputs: tuple["Facts", ...] = ()
+    size: int = 0  # elements
     is_operand: bool = False  # a product reads it, from memory
     sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
     hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory

@@ -288,6 +288,11 @@ def substitute(
     rewrite_expr: Callable[[Any], Any] = lambda expr: expr,
 ) -> Index:
     """Replace axes by indices; `rewrite_expr` does the same inside Dynamic atoms."""
+    for atom, _ in x.terms:
+        if atom in axes or type(atom) is not Axis:
+            break
+    else:
+        return x
     result = constant(x.const)
     plain: list[tuple[Atom, int]] = []
     for atom, c in x.terms:

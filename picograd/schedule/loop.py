@@ -243,20 +243,30 @@ def const(value: Any, dtype: DType) -> Expr:
     return Expr("const", (), value, dtype)
 
 
-def walk(root: Expr) -> Iterator[Expr]:
-    """Yield every distinct node under `root`, arguments first, Dynamic indices included."""
+def walk(root: Expr) -> list[Expr]:
+    """List every distinct node under `root`, arguments first, Dynamic indices included."""
+    order: list[Expr] = []
     seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
+    stack: list[Expr | None] = [root]
     while stack:
-        expr, is_done = stack.pop()
-        if is_done:
-            yield expr
-        elif id(expr) not in seen:
-            seen.add(id(expr))
-            stack.append((expr, True))
-            if expr.op in INDEXED:
-                stack += [(child, False) for child in reversed(dynamic_children(expr))]
-            stack += [(child, False) for child in reversed(expr.args)]
+        expr = stack.pop()
+        if expr is None:  # what is below the next is listed
+            done: Any = stack.pop()
+            order.append(done)
+            continue
+        number = id(expr)
+        if number in seen:
+            continue
+        seen.add(number)
+        below = expr.args
+        if expr.op in INDEXED:
+            below = (*below, *dynamic_children(expr))
+        if below:
+            stack += (expr, None)
+            stack += reversed(below)
+        else:
+            order.append(expr)
+    return order
 
 
 def indices_of(expr: Expr) -> tuple[Index, ...]:
@@ -283,7 +293,12 @@ def dynamics_of(index: Index) -> Iterator[Dynamic]:
 
 def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
     """Expressions inside the indices of one node."""
-    return tuple(d.expr for index in indices_of(expr) for d in dynamics_of(index))
+    indices = indices_of(expr)
+    for index in indices:
+        for atom, _ in index.terms:
+            if type(atom) is not Axis:
+                return tuple(d.expr for index in indices for d in dynamics_of(index))
+    return ()
 
 
 def rewrite(
@@ -297,24 +312,34 @@ def rewrite(
     def inner(expr: Expr) -> Expr:
         return done[id(expr)]
 
+    moved: dict[Index, Index] = {}  # most loads of an expression are at the same place
+
+    def move(index: Index) -> Index:
+        found = moved.get(index)
+        if found is None:
+            found = moved[index] = substitute(index, axes, inner)
+        return found
+
     for expr in walk(root):
-        new = rebuild(expr, axes, inner)
+        new = rebuild(expr, move, inner)
         done[id(expr)] = replace(new) or new
     return done[id(root)]
 
 
-def rebuild(expr: Expr, axes: Mapping[Axis, Index], inner: Callable[[Expr], Expr]) -> Expr:
-    """Copy one node with substituted indices and arguments mapped through `inner`."""
+def rebuild(
+    expr: Expr, move: Callable[[Index], Index], inner: Callable[[Expr], Expr]
+) -> Expr:
+    """Copy one node with indices mapped through `move` and arguments through `inner`."""
     arg = expr.arg
     if expr.op == "load":
-        arg = (arg[0], substitute(arg[1], axes, inner))
+        arg = (arg[0], move(arg[1]))
     elif expr.op == "index":
-        arg = substitute(arg, axes, inner)
+        arg = move(arg)
     elif expr.op == "guard":
-        arg = tuple((substitute(index, axes, inner), lo, hi) for index, lo, hi in arg)
+        arg = tuple([(move(index), lo, hi) for index, lo, hi in arg])
     elif expr.op == "tile":
-        arg = (arg[0], tuple(substitute(index, axes, inner) for index in arg[1]))
-    return Expr(expr.op, tuple(inner(a) for a in expr.args), arg, expr.dtype)
+        arg = (arg[0], tuple([move(index) for index in arg[1]]))
+    return Expr(expr.op, tuple([inner(a) for a in expr.args]), arg, expr.dtype)
 
 
 def format_expr(root: Expr) -> str:
@@ -322,7 +347,7 @@ def format_expr(root: Expr) -> str:
 
     Spelt out, a shared expression doubles at every use: 20 rounds of a generator print for ever.
     """
-    order = list(walk(root))
+    order = walk(root)
     uses: dict[int, int] = {}
     for expr in order:
         for child in expr.args:

@@ -24,27 +24,48 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Compute, Condition, Part, indices_of, rewrite, walk
+from picograd.schedule.loop import (
+    INDEXED,
+    Compute,
+    Condition,
+    Expr,
+    Part,
+    indices_of,
+    rewrite,
+    walk,
+)
 
 Form = dict[Axis, int]  # coefficients of one linear form
+Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
 
 
 def normalize_part(part: Part) -> Part:
     """Split, order and merge the axes of a part (a scatter, scan or sort keeps its axes)."""
     if part.scatter or part.along:
         return part
-    part = split_axes(part)
-    part = order_axes(part)
-    return merge_axes(part)
+    bodies = walk_bodies(part)
+    whole, part = part, split_axes(part, bodies)
+    if part is not whole:
+        bodies = walk_bodies(part)
+    part = order_axes(part, bodies)
+    return merge_axes(part, bodies)
 
 
-def part_indices(part: Part) -> Iterator[Index]:
-    """Yield every index of a part."""
-    for compute in part.computes:
-        for expr in walk(compute.body):
-            yield from indices_of(expr)
+def walk_bodies(part: Part) -> Bodies:
+    """List the expressions of each compute of a part."""
+    return [walk(compute.body) for compute in part.computes]
+
+
+def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
+    """List the distinct indices of a part."""
+    found: dict[Index, None] = {}
+    for compute, body in zip(part.computes, bodies, strict=True):
+        for expr in body:
+            if expr.op in INDEXED:
+                found.update(dict.fromkeys(indices_of(expr)))
         if compute.store:
-            yield compute.store[1]
+            found[compute.store[1]] = None
+    return found
 
 
 def end_indices(part: Part) -> Iterator[Index]:
@@ -79,14 +100,11 @@ def replace_axes(
     )
 
 
-def split_axes(part: Part) -> Part:
+def split_axes(part: Part, bodies: Bodies) -> Part:
     """Split axes at the divisors of their div and mod terms, where these divide one another."""
     cuts: dict[Axis, set[int]] = {}
-    seen: set[Index] = set()
-    for index in chain(part_indices(part), end_indices(part)):
-        if index not in seen:
-            seen.add(index)
-            collect_cuts(index, cuts)
+    for index in chain(part_indices(part, bodies), end_indices(part)):
+        collect_cuts(index, cuts)
     axes: dict[Axis, Index] = {}
     order: dict[Axis, list[Axis]] = {}
     for axis, found in cuts.items():
@@ -138,37 +156,39 @@ def split(axis: Axis, cuts: Iterable[int]) -> list[Axis]:
     return [Axis(f"{axis.name}_{n}", size) for n, size in enumerate(reversed(sizes))]
 
 
-def order_axes(part: Part) -> Part:
+def order_axes(part: Part, bodies: Bodies) -> Part:
     """Order parallel axes by the strides of the store, reduced ones by those of the main load."""
-    rank = order_key(part)
-    computes = tuple(
-        replace(
-            c,
-            axes=tuple(sorted(c.axes, key=lambda a: rank.get(a, 0))),
-            reduce=tuple(sorted(c.reduce, key=lambda a: rank.get(a, 0))),
+    rank = order_key(part, bodies)
+
+    def ordered(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple(sorted(axes, key=lambda axis: rank.get(axis, 0)))
+
+    computes = []
+    for c in part.computes:
+        parts = ordered(c.axes), ordered(c.reduce)
+        is_new = parts != (c.axes, c.reduce)
+        computes.append(
+            Compute(*parts, c.monoid, c.body, c.dtype, c.store) if is_new else c
         )
-        for c in part.computes
-    )
-    rows = tuple(sorted(part.rows, key=lambda a: rank.get(a, 0)))
-    return replace(part, rows=rows, computes=computes)
+    return replace(part, rows=ordered(part.rows), computes=tuple(computes))
 
 
-def order_key(part: Part) -> dict[Axis, int]:
+def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
     """A position for each axis of the part: rows, then the axes inside rows, then windows."""
     stores = [(len(c.axes), c.store[1]) for c in part.computes if c.store]
-    loads = [load for c in part.computes for load in main_loads(c)]
+    loads = [load for c, body in zip(part.computes, bodies) for load in main_loads(c, body)]
     best = max(stores, key=lambda s: s[0])[1] if stores else None
     references = ([best] if best is not None else []) + loads
     every = [a for c in part.computes for a in (*c.axes, *c.reduce)]
-    rows = list(part.rows)
-    inner = [a for a in dict.fromkeys(every) if a not in set(rows)]
+    rows, outer = list(part.rows), set(part.rows)
+    inner = [a for a in dict.fromkeys(every) if a not in outer]
     ordered = sorted_by_stride(rows, references) + sorted_by_stride(inner, loads)
     return {axis: number for number, axis in enumerate(ordered)}
 
 
-def main_loads(compute: Compute) -> list[Index]:
+def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:
     """Indices of the loads of a compute: over most axes first, but a contraction's in order."""
-    loads = [expr.arg[1] for expr in walk(compute.body) if expr.op == "load"]
+    loads = [expr.arg[1] for expr in body if expr.op == "load"]
     if compute.body.op == "mul" and compute.reduce:
         return loads
     return sorted(loads, key=lambda index: -len(index.terms))
@@ -186,9 +206,9 @@ def sorted_by_stride(axes: list[Axis], references: list[Index]) -> list[Axis]:
     return sorted(axes, key=lambda axis: -strides.get(axis, 1 << 62))
 
 
-def merge_axes(part: Part) -> Part:
+def merge_axes(part: Part, bodies: Bodies) -> Part:
     """Merge neighbouring axes that every index and every compute treat as one."""
-    forms, ends = linear_forms(part), list(map(plain_form, end_indices(part)))
+    forms, ends = linear_forms(part, bodies), list(map(plain_form, end_indices(part)))
     roles = axis_roles(part)
     axes: dict[Axis, Index] = {}
     order: dict[Axis, list[Axis]] = {}
@@ -228,10 +248,10 @@ def axis_roles(part: Part) -> dict[Axis, tuple[int, ...]]:
     return {axis: tuple(found) for axis, found in roles.items()}
 
 
-def linear_forms(part: Part) -> list[Form]:
+def linear_forms(part: Part, bodies: Bodies) -> list[Form]:
     """The distinct linear forms in the indices of a part, those inside div and mod included."""
     forms: dict[frozenset[tuple[Axis, int]], Form] = {}
-    stack = list(part_indices(part))
+    stack = list(part_indices(part, bodies))
     seen: set[Index] = set()
     while stack:
         index = stack.pop()

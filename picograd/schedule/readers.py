@@ -17,6 +17,7 @@ from picograd.schedule.group import Sink
 from picograd.schedule.views import VIEWS
 
 PRODUCTS = {"contract", "conv"}
+PASSING = {*VIEWS, "detach"}
 
 
 @dataclass(slots=True)
@@ -46,7 +47,7 @@ def find_readers(
         found.sinks[key] = sink
         if key in leaves:
             continue
-        if node.op in PRODUCTS or (node.op in (*VIEWS, "detach") and key in found.operands):
+        if node.op in PRODUCTS or (node.op in PASSING and key in found.operands):
             found.operands.update(id(equal[id(source)]) for source in node.inputs)
         is_through = node.op in ELEMENTWISE
         for number, source in enumerate(node.inputs):

@@ -71,10 +71,15 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     return Plan(*parts, draft.arenas, reasons)
 
 
+NAMING = ("const", "scalar", "assign", *MOVING)  # whose arguments are told apart otherwise
+
+
 def number_inputs(draft: Draft) -> None:
     """Number leaf buffers and runtime scalars in order of first appearance."""
     for node in toposort(draft.roots, is_leaf):
-        number_input(draft, node)
+        is_plain = node.inputs and node.realized is None and node.op not in MOVING
+        if not is_plain or type(node) is not Node:
+            number_input(draft, node)
 
 
 def number_input(draft: Draft, node: Node) -> None:
@@ -158,6 +163,8 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
     if is_leaf(node):
         return leaf_key(node), node.shape, node.dtype, "leaf"
     arg = node.arg
+    if type(node) is Node and node.op not in NAMING:
+        return node.op, inputs, arg, node.shape, node.dtype, node.device
     if node.op == "const":
         arg = type(arg).__name__, repr(arg)
     elif node.op == "scalar":

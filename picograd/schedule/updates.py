@@ -44,6 +44,8 @@ def take_updates(
 ) -> list[Node]:
     """Rewrite the assignments of updated values; the same nodes if there are none."""
     order = toposort(roots, is_leaf)
+    if not any(may_update(node) for node in order if node.op == "assign"):
+        return list(roots)
     writers: dict[int, int] = {}
     users = {id(root): 2 for root in roots}
     for node in order:
@@ -52,8 +54,6 @@ def take_updates(
         if node.op == "assign" and not is_leaf(node):
             target = id(node.inputs[0])
             writers[target] = writers.get(target, 0) + 1
-    if not writers:
-        return list(roots)
     done: dict[int, Node] = {}
     for node in order:
         if is_leaf(node) or not node.inputs:
@@ -71,6 +71,11 @@ def take_updates(
             else updated(inputs, found[1])
         )
     return [done[id(root)] for root in roots]
+
+
+def may_update(node: Node) -> bool:
+    """Tell whether an assignment may be one of a part, by what it assigns."""
+    return node.realized is None and node.inputs[1].op in ("put", "scatter", *MOVES)
 
 
 def find_update(

@@ -9,16 +9,18 @@ def reads_of(group: Group) -> Iterator[Facts]:
     """Yield the leaves and members of earlier groups that a group loads."""
     seen: set[int] = set()
     stack: list[Facts] = []
+    depth = group.depth
     for member in group.members:
         stack += inputs_for(member, group)
     while stack:
         facts = stack.pop()
-        if facts.number in seen:
+        number, maker = facts.number, facts.group
+        if number in seen:
             continue
-        seen.add(facts.number)
-        if facts.is_source or (facts.group and facts.group.depth < group.depth):
+        seen.add(number)
+        if facts.is_source or (maker is not None and maker.depth < depth):
             yield facts
-        elif facts.group is not group:
+        elif maker is not group:
             stack += facts.inputs
 
 
