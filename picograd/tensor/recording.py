@@ -392,6 +392,11 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     return made
 
 
+def is_plain() -> bool:
+    """Tell whether nothing is open that changes what operations record, or notes it."""
+    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.SHARED)
+
+
 def no_tensor(
     function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
 ) -> DTypeError:

@@ -2,8 +2,10 @@
 
 An optimizer is four small functions: `slots` (state per parameter), `shared` (numbers that count
 steps), `numbers` (what of the options lives on the device) and `update`, the formula of its paper.
-All updates of one step are recorded and realised together, so that they share a kernel. State is
-made at a parameter's first step; parameters that step together share their step count.
+All updates of one step are recorded and realised together, so that they share a kernel; what was
+recorded once is stamped out at later steps (`graph/formula.py`), unless a subclass of a user's
+decides at each step. State is made at a parameter's first step; parameters that step together
+share their step count.
 
 A subclass may instead define `step`, as optimizers written for PyTorch do: its options and state
 are its own, `self.state[p]` begins as an empty dict, and nothing is checked or put on the device.
@@ -30,6 +32,8 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.formula import formula_of
+from picograd.graph.node import Node
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
     Expanded,
@@ -45,6 +49,7 @@ from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
 from picograd.tensor.autograd import enable_grad
+from picograd.tensor.recording import check_write, is_plain, wrap, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 
@@ -222,7 +227,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        changed: list[tuple[Tensor, Tensor]] = []
+        changed: list[tuple[Tensor, Node]] = []
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
@@ -232,18 +237,16 @@ class Optimizer:
             realize(self._assign(changed))
         return loss
 
-    def _assign(self, changed: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        """Record the in-place writes, and forget the values.
-
-        A value that a tensor still holds when it is computed would be stored once more.
-        """
-        targets = [tensor for tensor, _ in changed]
-        for tensor, value in changed:
+    def _assign(self, changed: list[tuple[Tensor, Node]]) -> list[Tensor]:
+        """Record the in-place writes."""
+        for tensor, node in changed:
             if self.found_inf is not None:
-                value = tensor.detach().where(self.found_inf.to(tensor.device), value)
-            tensor.assign(value.cast(tensor.dtype))
-        changed.clear()
-        return targets
+                found = self.found_inf.to(tensor.device)
+                node = tensor.detach().where(found, wrap(node, False)).node
+            node = node.cast(tensor.dtype)
+            check_write("step", tensor, node)
+            write(tensor, node, False)
+        return [tensor for tensor, _ in changed]
 
     def _batches(self, group: ParameterGroup) -> list[Batch]:
         """Sort the parameters that have a gradient into batches, making state that is missing."""
@@ -305,17 +308,44 @@ class Optimizer:
         """Let later calls of a jitted function find state; an optimizer made in it has its own."""
         note_kept(tensor, self if is_born_here(self._birth) else None)
 
-    def _record(
-        self, group: ParameterGroup, batch: Batch
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Record the update of one batch: (tensor, new value) of parameters and state."""
+    def _record(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Node]]:
+        """Record the update of one batch: (tensor, new value) of parameters and state.
+
+        The rules of picograd compute the same at every step: what was recorded is stamped out.
+        """
+        sources = self._sources(group, batch)
+        nodes = [tensor.node for tensor in sources]
+        if self.is_own_rule() or not is_plain():
+            return [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
+        kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
+        key = group.flags(), tuple(batch.numbers), tuple(kinds)
+        known = group.formulas.get(key)
+        if known is not None:
+            formula, targets = known
+            return list(zip([sources[number] for number in targets], formula.stamp(nodes)))
+        changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
+        found = formula_of(nodes, [value for _, value in changed])
+        if found is not None:
+            numbers = {id(tensor): number for number, tensor in enumerate(sources)}
+            group.keep(key, found, [numbers[id(tensor)] for tensor, _ in changed])
+        return changed
+
+    def _sources(self, group: ParameterGroup, batch: Batch) -> list[Tensor]:
+        """List the tensors that the update of a batch reads, those that it changes among them."""
+        sources = [*batch.numbers.values(), *batch.shared.values(), *batch.members]
+        for name in self.slots(group.options):
+            sources += [self.state[parameter][name] for parameter in batch.members]
+        return sources + [gradient_of(parameter) for parameter in batch.members]
+
+    def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Record the update of one batch by the formula of the class."""
         options, names = group.options, list(self.slots(group.options))
         numbers, new_shared = self.prepare(batch.numbers, batch.shared)
         changed = [(batch.shared[name], value) for name, value in new_shared.items()]
         expanded: dict[tuple[int, ...], Numbers] = {}
         for parameter in batch.members:
             n = expanded.setdefault(parameter.shape, Expanded(numbers, parameter.shape))
-            gradient = gradient_of(parameter).cast(batch.dtype)
+            gradient = gradient_of(parameter).detach().cast(batch.dtype)
             gradient = -gradient if options.get("maximize") else gradient
             own = {name: self.state[parameter][name] for name in names}
             wide = {name: value.cast(batch.dtype) for name, value in own.items()}
@@ -418,7 +448,7 @@ def gradient_of(parameter: Tensor) -> Tensor:
         raise GradientError(
             "optim", "a gradient disappeared", "do not clear it meanwhile"
         )
-    gradient: Tensor = found.detach()
+    gradient: Tensor = found
     if gradient.shape != parameter.shape:
         problem = (
             f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"

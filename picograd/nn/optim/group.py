@@ -19,6 +19,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.errors import DTypeError, ValueRangeError
+from picograd.graph.formula import Formula
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
 from picograd.tensor.jit_variables import follow, is_followable, plain_of
@@ -40,8 +41,10 @@ RATES = (
     "alpha",
 )
 ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
+FORMULA_LIMIT = 8  # a step may leave out parameters without a gradient
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
 LEFT_OUT = frozenset((*RATES, *PAIRS, *SCHEDULE_KEYS))  # numbers that no rule reads on the host
+NO_FLAGS = LEFT_OUT | {"param_names"}
 
 
 class Expanded(Numbers):
@@ -87,6 +90,8 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
+        # what steps recorded, with the numbers of the tensors that it changes
+        self.formulas: dict[Any, tuple[Formula, list[int]]] = {}
         if formula is None:  # options of an optimizer with a step of its own
             self.options = dict(options)
             return
@@ -145,6 +150,17 @@ class ParameterGroup(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.options) + 1
+
+    def flags(self) -> tuple[str, ...]:
+        """List what of the options a rule of picograd's reads on the host."""
+        exact = [f"{k} {v!r}" for k, v in self.options.items() if k not in NO_FLAGS]
+        return (*exact, *[f"{k} {bool(self.options.get(k))}" for k in ASKED])
+
+    def keep(self, key: Any, formula: Formula, targets: list[int]) -> None:
+        """Keep what a step recorded for the steps that will record the same."""
+        if len(self.formulas) >= FORMULA_LIMIT:
+            self.formulas.clear()
+        self.formulas[key] = formula, targets
 
     def set_options(self, values: Options) -> None:
         """Change options, and the numbers on the devices that follow from them."""

@@ -366,3 +366,65 @@ def test_an_optimizer_made_in_a_jitted_function(make, most):
     for a, b in zip(plain, jitted):
         np.testing.assert_allclose(a, b, rtol=1e-5)
     assert f.count <= most
+
+
+def train(kind, steps, **options):
+    """Train two layers that share a shape; other options, and a missing gradient, on the way."""
+    picograd.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    x = Tensor(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
+    optimizer = kind(layers.parameters(), **options)
+    for number in range(steps):
+        optimizer.zero_grad()
+        layers(x).square().mean().backward()
+        if number == 2:
+            layers[0].bias.grad = None
+        if number == 3:
+            optimizer.param_groups[0]["weight_decay"] = 0.1
+        if number == 4:
+            optimizer.param_groups[0]["lr"] = 0.05
+        optimizer.step()
+    return [parameter.numpy() for parameter in layers.parameters()]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("Adam", {"lr": 0.1}), ("AdamW", {"amsgrad": True}), ("SGD", {"lr": 0.1, "momentum": 0.9})],
+)
+def test_steps_that_are_stamped_out_equal_recorded_ones(name, options):
+    """A class of the user's is recorded at every step; those of picograd only at the first."""
+    ours = getattr(nn.optim, name)
+    users = type("Users", (ours,), {"__module__": "elsewhere"})
+    for a, b in zip(train(ours, 7, **options), train(users, 7, **options), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_an_update_of_the_users_runs_at_every_step():
+    """It may do what no graph shows."""
+    weight, seen = nn.Parameter(Tensor([1.0])), []
+
+    class Noted(nn.optim.SGD):
+        def update(self, value, gradient, state, n, options):
+            seen.append(len(seen))
+            return value - gradient * len(seen), {}
+
+    optimizer = Noted([weight], lr=1.0)
+    for _ in range(3):
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+    assert seen == [0, 1, 2] and weight.tolist() == [1.0 - 6.0]
+
+
+def test_a_step_is_recorded_once(monkeypatch):
+    """And again where a flag or which parameters have gradients changed, not for another rate.
+
+    A parameter that was left out once counts its own steps: it is recorded beside the others.
+    """
+    calls = []
+    record = nn.optim.Adam.prepare
+    monkeypatch.setattr(
+        nn.optim.Adam, "prepare", lambda *args: (calls.append(1), record(*args))[1]
+    )
+    train(nn.optim.Adam, 5)
+    assert len(calls) == 4
