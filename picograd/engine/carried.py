@@ -60,7 +60,7 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
         return []
     numbers = {id(node): number for number, node in enumerate(order)}
     stored = set(map(id, roots))
-    passed = passing(order, numbers, live)
+    passed = passing(order, live)
     free = {node for node, is_free in passed if is_free and id(node) not in stored}
     ahead = sorted(free, key=lambda node: numbers[id(node)])
     ahead += [node for node, is_free in waiting(numbers, live, stored) if is_free]
@@ -74,7 +74,7 @@ def note(found: GraphKey, live: Any) -> None:
 
     `PASSED` has 0 for what tracks gradients, else a number (`cut_past`).
     """
-    passed = passing(found.order, found.numbers, live)
+    passed = passing(found.order, live)
     noted = [each for each in passed if each[0].realized is None]
     noted += waiting(found.numbers, live, set())
     line = user_line() if noted else ""
@@ -83,19 +83,19 @@ def note(found: GraphKey, live: Any) -> None:
         WAITING.pop(node, None)
 
 
-def passing(
-    order: Sequence[Node], numbers: Mapping[int, int], live: Any
-) -> list[tuple[Node, int]]:
+def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     """List what live tensors hold that a graph computes, and whether it tracks no gradients.
 
     Not what costs nothing to compute again: views of what is stored.
     """
-    listed = []  # intersecting the keys of the table takes no Python a tensor
-    for key in live.data.keys() & numbers.keys():
-        tensor = live.get(key)
-        if tensor is not None:
-            listed.append(shown(order[numbers[key]], tensor))
-    return [each for each in listed if is_pending(each[0])]
+    known = live.data  # to look a key up there takes no Python
+    found = []
+    for node in order:
+        if node.realized is None and id(node) in known and node.op not in LEAVES_OF_THE_GRAPH:
+            tensor = live.get(id(node))
+            if tensor is not None:
+                found.append(shown(node, tensor))
+    return [each for each in found if is_pending(each[0])]
 
 
 def waiting(
@@ -103,7 +103,7 @@ def waiting(
 ) -> list[tuple[Node, int]]:
     """List what live tensors hold that reads what a graph computes and does not store."""
     for key in NEW:
-        tensor = live.get(key)
+        tensor = None if key in numbers else live.get(key)
         if tensor is not None:
             node, is_free = shown(tensor.node, tensor)
             if is_pending(node) and id(node) not in numbers:

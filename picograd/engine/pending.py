@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf
 from picograd.engine.debug import PACKAGE
@@ -111,8 +111,8 @@ def next_leaf(node: Node) -> Node:
 
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
-    live = live_nodes()
-    readers = readers_of(nodes, [node for node in live if leaf_buffer(node) is None])
+    pending = [node for node in live_nodes() if leaf_buffer(node) is None]
+    readers = readers_of(nodes, pending, walk_pending(pending))
     if readers:
         compute(readers)
 
@@ -286,10 +286,9 @@ def compute(nodes: Sequence[Node]) -> None:
 
 def compute_all(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what was written before."""
-    wanted = with_readers(nodes)
+    wanted, order = with_readers(nodes)
     roots = pending_roots(wanted)
     if roots:
-        order = walk_pending(roots)
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
         if again:
@@ -324,53 +323,58 @@ def changed_values() -> list[Node]:
     return [node for node in CHANGED if id(node) in LIVE and leaf_buffer(node) is None]
 
 
-def with_readers(nodes: Sequence[Node]) -> list[Node]:
+def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """Add to the nodes asked for what runs with them: what was written in place before.
 
     All pending writes join (a write may read what another overwrites), and every live tensor that
     reads contents about to be overwritten, first. Only for another device they wait, as long as
-    nothing asked for depends on one.
+    nothing asked for depends on one. The second list is what is under them, as `walk_pending`.
     """
     writes, changed = pending_writes(), changed_values()
     if not nodes or not (writes or changed):
-        return list(nodes)
+        return list(nodes), walk_pending(pending_roots(nodes))
     if len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
-            return [*nodes, *changed]
-    targets = [node.inputs[0] for node in writes]
-    live = live_nodes() if writes else []
-    readers = [node for node in readers_of(targets, live) if node.op != "assign"]
-    return [*readers, *nodes, *writes, *changed]
+            together = [*nodes, *changed]
+            return together, walk_pending(pending_roots(together))
+    pending = [node for node in live_nodes() if leaf_buffer(node) is None] if writes else []
+    order = walk_pending(pending)
+    readers = readers_of([node.inputs[0] for node in writes], pending, order)
+    together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
+    return together, walked(pending_roots(together), pending, order)
 
 
-def readers_of(written: Sequence[Node], candidates: Sequence[Node]) -> list[Node]:
-    """List the pending candidates that read, other than through a write, what will be written.
+def walked(roots: Sequence[Node], pending: Sequence[Node], order: list[Node]) -> list[Node]:
+    """List what is under roots in the order of a walk over what is pending: that itself, if it may.
 
-    One walk over their graphs, marking a node when one of its inputs is marked.
+    Of the roots, those that are live come in the order of `pending`, so that both are one.
     """
-    pending = [node for node in candidates if leaf_buffer(node) is None]
-    targets = {id(node) for node in written}
-    buffers: set[int] = set()
-    for node in written:
-        buffer: Buffer | None = leaf_buffer(node)
-        if buffer is not None:
-            buffers.add(id(buffer))
-    marked: set[int] = set()
-    for node in walk_pending(pending):
-        if id(node) in targets:
-            marked.add(id(node))
-            continue
-        read = leaf_buffer(node)
-        if read is not None:
-            if id(read) in buffers:
+    asked, known = set(map(id, roots)), set(map(id, order))
+    if asked.issuperset(map(id, pending)) and known.issuperset(asked):
+        return order
+    live = [node for node in pending if id(node) in asked]
+    return walk_pending([*live, *roots])
+
+
+def readers_of(
+    written: Sequence[Node], pending: Sequence[Node], order: Sequence[Node]
+) -> list[Node]:
+    """List the pending nodes that read, other than through a write, what will be written.
+
+    One walk over what is under them, marking a node when one of its inputs is marked.
+    """
+    marked = {id(node) for node in written}
+    buffers = {id(leaf_buffer(node)) for node in written}
+    buffers.discard(id(None))
+    for node in order:
+        inputs = node.inputs
+        if inputs and node.realized is None:
+            if node.op != "assign" and not marked.isdisjoint(map(id, inputs)):
                 marked.add(id(node))
-        elif node.op != "assign":
-            for child in node.inputs:  # no generator: this walk is part of every step
-                if id(child) in marked:
-                    marked.add(id(node))
-                    break
+        elif id(leaf_buffer(node)) in buffers:
+            marked.add(id(node))
     return [node for node in pending if id(node) in marked]
 
 

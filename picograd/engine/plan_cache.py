@@ -56,7 +56,7 @@ class PlanCache:
         """Find a plan, which is used now."""
         found = self.plans.get(key)
         if found is not None:
-            self.plans.move_to_end(key)
+            self.plans.move_to_end(found.key)  # the same object: nothing is compared
         return found
 
     def put(self, key: Any, plan: Runnable) -> None:

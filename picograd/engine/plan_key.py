@@ -22,11 +22,34 @@ from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN, Given, GivenInt
 
 
+class Key:
+    """A structural key, hashed once: a cache asks for the hash again and again."""
+
+    __slots__ = ("hash", "rows")
+
+    def __init__(self, rows: tuple[Any, ...]) -> None:
+        self.rows, self.hash = rows, hash(rows)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Key) or self.hash != other.hash:
+            return False
+        return self.rows == other.rows
+
+    def __repr__(self) -> str:
+        return repr(self.rows)
+
+
+NO_KEY = Key(())
+
+
 @dataclass(slots=True)
 class GraphKey:
     """What one walk over a graph finds; leaves and scalars in the order the key numbers them."""
 
-    key: tuple[Any, ...]
+    key: Key
     order: list[Node]
     leaves: list[Node]
     buffers: list[Buffer]
@@ -55,35 +78,41 @@ def walk_pending(roots: Sequence[Node]) -> list[Node]:
 def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
     """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
     order = walk_pending(roots) if order is None else order
-    numbers: dict[int, int] = {}
-    found = GraphKey((), order, [], [], [], numbers)
+    numbers = {id(node): position for position, node in enumerate(order)}
+    found = GraphKey(NO_KEY, order, [], [], [], numbers)
     buffer_numbers: dict[int, int] = {}
     scalar_numbers: dict[int, int] = {}
     rows: list[Any] = []
-    for position, node in enumerate(order):
-        numbers[id(node)] = position
+    for node in order:
+        op, inputs, place = node.op, node.inputs, (node.shape, node.dtype.name, node.device)
+        if inputs and node.realized is None:
+            if len(inputs) == 1:
+                read: Any = numbers[id(inputs[0])]
+            else:
+                read = tuple([numbers[id(child)] for child in inputs])
+            arg = node.arg
+            if op in MOVING and starts_of(node):
+                arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
+            row: tuple[Any, ...] = (op, read, arg, place)
+            if type(node) is EndedNode:
+                row += ends_of(node, partial(name_count, found.scalars, scalar_numbers))
+            rows.append(row)
+            continue
         buffer = leaf_buffer(node)
         if buffer is not None:
             number = buffer_numbers.setdefault(id(buffer), len(found.buffers))
             if number == len(found.buffers):
                 found.buffers.append(buffer)
             found.leaves.append(node)
-            rows.append((number, node.shape, node.dtype.name, node.device))
-        elif node.op == "scalar" or (node.op == "const" and type(node.arg) in GIVEN):
+            rows.append((number, place))
+        elif op == "scalar" or (op == "const" and type(node.arg) in GIVEN):
             number = scalar_numbers.setdefault(id(node.arg), len(found.scalars))
             if number == len(found.scalars):
                 found.scalars.append(node.arg)
-            rows.append(("scalar", number, node.shape, node.dtype.name, node.device))
+            rows.append(("scalar", number, place))
         else:
-            inputs = tuple([numbers[id(child)] for child in node.inputs])
-            arg = hashable(node)
-            if node.op in MOVING and starts_of(node):
-                arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
-            row: tuple[Any, ...] = (node.op, inputs, arg, node.shape, node.dtype.name, node.device)
-            if type(node) is EndedNode:
-                row += ends_of(node, partial(name_count, found.scalars, scalar_numbers))
-            rows.append(row)
-    found.key = (tuple(rows), tuple(numbers[id(root)] for root in roots))
+            rows.append((op, hashable(node), place))
+    found.key = Key((tuple(rows), tuple([numbers[id(root)] for root in roots])))
     return found
 
 

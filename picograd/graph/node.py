@@ -476,10 +476,13 @@ def toposort(
             seen.add(node)
             inputs = node.inputs
             if inputs and not (is_leaf and is_leaf(node)):
-                stack += (node, None)
-                stack += [child for child in reversed(inputs) if child not in seen]
-            else:
-                order.append(node)
+                waiting = [child for child in inputs if child not in seen]
+                if waiting:
+                    waiting.reverse()
+                    stack += (node, None)
+                    stack += waiting
+                    continue
+            order.append(node)
     return order
 
 
