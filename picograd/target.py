@@ -22,8 +22,29 @@ class Target:
     tensor_cores: bool = False
     features: str = ""
 
+    @property
+    def has_blocks(self) -> bool:
+        """Tell whether a task is a block of threads with shared memory and warp operations.
+
+        Else it is one thread with vectors, which runs next to few others.
+        """
+        return self.shared_bytes > 0
+
 
 def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:
     """Describe an NVIDIA GPU; the defaults are an H100's or H200's (CUDA C guide, table 27)."""
     capability = int("".join(c for c in arch if c.isdigit()))
     return Target("cuda", arch, 16, 1, 0, shared_bytes, multiprocessors, capability >= 80)
+
+
+SERIAL = Target("", "", 0)  # one thread: for what is computed where no target is chosen
+
+
+def is_host(device: str) -> bool:
+    """Tell whether the memory of a device, by its name, is the host's: NumPy reads it in place."""
+    return device == "cpu"
+
+
+def is_gpu(device: str) -> bool:
+    """Tell whether a device, by its name, is an NVIDIA GPU: its memory and streams are CUDA's."""
+    return device.startswith("cuda")

@@ -44,13 +44,19 @@ def tile(kernel: Kernel, target: Target) -> TileKernel:
 
 def linearize(tiles: TileKernel, target: Target) -> Program:
     """Write the program of one task or block."""
-    language = linearize_cpu if target.language == "llvm" else linearize_cuda
-    return language.linearize(tiles, target)
+    return LANGUAGES[target.language][0].linearize(tiles, target)
 
 
 def render(program: Program, target: Target) -> str:
     """Write a program in the target's language."""
-    return (llvm if target.language == "llvm" else cuda).render(program)
+    return LANGUAGES[target.language][1].render(program)
+
+
+# What writes the program, and its text, for each source language.
+LANGUAGES: dict[str, tuple[Any, Any]] = {
+    "llvm": (linearize_cpu, llvm),
+    "cuda": (linearize_cuda, cuda),
+}
 
 
 # Each stage takes what the one before it made, and the target.

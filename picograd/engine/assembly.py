@@ -34,9 +34,7 @@ SPILL_LOAD = re.compile(r"\tv?\w+\t-?\d*\(%rsp\)(?:\{\w+\})?, .*%[xyz]mm\d+")
 def assembly_of(code: Code, target: Target) -> str:
     """Compile a kernel and write its machine code as text; needs no GPU."""
     try:
-        if target.language == "llvm":
-            return host_assembly(code, target)
-        return sass(code, target.arch)
+        return sass(code, target.arch) if target.has_blocks else host_assembly(code, target)
     except (PicogradError, RuntimeError) as error:  # the real compilation reports it properly
         return f"// no assembly: {error}"
 

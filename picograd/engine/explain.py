@@ -7,9 +7,7 @@ Above each stage stands the file that makes it; the grammar of an IR is in the f
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from picograd.codegen import linearize_cpu, linearize_cuda
-from picograd.codegen.pipeline import TEMPLATES, generate
-from picograd.codegen.render import cuda, llvm
+from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
 from picograd.engine.assembly import assembly_of
 from picograd.engine.backends import get_device
 from picograd.engine.inspect import target_named
@@ -23,7 +21,7 @@ from picograd.schedule.schedule import schedule
 from picograd.target import Target
 
 WIDTH = 100
-LANGUAGES = {"cpu": "llvm", "cuda": "cuda"}
+MADE_FOR = {"cpu": "llvm", "cuda": "cuda"}
 # The helpers in front of every CUDA kernel are the same text, between these two.
 PROLOGUE_START, PROLOGUE_END = "#ifndef HELPER_", "\n#endif\n"
 
@@ -51,13 +49,13 @@ def named_target(name: str) -> Target:
     """Find a target: "cpu" (this machine), "cuda" (an H200) or an architecture such as "sm_80"."""
     if name.startswith("sm_"):
         return target_named("cuda", name)
-    return target_named(LANGUAGES.get(name, name), "sm_90a")
+    return target_named(MADE_FOR.get(name, name), "sm_90a")
 
 
 def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) -> Iterator[str]:
     """Yield the text of each stage under its heading."""
     yield section("Graph IR", "picograd.graph.build", graph_printer.format_graph(roots))
-    expanded = expand_composites(roots)
+    expanded = expand_composites(roots, target=target)
     if list(map(id, expanded)) != list(map(id, roots)):
         text = graph_printer.format_graph(expanded)
         yield section("Graph IR, composites expanded", "picograd.graph.expand", text)
@@ -75,14 +73,13 @@ def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) ->
     yield section("Loop IR", assemble.__name__, repr(kernel))
     made: dict[str, Any] = {}
     code = generate(kernel, target, made.__setitem__)
-    is_llvm = target.language == "llvm"
+    linearize, render = LANGUAGES[target.language]
     template = TEMPLATES[kernel.hero].__module__
     yield section("Tile IR", template, repr(made["tile"]))
-    linearize = linearize_cpu if is_llvm else linearize_cuda
     yield section("Program", linearize.__name__, repr(made["program"]))
     source = code.source if full else without_prologue(code.source)
-    title = f"Source: {'LLVM IR' if is_llvm else 'CUDA C'} for {target.arch}"
-    yield section(title, (llvm if is_llvm else cuda).__name__, source)
+    title = f"Source: {render.TITLE} for {target.arch}"
+    yield section(title, render.__name__, source)
     if assembly:
         yield section("Machine code", assembly_of.__module__, assembly_of(code, target))
 

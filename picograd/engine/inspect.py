@@ -65,11 +65,10 @@ class PlanView:
 
 def target_named(language: str, arch: str) -> Target:
     """Find the target for a source language."""
-    if language == "cuda":
-        return cuda_target(arch)
-    if language == "llvm":
-        return get_device("cpu").target
-    raise ValueRangeError("source", f"unknown language {language!r}", 'use "cuda" or "llvm"')
+    known = {"cuda": lambda: cuda_target(arch), "llvm": lambda: get_device("cpu").target}
+    if language not in known:
+        raise ValueRangeError("source", f"unknown language {language!r}", 'use "cuda" or "llvm"')
+    return known[language]()
 
 
 def inspect(nodes: Sequence[Node]) -> PlanView:

@@ -32,6 +32,7 @@ from picograd.graph.room import check_values
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
+from picograd.target import is_host
 
 CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
@@ -168,7 +169,7 @@ def check_later(buffer: Buffer, error: PicogradError) -> None:
 
     At once on a CPU, whose values are there.
     """
-    if buffer.device == "cpu":
+    if is_host(buffer.device):
         look_at(buffer, error)
         return
     CHECKS.append((buffer, error))

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.target import SERIAL, Target
 
 realized = attrgetter("realized")
 
@@ -13,20 +14,22 @@ def expand_composites(
     roots: Sequence[Node],
     kept: Collection[str] = (),
     leaf: Callable[[Node], Node] | None = None,
+    target: Target = SERIAL,
 ) -> list[Node]:
     """Replace every composite under `roots`; nodes without one below stay the same objects.
 
     softmax(x) -> div(exp(sub(x, max)), sum(...)). A realized node is a leaf: it is left alone, with
     everything below it. An op that is primitive in some cases (scatter) expands to itself in those.
-    Iterative and memoised: each node is visited once. Ops in `kept` are left as they are;
-    `leaf` gives what stands for a node without inputs, or one that is realized.
+    Sorts, scans and scatters become what suits the target. Iterative and memoised: each node is
+    visited once. Ops in `kept` are left as they are; `leaf` gives what stands for a node without
+    inputs, or one that is realized.
     """
     done: dict[int, Node] = {}
     alive: list[Node] = []  # expansions: their identities are keys
     for node in toposort(roots, realized):
         is_leaf = node.realized is not None or not node.inputs
-        if is_leaf or (OPS[node.op].expand is not None and node.op not in kept):
-            expand_one(node, kept, leaf, done, alive)
+        if is_leaf or (OPS[node.op].may_expand and node.op not in kept):
+            expand_one(node, kept, leaf, target, done, alive)
         else:
             done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))
     return [done[id(root)] for root in roots]
@@ -36,6 +39,7 @@ def expand_one(
     root: Node,
     kept: Collection[str],
     leaf: Callable[[Node], Node] | None,
+    target: Target,
     done: dict[int, Node],
     alive: list[Node],
 ) -> None:
@@ -50,11 +54,11 @@ def expand_one(
         if node.realized is not None or not node.inputs:
             done[id(node)] = node if leaf is None else leaf(node)
             continue
-        expand = None if node.op in kept else OPS[node.op].expand
-        if expand is not None and id(node) not in expansions:
-            expansions[id(node)] = expand(node)
+        if id(node) not in expansions:
+            made = None if node.op in kept else OPS[node.op].expansion(node, target)
+            expansions[id(node)] = node if made is None else made
             alive.append(expansions[id(node)])
-        is_expanded = expand is not None and expansions[id(node)] is not node
+        is_expanded = expansions[id(node)] is not node
         waiting = [expansions[id(node)]] if is_expanded else list(node.inputs)
         pending = [child for child in waiting if id(child) not in done]
         if pending:

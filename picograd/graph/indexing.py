@@ -127,5 +127,5 @@ def extremum_gradients(
 
 INDEX_ROWS = table(
     Op("gather", "index", -1, ANY, gather, gather_vjp),
-    Op("scatter", "index", -1, ANY, scatter, scatter_vjp, expand_scatter),
+    Op("scatter", "index", -1, ANY, scatter, scatter_vjp, expand_on=expand_scatter),
 )

@@ -21,6 +21,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.scanning import scan_identity
+from picograd.target import is_host
 
 Array = Any
 
@@ -131,7 +132,7 @@ def read(buffer: Buffer) -> Array:
     """Copy the contents of a CPU buffer: of an array that is its handle, or of its address."""
     if isinstance(buffer.handle, np.ndarray):
         return from_bits(np.array(buffer.handle), buffer.dtype)
-    if not buffer.device.startswith("cpu"):
+    if not is_host(buffer.device):
         raise DeviceError(
             "interpret",
             f"cannot read {buffer}",

@@ -3,7 +3,8 @@
 A row is everything the graph room knows about one op. `numpy` is its meaning: an elementwise row
 takes the arrays of its inputs, every other row takes `(node, *arrays)`. `vjp(gradient, output,
 *inputs)` builds the gradients of the inputs out of nodes (None: no gradient). `expand(node)` of a
-composite builds the same value out of primitives.
+composite builds the same value out of primitives; `expand_on(node, target)` where the
+target decides how.
 
 `domain` says where tests sample inputs and where the derivative is continuous enough to check.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType, bool_
+from picograd.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,18 @@ class Op:
     vjp: Callable[..., tuple[Any, ...]] | None = None
     expand: Callable[[Any], Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)
+    expand_on: Callable[[Any, Target], Any] | None = None
+
+    @property
+    def may_expand(self) -> bool:
+        """Tell whether the op is written with primitives, at least in some cases."""
+        return self.expand is not None or self.expand_on is not None
+
+    def expansion(self, node: Any, target: Target) -> Any:
+        """Write a composite as primitives; None if it is one."""
+        if self.expand_on is not None:
+            return self.expand_on(node, target)
+        return None if self.expand is None else self.expand(node)
 
     @property
     def is_elementwise(self) -> bool:

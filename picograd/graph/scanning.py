@@ -21,6 +21,7 @@ from picograd.graph.node import Node, Number
 from picograd.graph.row import ORDERED, Op, table
 from picograd.graph.shape import is_size
 from picograd.helpers import ceil_div, product
+from picograd.target import Target
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -77,22 +78,20 @@ def scan_identity(monoid: str, dtype: DType) -> Number:
     return int(info.min if monoid == "max" else info.max)
 
 
-def chunk_of(shape: tuple[int, ...], axis: int, device: str) -> int:
+def chunk_of(shape: tuple[int, ...], axis: int, target: Target) -> int:
     """Choose how many elements one task scans: all of them if there are rows enough."""
     size = shape[axis]
-    chunk, columns, tasks = (
-        CUDA_CHUNKS if device.startswith("cuda") else CPU_CHUNKS
-    )
+    chunk, columns, tasks = CUDA_CHUNKS if target.has_blocks else CPU_CHUNKS
     lanes = min(product(shape[axis + 1 :]), columns)
     if size < 2 * chunk or product(shape) // size // lanes >= tasks:
         return size
     return ceil_div(size, ceil_div(size, chunk))
 
 
-def expand_scan(node: Node) -> Node:
+def expand_scan(node: Node, target: Target) -> Node:
     """Scan in one step, or in the three of the module docstring."""
     x, (monoid, axis) = node.inputs[0], node.arg
-    chunk = chunk_of(node.shape, axis, node.device)
+    chunk = chunk_of(node.shape, axis, target)
     inputs: tuple[Node, ...] = (x,)
     if chunk < node.shape[axis]:
         inputs = (x, chunk_starts(x, monoid, axis, chunk))
@@ -251,6 +250,6 @@ def log_gradient(
 
 
 SCAN_ROWS = table(
-    Op("scan", "composite", 1, ORDERED, None, scan_vjp, expand_scan),
+    Op("scan", "composite", 1, ORDERED, None, scan_vjp, expand_on=expand_scan),
     Op("scan_chunks", "scan", -1, ORDERED, scan_chunks),
 )

@@ -23,6 +23,7 @@ from picograd.graph.row import ANY, Op, table
 from picograd.graph.scanning import scan
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
 from picograd.helpers import product
+from picograd.target import Target
 
 Array = Any
 FAN = 32  # updates of a group
@@ -40,7 +41,7 @@ def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
     return np.moveaxis(x, axes, range(len(axes)))
 
 
-def expand_scatter(node: Node) -> Node:
+def expand_scatter(node: Node, target: Target) -> Node:
     """Sort the updates by destination and reduce the runs; few of them, or a CPU's, stay."""
     base, values, *rest = node.inputs
     axes, monoid = node.arg
@@ -50,7 +51,7 @@ def expand_scatter(node: Node) -> Node:
     is_small = count <= FEW or not values.size or not base.size
     if (
         is_small
-        or not node.device.startswith("cuda")
+        or not target.has_blocks
         or max(count, product(sizes) << len(inside)) >= 1 << 31
     ):
         return node
@@ -109,7 +110,7 @@ def sorted_keys(
     keys = number.cast(uint32)
     bits = max(product(sizes) - 1, 1).bit_length()
     if keys.size <= BLOCK_RUN:
-        order = ordered(keys, 0, bits)
+        order = ordered(keys, 0, bits, True)
         return along(keys, order, 0), order
     pairs = radix_sorted(keys, bits)
     return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(
@@ -153,13 +154,13 @@ def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
     return found
 
 
-def last_of_runs(values: Node, keys: Node, count: int) -> Node:
+def last_of_runs(values: Node, keys: Node, count: int, target: Target) -> Node:
     """Take the last value of each run of equal keys: out[key] = value, for keys below `count`.
 
     The keys 0..count-1 come in runs, each key in one of them; so a permutation will do.
     """
     zeros = constant(0, (count,), values.dtype, values.device)
-    if not values.device.startswith("cuda") or keys.size >= 1 << 31:
+    if not target.has_blocks or keys.size >= 1 << 31:
         return zeros.scatter(values, (keys,), (0,), None)
     inputs = (zeros, values, keys.cast(uint32), keys.iota(0, int32))
     arg = ((0,), None, FAN)

@@ -22,6 +22,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import BITS, ORDERED, Op, table
 from picograd.graph.scanning import scan
 from picograd.helpers import ceil_div
+from picograd.target import Target
 
 Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
@@ -75,12 +76,12 @@ def ordered_keys(x: Node, is_descending: bool) -> Node:
     return keys.unary("bitwise_not") if is_descending else keys
 
 
-def expand_sort(node: Node) -> Node:
+def expand_sort(node: Node, target: Target) -> Node:
     """Sort keys in one step, or digit by digit."""
     x, (axis, is_descending) = node.inputs[0], node.arg
     if node.size == 0 or x.shape[axis] == 1:
         return x.iota(axis)
-    return ordered(ordered_keys(x, is_descending), axis, x.dtype.bits)
+    return ordered(ordered_keys(x, is_descending), axis, x.dtype.bits, target.has_blocks)
 
 
 def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
@@ -107,10 +108,13 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
     return positions(total) if total is not None else node.iota(axis)
 
 
-def ordered(keys: Node, axis: int, bits: int) -> Node:
-    """Sort unsigned keys below 2 ** bits along an axis: the permutation, as int64."""
+def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:
+    """Sort unsigned keys below 2 ** bits along an axis: the permutation, as int64.
+
+    A block of threads sorts a short row, and long ones go through digits; else a task sorts a row.
+    """
     size = keys.shape[axis]
-    if not keys.device.startswith("cuda") or size <= BLOCK_RUN:
+    if not in_blocks or size <= BLOCK_RUN:
         return Node(
             "sort_keys",
             (keys,),
@@ -224,7 +228,7 @@ def sort_keys(node: Node, keys: Array) -> Array:
 
 
 SORT_ROWS = table(
-    Op("sort", "composite", 1, ORDERED, None, None, expand_sort),
+    Op("sort", "composite", 1, ORDERED, expand_on=expand_sort),
     Op("sort_keys", "sort", 1, BITS, sort_keys),
     Op("radix_count", "sort", 1, BITS, radix_count),
     Op("radix_move", "sort", 2, BITS, radix_move),

@@ -15,6 +15,7 @@ import numpy as np
 from picograd.dtype import int64
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.nn.samplers import host_random
+from picograd.target import is_host
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -115,7 +116,7 @@ class TensorDataset(GatheringDataset):
 def is_host_memory(tensor: Tensor) -> bool:
     """Tell whether NumPy can read the rows of a tensor where they are, and no gradient is lost."""
     is_known = tensor.dtype.numpy == tensor.dtype.storage
-    return tensor.device == "cpu" and is_known and not tensor.requires_grad
+    return is_host(tensor.device) and is_known and not tensor.requires_grad
 
 
 class ArrayDataset(GatheringDataset):

@@ -24,6 +24,7 @@ from picograd.nn.utils.rnn import (
     places_of,
     spread,
 )
+from picograd.target import is_gpu, is_host
 from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
 from picograd.tensor.dropout import dropout
@@ -210,7 +211,7 @@ class Recurrent(Module):
         is_alone = self.mode == "GRU" or (
             self.mode == "LSTM" and is_packed and not self.proj_size
         )
-        is_listed = kind == "cuda" or (kind == "cpu" and not is_alone)
+        is_listed = is_gpu(kind) or (is_host(kind) and not is_alone)
         if is_listed and x.dtype is float32 and is_autocast_enabled(kind):
             return get_autocast_dtype(kind)
         return x.dtype

@@ -30,6 +30,7 @@ from picograd.nn.safetensors_file import (
     written_order,
 )
 from picograd.nn.torch_file import is_torch_file, read_torch
+from picograd.target import is_host
 from picograd.tensor.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
@@ -95,7 +96,7 @@ def _write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
         tensor = state[name].realize()
         buffer = leaf_buffer(tensor.node)
         array: Array
-        if buffer is not None and tensor.device == "cpu":
+        if buffer is not None and is_host(tensor.device):
             array = buffer_view(buffer, tensor.shape)
         else:
             array = _bytes_of(tensor)

@@ -16,6 +16,7 @@ from picograd.dtype import ALL, DType, dtype_named
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
+from picograd.target import is_host
 from picograd.tensor import creation
 from picograd.tensor.tensor import Tensor
 
@@ -66,7 +67,7 @@ def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
     if dtype.name == "bool":
         raw: Array = array.view(np.uint8)
         np.minimum(raw, 1, out=raw)  # a damaged file may hold others: kernels count on 0 and 1
-    if array.size and creation.device_named(device) == "cpu":
+    if array.size and is_host(creation.device_named(device)):
         own: Any = node_over_numpy(array, dtype)
         return Tensor(own)
     tensor = Tensor(array, device=device)

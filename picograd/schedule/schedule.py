@@ -126,7 +126,7 @@ def leaf_key(node: Node) -> int:
 
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
-    roots = list(expand_composites(take_updates(draft.roots, is_leaf)))
+    roots = expand_composites(take_updates(draft.roots, is_leaf, draft.target), target=draft.target)
     equal = equal_nodes(roots)
     draft.roots = [equal[id(root)] for root in roots]
     wanted = {id(root) for root in draft.roots}
@@ -412,7 +412,7 @@ def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:
     """Make a function that schedules the body of a loop for the same target."""
 
     def schedule_body(roots: Sequence[Node]) -> Plan:
-        roots = fixed_graph(expand_composites(roots))
+        roots = fixed_graph(expand_composites(roots, target=draft.target))
         plan = schedule(roots, draft.target, draft.is_verified)
         draft.fuser.reasons += [f"in the loop: {reason}" for reason in plan.reasons]
         return plan

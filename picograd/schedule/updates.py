@@ -25,6 +25,7 @@ from picograd.schedule.viewindex import (
     plain_position,
     view_source,
 )
+from picograd.target import Target
 
 MOVES = ("reshape", "permute")  # of all elements
 
@@ -40,7 +41,7 @@ class Update:
 
 
 def take_updates(
-    roots: Sequence[Node], is_leaf: Callable[[Node], bool]
+    roots: Sequence[Node], is_leaf: Callable[[Node], bool], machine: Target
 ) -> list[Node]:
     """Rewrite the assignments of updated values; the same nodes if there are none."""
     order = toposort(roots, is_leaf)
@@ -68,7 +69,7 @@ def take_updates(
         done[id(node)] = (
             node.with_inputs(inputs)
             if found is None
-            else updated(inputs, found[1])
+            else updated(inputs, found[1], machine)
         )
     return [done[id(root)] for root in roots]
 
@@ -119,13 +120,13 @@ def move_back(node: Node) -> tuple[str, Any]:
     )
 
 
-def updated(inputs: tuple[Node, ...], update: Update) -> Node:
+def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
     """Make the assignment; a scatter becomes what it is on the device."""
     target, *given = inputs
     if update.op:
         base = shown(target, update.steps)
         parts = (update.arg, base.shape, base.dtype, base.device)
-        made = expand_scatter(Node("scatter", (base, *given), *parts))
+        made = expand_scatter(Node("scatter", (base, *given), *parts), machine)
         update = Update(update.steps, update.shape, made.op, made.arg)
         given = [apart(each, target) for each in made.inputs[1:]]
     return Node(

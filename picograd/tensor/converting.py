@@ -6,6 +6,7 @@ import numpy as np
 
 from picograd.errors import ExportError
 from picograd.graph import build
+from picograd.target import is_host
 from picograd.tensor import creation, exchange
 from picograd.tensor.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.operands import optional_dtype
@@ -80,7 +81,7 @@ def shared(obj: Any, device: str | None) -> Any:
         return obj
     if exchange.is_exporter(obj):
         return made(exchange.imported(obj))
-    if isinstance(obj, np.ndarray) and (device or creation.device_named(None)) == "cpu":
+    if isinstance(obj, np.ndarray) and is_host(device or creation.device_named(None)):
         is_known = obj.dtype.kind in creation.SUPPORTED and obj.dtype.isnative
         return made(exchange.imported(obj)) if is_known and obj.dtype.itemsize <= 8 else None
     return None

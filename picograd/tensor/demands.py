@@ -27,6 +27,7 @@ from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_ch
 from picograd.errors import AxisError, PicogradError, ValueRangeError, check
 from picograd.graph.bounds import Bounds, bounds
 from picograd.graph.node import Node
+from picograd.target import is_host
 from picograd.tensor.known import CHECKED, known_values
 from picograd.tensor.samples import LEVELS
 from picograd.traced_number import TracedNumber
@@ -55,7 +56,7 @@ def demand(
         if not node.size or (found is not None and is_proof(found)):
             return True
         values = known_values(node, ALL)
-    if values is None and not is_tracing() and node.device == "cpu":
+    if values is None and not is_tracing() and is_host(node.device):
         pending.compute([node])
         values = known_values(node, ALL)
         check(values is not None, "a value was computed and is not there", node)
@@ -85,7 +86,7 @@ def report(failed: Node, error: PicogradError, *beside: Node) -> None:
         RUNNING.steps[-1].append((failed, error))
     elif is_tracing_jit():
         note_check(failed, error)
-    elif not is_tracing() and not failed.device.startswith("cpu"):
+    elif not is_tracing() and not is_host(failed.device):
         pending.check_beside(failed, error)
     elif not is_tracing():
         pending.compute([*beside, failed])

@@ -24,6 +24,7 @@ from picograd.graph import build
 from picograd.graph.node import Node, constant
 from picograd.runtime import dlpack
 from picograd.runtime.dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED
+from picograd.target import is_gpu, is_host
 from picograd.tensor.annotations import DTypeLike
 
 ALIGNED = 16  # bytes of the widest vector load of a kernel
@@ -68,7 +69,7 @@ def hand_over(device: str, stream: Any) -> None:
     """
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
         raise DTypeError("dlpack", f"stream is a {type(stream).__name__}", "pass an int or None")
-    if not device.startswith("cuda") or stream == UNSYNCHRONISED:
+    if not is_gpu(device) or stream == UNSYNCHRONISED:
         return
     if stream == 0 or (stream is not None and stream < UNSYNCHRONISED):
         raise ExportError("dlpack", f"stream={stream} names no stream", "use 1, 2 or a handle")
@@ -83,7 +84,7 @@ def hand_over(device: str, stream: Any) -> None:
 
 def idle(device: str) -> Callable[[], None] | None:
     """Give the function that waits until a GPU is done with everything; nothing for the CPU."""
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return None
     gpu: Any = get_device(device)
 
@@ -102,10 +103,10 @@ def imported(source: Any, copy: bool | None = None) -> Node:
         text = f"memory on a device of type {found.kind} cannot be used"
         raise ExportError("from_dlpack", text, "move it to the CPU or an NVIDIA GPU")
     place = PLACES[found.kind]
-    device = place if place == "cpu" else f"cuda:{found.number}"
+    device = place if is_host(place) else f"cuda:{found.number}"
     owner = found.owner
     owner.release = idle(device)
-    least = found.dtype.itemsize if place == "cpu" else ALIGNED
+    least = found.dtype.itemsize if is_host(place) else ALIGNED
     is_plain = found.is_row_major and found.address % least == 0
     if is_plain and not found.is_read_only and not copy:
         count = int(np.prod(found.shape, dtype=np.int64))
@@ -153,7 +154,7 @@ def capsule_of(source: Any) -> Any:
         raise DTypeError("from_dlpack", text, "pass a tensor or array, or use picograd.Tensor(...)")
     kind, number = where()
     options: dict[str, Any] = {}
-    if PLACES.get(int(kind)) == "cuda":
+    if is_gpu(PLACES.get(int(kind), "")):
         gpu: Any = get_device(f"cuda:{int(number)}")
         options["stream"] = int(gpu.stream)
     try:

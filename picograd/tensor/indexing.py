@@ -23,6 +23,7 @@ from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.number import given, index_of, is_given, size_of, start_of
+from picograd.target import is_host
 from picograd.tensor import elementwise, movement
 from picograd.tensor.annotations import Shape
 from picograd.tensor.operands import (
@@ -303,7 +304,7 @@ def value_node(node: Node, value: Operand) -> Node:
     if not isinstance(value, Node):
         number = given(read_scalar("setitem", value))
         return constant("setitem", number, (), node.dtype, node.device)
-    if value.device != node.device and not value.shape and value.device == "cpu":
+    if value.device != node.device and not value.shape and is_host(value.device):
         value = Node("copy", (value,), node.device, (), value.dtype, node.device)
     check_device("setitem", (node, value))
     return value.cast(node.dtype)

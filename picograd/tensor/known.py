@@ -14,6 +14,7 @@ from picograd.engine.tracing import is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.target import is_host
 
 CHECKED = 4096  # values up to this many are looked at
 SAME = ("detach", "expand", "reshape", "contiguous")  # what a constant passes through unchanged
@@ -41,7 +42,7 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     if is_tracing() and not is_constant(source):
         return None
     buffer = leaf_buffer(source)
-    if buffer is None or node.device != "cpu":
+    if buffer is None or not is_host(node.device):
         return None
     if source.dtype.is_narrow_float:  # widened, in a copy
         values = buffer_to_numpy(buffer, source.shape) if source.size <= most else None

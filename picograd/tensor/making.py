@@ -15,6 +15,7 @@ from picograd.engine.realize import node_over_numpy
 from picograd.errors import ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import row_major
+from picograd.target import is_host
 from picograd.tensor import aliasing, creation
 from picograd.tensor.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes, Tensor
 from picograd.tensor.inputs import need_tensor
@@ -439,8 +440,8 @@ def get_device(input: Tensor) -> int:
     -1
     """
     need_tensor("get_device", input)
-    kind, _, number = input.device.partition(":")
-    return -1 if kind == "cpu" else int(number or 0)
+    _, _, number = input.device.partition(":")
+    return -1 if is_host(input.device) else int(number or 0)
 
 
 def type_as(input: Tensor, other: Tensor) -> Tensor:

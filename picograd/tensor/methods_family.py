@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from picograd.errors import GradientError, ShapeError
+from picograd.target import is_gpu, is_host
 from picograd.tensor import (
     aliasing,
     arithmetic,
@@ -370,7 +371,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([1.0], device="cpu").is_cuda
         False
         """
-        return bool(self.device.startswith("cuda"))
+        return is_gpu(self.device)
 
     @property
     def is_cpu(self: Any) -> bool:
@@ -380,7 +381,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([1.0], device="cpu").is_cpu
         True
         """
-        return bool(self.device == "cpu")
+        return is_host(self.device)
 
     @property
     def is_sparse(self: Any) -> bool:

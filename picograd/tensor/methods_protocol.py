@@ -16,6 +16,7 @@ from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, ExportError, GradientError, ShapeError, ValueRangeError
 from picograd.graph.room import check_pieces
 from picograd.runtime.dlpack import device_pair
+from picograd.target import is_host
 from picograd.tensor import autograd, exchange, printing
 from picograd.tensor.annotations import DTypeLike, TensorLike
 from picograd.tensor.recording import NUMBERS, Recorded, Same, copied, restored
@@ -157,7 +158,7 @@ def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]"
         pending.compute([tensor._node])
     buffer = leaf_buffer(tensor._node)
     is_same = dtype is None or np.dtype(dtype) == tensor.dtype.numpy
-    is_plain = tensor.device == "cpu" and tensor.dtype.numpy == np.dtype(tensor.dtype.storage)
+    is_plain = is_host(tensor.device) and tensor.dtype.numpy == np.dtype(tensor.dtype.storage)
     if buffer is None or not (is_same and is_plain):
         text = f"a {tensor.dtype.name} tensor on {tensor.device} needs a copy"
         raise ValueRangeError("numpy.asarray", text, "leave out copy=False")

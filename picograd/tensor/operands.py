@@ -28,6 +28,7 @@ from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
 from picograd.number import GIVEN, Given, converted, given, size_of
+from picograd.target import is_host
 from picograd.tensor.annotations import DTypeLike, Scalar, Shape
 from picograd.traced_number import TracedNumber, plain
 
@@ -190,9 +191,9 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
 
 def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     """Bring a zero-dim CPU operand to the other's device, as PyTorch; other mixes are errors."""
-    if not b.shape and b.device == "cpu":
+    if not b.shape and is_host(b.device):
         return a, build.copy(b, a.device)
-    if not a.shape and a.device == "cpu":
+    if not a.shape and is_host(a.device):
         return build.copy(a, b.device), b
     check_device(op, (a, b))
     return a, b

@@ -17,6 +17,7 @@ import numpy as np
 
 from picograd.dtype import DType, bool_, default_float, int64
 from picograd.errors import ValueRangeError
+from picograd.target import is_host
 
 Array = Any
 PROFILES: dict[str, dict[str, Any]] = {
@@ -161,7 +162,7 @@ def format_tensor(
     is_usual = dtype in (default_float, int64, bool_) if array.size else dtype is default_float
     if not is_usual:
         parts.append(f"dtype={dtype!r}")
-    if device != "cpu":
+    if not is_host(device):
         parts.append(f"device='{device}'")
     if function is not None:
         parts.append(f"grad_fn={function!r}")

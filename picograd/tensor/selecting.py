@@ -12,6 +12,7 @@ import numpy as np
 
 from picograd.dtype import bool_, int32, int64
 from picograd.engine import pending
+from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
@@ -29,6 +30,7 @@ from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
+from picograd.target import is_host
 from picograd.tensor import creation, indexing, movement, spans
 from picograd.tensor.demands import (
     check_values,
@@ -334,7 +336,7 @@ def masked_select(node: Node, mask: Node) -> Node:
 
 def nonzero(node: Node) -> Node:
     """List the positions of the non-zero elements: (count, axes) in int64; computes."""
-    if node.size < SMALL_MASK or node.device.startswith("cpu"):
+    if node.size < SMALL_MASK or is_host(node.device):
         found = np.argwhere(computed_values(node))
         return node_from_numpy(found.astype(np.int64), int64, node.device)
     return movement.stack(held_places(node.cast(bool_)), 1)
@@ -347,7 +349,7 @@ def held_places(mask: Node) -> list[Node]:
     the last of those with the same count before them.
     """
     size, device = mask.size, mask.device
-    if size < SMALL_MASK or device.startswith("cpu"):
+    if size < SMALL_MASK or is_host(device):
         places = np.nonzero(computed_values(mask))
         return [
             node_from_numpy(each.astype(np.int64), int64, device) for each in places
@@ -359,7 +361,7 @@ def held_places(mask: Node) -> list[Node]:
     last = running.slice(((size - 1, size, 1),))
     count = int(computed_values(last)[0])
     before = running - row
-    found = last_of_runs(row.iota(0), before, count + 1)
+    found = last_of_runs(row.iota(0), before, count + 1, get_device(device).target)
     return unflattened(found.slice(((0, count, 1),)), mask.shape)
 
 

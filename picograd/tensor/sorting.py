@@ -9,6 +9,7 @@ from typing import Any
 
 from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
+from picograd.engine.backends import get_device
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
@@ -30,7 +31,7 @@ from picograd.tensor.selecting import computed_values
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
 # many elements in all on: before that recording a reduction for each costs more than sorting)
-SELECTED = {"cpu": (8, 1 << 16), "cuda": (16, 1 << 22)}
+SELECTED, SELECTED_IN_BLOCKS = (8, 1 << 16), (16, 1 << 22)
 SELECT_FROM = 256  # elements of a row
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -92,7 +93,8 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
         raise ValueRangeError(
             "topk", f"k={k} does not fit size {size}", f"use 0 to {size}"
         )
-    limit, least = SELECTED.get(node.device.partition(":")[0], (0, 0))
+    target = get_device(node.device).target
+    limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
     is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
     if is_fit and 0 < k <= limit and node.size >= least:
         return sorting.selected(node, position, k, bool(is_largest))
@@ -270,9 +272,10 @@ def unique(node: Node) -> tuple[Node, Node, Node]:
     group = scan(is_first.cast(int64), "sum", 0) - 1
     pending.compute([found, values, group])
     groups = int(computed_values(part(group, 0, size - 1, 1))[0]) + 1
-    last = last_of_runs(group.iota(0), group, groups)
+    target = get_device(row.device).target
+    last = last_of_runs(group.iota(0), group, groups, target)
     before = part(last, 0, 0, groups - 1).pad(((1, 0),), -1)
-    inverse = last_of_runs(group, found, size)
+    inverse = last_of_runs(group, found, size, target)
     return picked_rows(values, last), inverse.reshape(node.shape), last - before
 
 

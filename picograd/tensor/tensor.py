@@ -32,6 +32,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
+from picograd.target import is_host
 from picograd.tensor import (
     aliasing,
     autograd,
@@ -767,7 +768,7 @@ class Tensor(
         if not isinstance(array, np.ndarray):
             text = f"expected a NumPy array, got {type(array).__name__}"
             raise DTypeError("from_numpy", text, "use picograd.Tensor(...)")
-        is_shared = array.flags.writeable and creation.device_named(None) == "cpu"
+        is_shared = array.flags.writeable and is_host(creation.device_named(None))
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
             return Tensor(array)
         return made(share(node_over_numpy(array, to_dtype(array.dtype))))

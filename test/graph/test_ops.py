@@ -25,4 +25,4 @@ def test_row_is_complete(name: str) -> None:
     if row.is_elementwise:
         assert row.arity == ARITY[row.kind]
     if row.kind == "composite" and name != "custom":
-        assert row.expand is not None
+        assert (row.expand is None) != (row.expand_on is None)

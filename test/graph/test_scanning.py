@@ -9,6 +9,7 @@ from picograd.graph import scanning
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import toposort
 from picograd.graph.scanning import SCANS, chunk_of, reversed_scan, scan
+from picograd.target import SERIAL, cuda_target
 
 SHAPES = [((5,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 7, 3), 1)]
 ZEROS = np.array([[1.0, 2, 0, 3, 4], [0, 1, 0, 2, 3], [1, 2, 3, 4, 5]])
@@ -39,10 +40,10 @@ def test_a_long_axis_is_scanned_in_chunks(
 
 
 def test_rows_enough_are_not_cut() -> None:
-    assert chunk_of((100, 10**6), 1, "cpu") == 10**6
-    assert chunk_of((10**7,), 0, "cpu") < 10**5
-    assert chunk_of((1000,), 0, "cpu") == 1000
-    assert chunk_of((10**7,), 0, "cuda:0") <= 8192
+    assert chunk_of((100, 10**6), 1, SERIAL) == 10**6
+    assert chunk_of((10**7,), 0, SERIAL) < 10**5
+    assert chunk_of((1000,), 0, SERIAL) == 1000
+    assert chunk_of((10**7,), 0, cuda_target("sm_90a")) <= 8192
 
 
 @pytest.mark.parametrize("dtype", [float16, bfloat16], ids=str)

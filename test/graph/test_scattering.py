@@ -13,7 +13,7 @@ from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.schedule import schedule
-from picograd.target import cuda_target
+from picograd.target import SERIAL, Target, cuda_target
 
 PATTERNS = ("random", "same", "sorted", "reversed", "distinct", "two")
 
@@ -24,6 +24,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattering, "FEW", 4)
     monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
     monkeypatch.setattr(sorting, "RADIX_TILE", 256)
+CUDA = cuda_target("sm_90a")
 
 
 def leaf(shape: tuple[int, ...], dtype: DType, device: str = "cuda:0") -> Node:
@@ -72,7 +73,7 @@ def check(
     tolerance = {"rtol": 2e-3 if base.dtype == np.float16 else 1e-5, "atol": 1e-5}
     (found,) = interpret([node], values=dict(zip(nodes, arrays, strict=True)))
     np.testing.assert_allclose(found, expected, **tolerance)
-    plan = schedule([node], cuda_target("sm_90a"))
+    plan = schedule([node], CUDA)
     numbers = {id(each): number for number, each in enumerate(nodes)}
     given = [arrays[numbers[id(each)]].copy() for each in plan.inputs]
     np.testing.assert_allclose(interpret_plan(plan, given)[0], expected, **tolerance)
@@ -121,36 +122,36 @@ def test_updates_that_are_not_wanted(pattern: str, count: int) -> None:
 
 
 def test_what_stays_a_scatter() -> None:
-    def ops(count: int, device: str) -> set[str]:
-        base, values = leaf((9,), float32, device), leaf((count,), float32, device)
-        node = base.scatter(values, [leaf((count,), int64, device)], (0,), "sum")
-        return {each.op for each in toposort(expand_composites([node]))}
+    def ops(count: int, target: Target) -> set[str]:
+        base, values = leaf((9,), float32), leaf((count,), float32)
+        node = base.scatter(values, [leaf((count,), int64)], (0,), "sum")
+        return {each.op for each in toposort(expand_composites([node], target=target))}
 
-    assert "scatter" in ops(100, "cpu") and "scatter" in ops(4, "cuda:0")
-    assert "scatter" in ops(0, "cuda:0")
-    assert "scatter_runs" in ops(100, "cuda:0")
+    assert "scatter" in ops(100, SERIAL) and "scatter" in ops(4, CUDA)
+    assert "scatter" in ops(0, CUDA)
+    assert "scatter_runs" in ops(100, CUDA)
 
 
 def test_a_long_run_is_short_work() -> None:
     """Levels leave a run of n updates 2 * FAN * log(n) steps: every level is FAN times smaller."""
     base, values = leaf((9,), float32), leaf((4096,), float32)
     node = base.scatter(values, [leaf((4096,), int64)], (0,), "sum")
-    (root,) = expand_composites([node])
+    (root,) = expand_composites([node], target=CUDA)
     assert [level.shape for level in root.inputs[4:]] == [(1024,), (256,), (64,), (16,), (4,)]
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_the_last_of_each_run(device: str) -> None:
+@pytest.mark.parametrize("target", [SERIAL, CUDA], ids=["serial", "cuda"])
+def test_the_last_of_each_run(target: Target) -> None:
     keys = np.repeat(np.arange(5), [3, 1, 4, 1, 2])
     for order in (keys, np.random.default_rng(0).permutation(11)):
-        values, key = leaf((11,), int64, device), leaf((11,), int64, device)
-        node = scattering.last_of_runs(values, key, int(order.max()) + 1)
+        values, key = leaf((11,), int64), leaf((11,), int64)
+        node = scattering.last_of_runs(values, key, int(order.max()) + 1, target)
         arrays = [np.arange(11) * 10, order]
         wanted = np.zeros(node.shape, int)
         wanted[order] = arrays[0]
         (found,) = interpret([node], values=dict(zip((values, key), arrays, strict=True)))
         np.testing.assert_array_equal(found, wanted)
-        plan = schedule([node], cuda_target("sm_90a"))
+        plan = schedule([node], CUDA)
         given = [arrays[0 if each is values else 1].copy() for each in plan.inputs]
         np.testing.assert_array_equal(interpret_plan(plan, given)[0], wanted)
 
@@ -160,7 +161,7 @@ def test_levels_combine_the_groups_of_one_key(monoid: str) -> None:
     count = 150
     arrays = [np.zeros(9), np.random.default_rng(0).random(count) + 0.5, places("two", count, 9)]
     nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in arrays]
-    (root,) = expand_composites([nodes[0].scatter(nodes[1], nodes[2:], (0,), monoid)])
+    (root,) = expand_composites([nodes[0].scatter(nodes[1], nodes[2:], (0,), monoid)], target=CUDA)
     _, rows, keys, first, *levels = interpret(
         list(root.inputs), values=dict(zip(nodes, arrays, strict=True))
     )

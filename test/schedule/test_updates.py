@@ -17,7 +17,7 @@ from picograd.schedule.index import Axis, axis_index, evaluate
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.schedule.updates import Update, shown_source, take_updates
-from picograd.target import Target
+from picograd.target import SERIAL, cuda_target
 
 ROW: Steps = (("slice", ((3, 4, 1), (0, 4, 1))), ("reshape", (4,)))
 NEXT: Steps = (("slice", ((4, 5, 1), (0, 4, 1))), ("reshape", (4,)))
@@ -27,7 +27,7 @@ TURNED: Steps = (("permute", (1, 0)), ("slice", ((1, 3, 1), (0, 10, 3))))
 FLAT: Steps = (("reshape", (40,)), ("slice", ((5, 38, 3),)))
 BACKWARDS: Steps = (("slice", ((2, 6, 1), (1, 4, 1))), ("flip", (0, 1)))
 ALL = (ROW, NEXT, ROWS, COLUMN, TURNED, FLAT, BACKWARDS)
-CUDA = Target("cuda", "sm_90a", 128)
+CUDA = cuda_target("sm_90a")
 
 
 def is_leaf(node: Node) -> bool:
@@ -116,7 +116,7 @@ def test_what_is_updated() -> None:
     base, row = leaf(10, 4), leaf(4)
 
     def found(value: Node) -> Any:
-        (node,) = take_updates([build.assign(base, value)], is_leaf)
+        (node,) = take_updates([build.assign(base, value)], is_leaf, SERIAL)
         return node.arg
 
     plain = found(put(base, row, ROW))
@@ -139,7 +139,7 @@ def test_what_is_read_twice_is_no_update_of_a_scatter() -> None:
     value = base.scatter(leaf(2, 4), [leaf(2, dtype=int64)], (0,), "sum")
     roots = [build.assign(base, value), value * 2]
     check_plan(roots)
-    assert take_updates(roots, is_leaf)[0].arg is None
+    assert take_updates(roots, is_leaf, SERIAL)[0].arg is None
 
 
 def test_rows_written_one_after_the_other_are_as_many_small_kernels() -> None:

@@ -144,7 +144,8 @@ def test_errors() -> None:
 def test_a_few_of_a_long_row_are_the_first_of_its_order(
     dtype: str, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sorting, "SELECTED", {"cpu": (8, 0), "cuda": (8, 0)})
+    monkeypatch.setattr(sorting, "SELECTED", (8, 0))
+    monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (8, 0))
     random = np.random.default_rng(0)
     x = random.integers(0, 9 if dtype != "bool" else 2, (3, 300)).astype(dtype)  # many ties
     if dtype.startswith("float"):
@@ -163,7 +164,8 @@ def test_a_few_of_a_long_row_are_the_first_of_its_order(
 def test_the_gradient_of_a_few_goes_to_them(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sorting, "SELECTED", {"cpu": (8, 0), "cuda": (8, 0)})
+    monkeypatch.setattr(sorting, "SELECTED", (8, 0))
+    monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (8, 0))
     x = Tensor(np.random.default_rng(0).permutation(400).astype("f"), device=device)
     x.requires_grad = True
     x.topk(3)[0].sum().backward()

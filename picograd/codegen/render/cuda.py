@@ -12,6 +12,7 @@ from picograd.codegen.render.c import FUNCTIONS, elementwise, literal, type_name
 from picograd.dtype import DType, int32
 from picograd.errors import check
 
+TITLE = "CUDA C"
 PROLOGUE = """\
 typedef signed char int8;
 typedef unsigned char uint8;

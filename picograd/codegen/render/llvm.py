@@ -23,6 +23,7 @@ from picograd.codegen.render.llvm_types import (
 from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
 
+TITLE = "LLVM IR"
 FLAGS = {"reduce": " reassoc nsz contract", "mul": " contract"}
 BINARY = {  # op: (float, signed, unsigned)
     "add": ("fadd", "add", "add"),

@@ -45,7 +45,7 @@ CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one war
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a map kernel for the target."""
     parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
-    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -57,11 +57,11 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if across is not None:
         return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
-    is_wide = target.language == "cuda" and axes and not has_windows
+    is_wide = target.has_blocks and axes and not has_windows
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
     space = cut_space(axes, target, lanes)
     layout: Layout | None = None
-    if target.language == "cuda":
+    if target.has_blocks:
         shape = tuple(axis.size for axis in space.dims)
         extra = (1,) * (len(shape) - 1)
         vector = (1, lanes) if lanes > 1 else (1,)
@@ -91,7 +91,7 @@ def build_transpose(
     """Write a part in square tiles, so that both directions use whole cache lines."""
     layout: Layout | None = None
     space = cut_square(axes, across, CPU_SIDE)
-    if target.language == "cuda":
+    if target.has_blocks:
         space = cut_square(axes, across, CUDA_SIDE)
         shape = tuple(axis.size for axis in space.dims)
         layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
@@ -101,7 +101,7 @@ def build_transpose(
 
 def cut_space(axes: Sequence[Axis], target: Target, lanes: int) -> Cut:
     """Cut the space of a map for the target."""
-    if target.language == "cuda":
+    if target.has_blocks:
         return cut_flat(axes, CUDA_THREADS, lanes)
     total = product(axis.size for axis in axes)
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)

@@ -38,7 +38,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         build_part(kernel, merge_part(part), target) for part in kernel.parts
     )
     return TileKernel(
-        kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS
+        kernel, parts, CUDA_THREADS if target.has_blocks else 1
     )
 
 
@@ -91,7 +91,7 @@ def uses_rows(part: Part, compute: Compute) -> bool:
 
 def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     """Choose into how many pieces the reduced axes are cut."""
-    if target.language == "llvm":
+    if not target.has_blocks:
         tiles = ceil_div(rows, COLUMNS) if is_column else rows
         wanted = min(
             rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads
@@ -115,7 +115,7 @@ def cut_rows(
     part: Part, target: Target, is_column: bool, row: int, columns: int = 0
 ) -> Cut:
     """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
-    if target.language == "llvm":
+    if not target.has_blocks:
         if is_column:
             return cut(part.rows, columns or COLUMNS)
         total = row * product(a.size for a in part.rows)
@@ -153,7 +153,7 @@ def threads_for(
     is_column: bool,
 ) -> Threads | None:
     """Choose how the threads of a CUDA block share the dims and the row elements."""
-    if target.language == "llvm":
+    if not target.has_blocks:
         return None
     sizes = tuple(axis.size for axis in dims)
     if is_column:
@@ -189,7 +189,7 @@ def build_whole(
     is_read_again = is_column and split_axes(part) is None
     columns = columns_at_once(part, target) if is_read_again else 0
     space = cut_rows(part, target, is_column, inner_size(part), columns)
-    is_serial = target.language == "llvm" and not is_column
+    is_serial = not target.has_blocks and not is_column
     dims = () if is_serial else space.dims
     threads = threads_for(kernel, part, target, dims, is_column)
     ends = ended_rows(part, space, threads)
@@ -241,7 +241,7 @@ def threads_need_vectors(
     over: tuple[Axis, ...], chunk: int, target: Target
 ) -> bool:
     """Tell whether chunks are cut out of the contiguous axis of a GPU's loads."""
-    return target.language == "cuda" and len(over) == 1 and chunk > CUDA_THREADS
+    return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
 
 
 def build_split(

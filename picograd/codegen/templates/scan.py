@@ -24,7 +24,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a scan kernel for the target."""
     check(len(kernel.parts) == 1, "a scan kernel has one part", kernel)
     part = merge_part(kernel.parts[0])
-    if target.language == "llvm":
+    if not target.has_blocks:
         return TileKernel(kernel, (cpu_part(scan_of(part)),), 1)
     scan = scan_of(part)
     if scan.inner or scan.axis.size <= SHORT_ROW:

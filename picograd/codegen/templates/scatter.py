@@ -24,7 +24,7 @@ MINIMUM_COLUMNS = 16  # one vector of float32: a narrower task would waste lanes
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a scatter kernel for the target."""
     parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
-    return TileKernel(kernel, parts, 1 if target.language == "llvm" else CUDA_THREADS)
+    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -34,7 +34,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         return map_template.build_part(kernel, part, target)
     serial = product(axis.size for axis in scatter.serial)
     width = CUDA_THREADS
-    if target.language == "llvm":
+    if not target.has_blocks:
         width = max(MINIMUM_COLUMNS, CPU_POINTS // max(1, serial))
     space = cut(scatter.inner, width) if scatter.inner else Cut((), (), {}, ())
     values: list[Expr] = []
@@ -63,7 +63,7 @@ def build_runs(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction of runs for CUDA: a thread for each element of each sorted update."""
     part = merge_part(kernel.parts[0])
     runs = part.along
-    if not isinstance(runs, Runs) or target.language == "llvm":
+    if not isinstance(runs, Runs) or not target.has_blocks:
         internal("a kernel of runs needs runs, and CUDA", part)
     place = Axis("place", runs.axis.size)
     space = cut_flat((place, *runs.rows), RUN_THREADS)

@@ -27,7 +27,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a sort kernel for the target."""
     check(len(kernel.parts) == 1, "a sort kernel has one part", kernel)
     sort = sort_of(merge_part(kernel.parts[0]))
-    if target.language == "llvm":
+    if not target.has_blocks:
         part = counting_part(sort) if sort.axis.size <= SHORT_ROW else radix_part(sort)
         return TileKernel(kernel, (part,), 1)
     threads = WARP
@@ -120,7 +120,7 @@ def build_radix(kernel: Kernel, target: Target) -> TileKernel:
     """Write one step of a radix sort for CUDA: a block for each tile of a row."""
     part = merge_part(kernel.parts[0])
     radix = part.along
-    if not isinstance(radix, Radix) or target.language == "llvm":
+    if not isinstance(radix, Radix) or not target.has_blocks:
         internal("a radix kernel needs a radix step, and CUDA", part)
     cells = RADIX_THREADS // WARP * (DIGITS + 1)
     tiles: tuple[Tile, ...] = (Tile("counters", (cells,), int32, "shared"),)

@@ -9,6 +9,7 @@ import numpy as np
 from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, ShapeError, TraceError, ValueRangeError
 from picograd.graph.node import Node
+from picograd.target import is_gpu
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.tensor import Tensor
 
@@ -39,7 +40,7 @@ class PackedSequence(NamedTuple):
     @property
     def is_cuda(self) -> bool:
         """Whether the data is on a GPU."""
-        return self.data.device.startswith("cuda")
+        return is_gpu(self.data.device)
 
     def to(self, *args: Any, **options: Any) -> "PackedSequence":
         """Move the data to a device or cast it; takes what `Tensor.to` takes."""
