@@ -175,10 +175,13 @@ def stage_seconds(roots: Sequence[Node]) -> tuple[list[float], Draft]:
 
 def loop_seconds() -> float:
     """Time a loop of Python alone, to compare machines and moments with."""
+    gc.disable()
     start, table = time.thread_time(), {}
     for number in range(LOOP):
         table[number] = (number, number)
-    return time.thread_time() - start
+    seconds = time.thread_time() - start
+    gc.enable()
+    return seconds
 
 
 def measure(name: str, counts: Sequence[int], rounds: int) -> None:
