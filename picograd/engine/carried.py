@@ -34,12 +34,21 @@ NEW: dict[int, None] = {}
 LINES: dict[str, None] = {}  # at which values are stored that were missed later
 
 
+def entries(table: Any) -> dict[Any, Any]:
+    """Give the dictionary behind a weak one: looking there takes no Python.
+
+    Entries may be of what is gone a moment ago.
+    """
+    found: dict[Any, Any] = table.data
+    return found
+
+
 def read_again(order: Sequence[Node]) -> list[Node]:
     """List the values a graph reads that an earlier computation could have stored, in order.
 
     `note` meets them in the order of their addresses.
     """
-    if not len(PASSED):
+    if not entries(PASSED):
         return []
     passed = {id(node) for node in PASSED if node.realized is None and node.op != "buffer"}
     again = [node for node in order if id(node) in passed]
@@ -88,7 +97,7 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
     Not what costs nothing to compute again: views of what is stored.
     """
-    known = live.data  # to look a key up there takes no Python
+    known = entries(live)
     found = []
     for node in order:
         if node.realized is None and id(node) in known and node.op not in LEAVES_OF_THE_GRAPH:
@@ -109,7 +118,7 @@ def waiting(
             if is_pending(node) and id(node) not in numbers:
                 WAITING[node] = is_free
     NEW.clear()
-    if not len(WAITING):
+    if not entries(WAITING):
         return []
     left = [FARTHEST]
     return [

@@ -27,7 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried
-from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf
+from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
 from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
@@ -168,6 +168,12 @@ def drop(node: Node, tensor: Any) -> None:
         node = node.inputs[0]
 
 
+def is_owned(node: Node) -> bool:
+    """Tell whether a node is a live tensor's."""
+    found = entries(LIVE).get(id(node))
+    return found is not None and found() is not None
+
+
 def owner(node: Node) -> Any:
     """Find the live tensor whose node this is, or None."""
     return LIVE.get(id(node))
@@ -178,7 +184,7 @@ def is_overwritten(node: Node) -> bool:
 
     A view of a view may come back as the leaf itself, after its own tensor moved on.
     """
-    if not len(WRITES) or (node.op != "buffer" and node.op != "assign"):
+    if not entries(WRITES) or (node.op != "buffer" and node.op != "assign"):
         return False
     with LOCK:
         write = BY_TARGET.get(id(node))
@@ -249,7 +255,11 @@ def is_shown(node: Node) -> bool:
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run."""
-    compute(pending_writes())
+    writes = pending_writes()
+    if writes:
+        compute(writes)
+    else:
+        flushed()
 
 
 @locked
@@ -286,8 +296,7 @@ def compute(nodes: Sequence[Node]) -> None:
 
 def compute_all(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what was written before."""
-    wanted, order = with_readers(nodes)
-    roots = pending_roots(wanted)
+    wanted, roots, order = with_readers(nodes)
     if roots:
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
@@ -311,39 +320,42 @@ def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
 
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run."""
-    if not len(WRITES):  # iterating over an empty weak dict takes a microsecond
+    if not entries(WRITES):
         return []
     return [node for node in WRITES if node.realized is None]
 
 
 def changed_values() -> list[Node]:
     """List the values given in place to tensors without memory, as far as they still have them."""
-    if not len(CHANGED):
+    if not entries(CHANGED):
         return []
     return [node for node in CHANGED if id(node) in LIVE and leaf_buffer(node) is None]
 
 
-def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
     """Add to the nodes asked for what runs with them: what was written in place before.
 
     All pending writes join (a write may read what another overwrites), and every live tensor that
     reads contents about to be overwritten, first. Only for another device they wait, as long as
-    nothing asked for depends on one. The second list is what is under them, as `walk_pending`.
+    nothing asked for depends on one. The second list is those of them that are to be computed, the
+    third what is under these, as `walk_pending` lists it.
     """
     writes, changed = pending_writes(), changed_values()
     if not nodes or not (writes or changed):
-        return list(nodes), walk_pending(pending_roots(nodes))
+        roots = pending_roots(nodes)
+        return list(nodes), roots, walk_pending(roots)
     if len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
-            together = [*nodes, *changed]
-            return together, walk_pending(pending_roots(together))
+            roots = pending_roots([*nodes, *changed])
+            return [*nodes, *changed], roots, walk_pending(roots)
     pending = [node for node in live_nodes() if leaf_buffer(node) is None] if writes else []
     order = walk_pending(pending)
     readers = readers_of([node.inputs[0] for node in writes], pending, order)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
-    return together, walked(pending_roots(together), pending, order)
+    roots = pending_roots(together)
+    return together, roots, walked(roots, pending, order)
 
 
 def walked(roots: Sequence[Node], pending: Sequence[Node], order: list[Node]) -> list[Node]:

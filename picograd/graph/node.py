@@ -3,7 +3,8 @@
     Node = op, inputs, arg, shape, dtype, device
 
 Meaning: the row of `op` in `graph/ops.py`. Nodes are immutable and pure, except that `realized`
-remembers the buffer once a plan has computed the node (row-major), so that later plans start there.
+remembers the buffer once a plan has computed the node (row-major), so that later plans start there,
+and `leaf` the tensor of a user's whose value it is.
 
 Invariants (`verify` in graph/verify.py): broadcasting and casts are explicit: inputs of an
 elementwise operation have equal shapes, and equal dtypes where the row says so; shapes are tuples
@@ -68,6 +69,7 @@ class Node:
         "device",
         "dtype",
         "inputs",
+        "leaf",
         "op",
         "realized",
         "shape",
@@ -91,6 +93,7 @@ class Node:
         self.op, self.inputs, self.arg = op, inputs, arg
         self.shape, self.dtype, self.device = shape, dtype, device
         self.realized: Buffer | None = None
+        self.leaf: Any = None  # a weak reference
 
     @property
     def size(self) -> int:

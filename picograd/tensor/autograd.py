@@ -1,15 +1,14 @@
 """Gradients of tensors: what is recorded (no_grad), which tensors are leaves, and the walk.
 
-A leaf is a tensor the user made; its node is where gradients stop. `LEAVES` maps the nodes a leaf
-has had to the tensor, both held weakly. A tensor that asked for gradients *tracks*, and so does
-what is computed from it. If nothing in a graph asked, `backward` serves every floating leaf that
-was not told `requires_grad=False`: what a user froze stays as it is.
+A leaf is a tensor the user made; its node is where gradients stop. Every node that a leaf has had
+refers to it, weakly (`Node.leaf`). A tensor that asked for gradients *tracks*, and so does what is
+computed from it. If nothing in a graph asked, `backward` serves every floating leaf that was not
+told `requires_grad=False`: what a user froze stays as it is.
 """
 
 import functools
 import inspect
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, field
@@ -19,9 +18,6 @@ from picograd.errors import GradientError, ShapeError
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
-
-LEAVES: "weakref.WeakKeyDictionary[Node, weakref.ref[Any]]" = weakref.WeakKeyDictionary()
-
 
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = TypeVar("Switch", bound="GradMode")
@@ -191,7 +187,7 @@ def is_grad_enabled() -> bool:
 
 def leaf_of(node: Node) -> Any:
     """Find the live leaf tensor of a node, or None."""
-    found = LEAVES.get(node)
+    found = node.leaf
     return None if found is None else found()
 
 
@@ -211,7 +207,7 @@ def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
         if id(node) in seen or not node.dtype.is_float:
             continue
         seen.add(id(node))
-        if node in LEAVES:
+        if node.leaf is not None:
             found.append(node)
         elif node.op != "detach":
             stack += node.inputs
@@ -307,7 +303,7 @@ class AccumulateGradient(GradientFunction):
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
-    while node.op == "cast" and node.inputs[0].dtype is node.dtype and node not in LEAVES:
+    while node.op == "cast" and node.inputs[0].dtype is node.dtype and node.leaf is None:
         node = node.inputs[0]
     leaf = leaf_of(node)
     if leaf is not None:

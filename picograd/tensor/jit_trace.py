@@ -30,7 +30,6 @@ from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, tracing
 from picograd.errors import PicogradError, TraceError
 from picograd.graph.node import Node
-from picograd.tensor.autograd import LEAVES
 from picograd.tensor.jit_arguments import (
     Flattener,
     check_returned,
@@ -219,7 +218,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     kind = type(tensor)
     made: Any = kind.__new__(kind)
     start(made, leaf(aliases[id(buffer)], shape), False)
-    LEAVES[made._node] = weakref.ref(made)
+    made._node.leaf = weakref.ref(made)
     made._tracks, made._hooks, made.name = (
         tensor._tracks,
         tensor._hooks,
@@ -418,7 +417,7 @@ class Tracer:
         node = tensor._node
         buffer, state = (
             leaf_buffer(node),
-            (tensor._tracks, tensor.is_leaf, node in LEAVES),
+            (tensor._tracks, tensor.is_leaf, node.leaf is not None),
         )
         if buffer is not None:
             return Result("copy", -1, buffer, node.shape, *state)
@@ -514,7 +513,7 @@ class Tracer:
                 continue
             made = Result("root", self.root(tensor._node), None, tensor.shape)
             made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
-            made.is_made = tensor._node in LEAVES
+            made.is_made = tensor._node.leaf is not None
             made.is_moved = id(tensor) in self.trace.moved
             capture.replaced.append((self.target(tensor), made))
 

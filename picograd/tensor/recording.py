@@ -56,7 +56,7 @@ from picograd.tensor import (
 from picograd.tensor.aliasing import View
 from picograd.tensor.annotations import DeviceLike, DTypeLike, Shape, Tensor
 from picograd.tensor.autocast import REGIONS, converted
-from picograd.tensor.autograd import LEAVES, MODE
+from picograd.tensor.autograd import MODE
 from picograd.tensor.operands import as_shape, constant, optional_dtype
 from picograd.tensor.random import Generator
 
@@ -132,7 +132,7 @@ class Recorded:
             if is_shared(node):
                 node = same_value(node)
             if is_leaf:
-                LEAVES[node] = weakref.ref(self)
+                node.leaf = weakref.ref(self)
             self._node = node
             pending.track(node, self)
 
@@ -219,9 +219,9 @@ class Recorded:
         if not wanted and not self.is_leaf:
             text = "only a leaf can stop asking for gradients"
             raise GradientError("requires_grad", text, "use .detach()")
-        if wanted and self._node not in LEAVES:
+        if wanted and self._node.leaf is None:
             self._move(build.detach(self._node))
-            LEAVES[self._node] = weakref.ref(self)
+            self._node.leaf = weakref.ref(self)
         self._tracks = bool(wanted)
 
     @property
@@ -254,7 +254,7 @@ class Recorded:
             return
         storage = Storage(buffer)
         storage.version = VERSIONS.get(node, 0)
-        is_made = node in LEAVES
+        is_made = node.leaf is not None
         keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
         self._move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
         self._history = node if keeps else None
@@ -279,7 +279,7 @@ def is_shared(node: Node) -> bool:
 
     An operation that gives its operand back may find it computed by another thread meanwhile.
     """
-    return id(node) in pending.LIVE or node.realized is not None
+    return node.realized is not None or pending.is_owned(node)
 
 
 def same_value(node: Node) -> Node:
@@ -320,7 +320,7 @@ def decided(*results: Any) -> Any:
 def made(node: Node) -> Any:
     """Make a leaf tensor of a node."""
     tensor = wrap(node, False)
-    LEAVES[tensor._node] = weakref.ref(tensor)
+    tensor._node.leaf = weakref.ref(tensor)
     return tensor
 
 
@@ -629,7 +629,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     if not was_leaf:
         target._tracks = False
     target._move(node)
-    LEAVES[target._node] = weakref.ref(target)
+    target._node.leaf = weakref.ref(target)
     if target._node.op != "assign":
         VERSIONS[target._node] = version + 1
     pending.note_write(target._node, version)
@@ -730,7 +730,7 @@ def hand_over(tensor: "Recorded") -> Any:
     pending.forget(node, tensor)
     start(holder, node, tensor._tracks)
     if not tensor._tracks:
-        LEAVES[holder._node] = weakref.ref(holder)
+        holder._node.leaf = weakref.ref(holder)
     holder._view, holder._views, tensor._views = tensor._view, tensor._views, None
     if holder._view is not None:
         holder._view.base._views.append(weakref.ref(holder))
@@ -756,7 +756,7 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
     pending.forget(shown._node, shown)
     take(tensor, shown._node, shown._tracks)
     if not tensor._tracks:
-        LEAVES[tensor._node] = weakref.ref(tensor)
+        tensor._node.leaf = weakref.ref(tensor)
     tensor._view = shown._view
     tensor._view.base._views.append(weakref.ref(tensor))
     return tensor
@@ -877,10 +877,10 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
         return
     node = view.on(build.detach(base._node) if is_cut else base._node)
     tracks = base._tracks and view.passes and node.dtype.is_float
-    was_made = tensor._node in LEAVES
+    was_made = tensor._node.leaf is not None
     take(tensor, node, tracks)
     if was_made and not tracks:
-        LEAVES[tensor._node] = weakref.ref(tensor)
+        tensor._node.leaf = weakref.ref(tensor)
 
 
 @pending.locked
@@ -969,7 +969,7 @@ def copied(tensor: "Recorded", is_deep: bool = False) -> Any:
     start(result, build.detach(node), False)
     if is_deep:
         foreign.settle(result._node)
-    LEAVES[result._node] = weakref.ref(result)
+    result._node.leaf = weakref.ref(result)
     result._tracks, result.name = tensor._tracks, tensor.name
     result._is_frozen = tensor._is_frozen
     for key, value in getattr(tensor, "__dict__", {}).items():
@@ -981,7 +981,7 @@ def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: boo
     """Make the tensor that was pickled; requires_grad=False is what the user said, None nothing."""
     result: Recorded = kind.__new__(kind)
     start(result, creation.from_data(values, dtype_named(dtype), device), False)
-    LEAVES[result._node] = weakref.ref(result)
+    result._node.leaf = weakref.ref(result)
     result._tracks, result._is_frozen = bool(requires_grad), requires_grad is False
     return result
 

@@ -55,7 +55,7 @@ from picograd.tensor.annotations import (
     Sizes,
     TensorLike,
 )
-from picograd.tensor.autograd import LEAVES, MODE
+from picograd.tensor.autograd import MODE
 from picograd.tensor.guard import guard_methods
 from picograd.tensor.methods_assemble import AssemblyMethods
 from picograd.tensor.methods_elementwise import ElementwiseMethods
@@ -160,7 +160,7 @@ class Tensor(
         if foreign.SHARED:
             foreign.settle(self._node)
         self.name = name
-        LEAVES[self._node] = weakref.ref(self)
+        self._node.leaf = weakref.ref(self)
         if requires_grad is not None:
             self.requires_grad = requires_grad
 
@@ -575,7 +575,7 @@ class Tensor(
                 raise GradientError("detach_", text, "use .detach()")
             self._tracks = False
             self._move(build.detach(self._node))
-            LEAVES[self._node] = weakref.ref(self)
+            self._node.leaf = weakref.ref(self)
         self._tracks = False
         return self
 

@@ -15,7 +15,7 @@ from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, constant
 from picograd.tensor.annotations import Sizes
-from picograd.tensor.autograd import LEAVES, enable_grad
+from picograd.tensor.autograd import enable_grad
 from picograd.tensor.pytree import leaves_of, rebuilt
 from picograd.tensor.recording import Recorded, same_value, wrap
 from picograd.tensor.vmap import tracked, vmap
@@ -41,7 +41,7 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
             text = f"cannot differentiate with respect to a {leaf.dtype.name} tensor"
             raise GradientError(op, text, "use a float dtype")
         marker = wrap(same_value(leaf._node), True)
-        LEAVES[marker._node] = ref(marker)
+        marker._node.leaf = ref(marker)
         markers.append(marker)
         stops.append(marker._node)
         inner.append(wrap(same_value(marker._node), True))
@@ -50,7 +50,7 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
             yield rebuilt(tree, inner), stops
     finally:
         for stop in stops:
-            LEAVES.pop(stop, None)
+            stop.leaf = None
 
 
 def float_leaves(op: str, tree: Any) -> list[Any]:
