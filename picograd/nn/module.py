@@ -471,6 +471,10 @@ def check_name(module: Module, op: str, name: Any) -> None:
         raise MemberError(op, problem, "use another name, or delete it first")
 
 
+HELD = (Module, Tensor)  # what attributes are searched for
+CONTAINERS = (list, tuple, dict)
+
+
 def named_lines(module: Module) -> list[tuple[str, Any]]:
     """List what the repr of a module shows, a shared module under each of its names."""
     return [(name, item) for name, item in _members(module) if isinstance(item, Module)]
@@ -494,19 +498,20 @@ def _once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield (path, item) of the tensors and modules in nested lists, tuples and dicts."""
-    if isinstance(value, (Module, Tensor)):
+    if isinstance(value, HELD):
         yield name, value
-    elif isinstance(value, (list, tuple)):
-        for position, item in enumerate(value):
-            yield from _flatten(f"{name}.{position}", item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
+    elif isinstance(value, CONTAINERS):
+        listed = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in listed:
             yield from _flatten(f"{name}.{key}", item)
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
     for name, value in list(vars(module).items()):
-        yield from _flatten(name, value)
+        if isinstance(value, HELD):
+            yield name, value
+        elif isinstance(value, CONTAINERS):
+            yield from _flatten(name, value)
 
 
 def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
@@ -522,16 +527,18 @@ def _named_tensors(
 
     A shared tensor appears under each path.
     """
-    for path, module in _walk(root, "") if recurse else [("", root)]:
-        inside = [(n, x) for n, x in _members(module) if isinstance(x, Tensor)]
-        lead = f"{prefix}{path}." if path else prefix
-        for name, value in inside:
-            if isinstance(value, Parameter):
-                yield lead + name, value, True
-        for name, value in inside:
-            persistent = module._buffers.get(name)
-            if persistent is not None and not isinstance(value, Parameter):
-                yield lead + name, value, persistent
+    members = list(_members(root))
+    for name, value in members:
+        if isinstance(value, Parameter):
+            yield prefix + name, value, True
+    for name, value in members if root._buffers else ():
+        persistent = root._buffers.get(name)
+        is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
+        if persistent is not None and is_buffer:
+            yield prefix + name, value, persistent
+    for name, value in members if recurse else ():
+        if isinstance(value, Module):
+            yield from _named_tensors(value, f"{prefix}{name}.")
 
 
 def _after_children(module: Module) -> Iterator[Module]:
