@@ -171,19 +171,20 @@ def logaddexp_vjp(
 
 UNARY = (
     unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,)),
-    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
+    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
     unary(
-        "log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0)
+        "log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6
     ),
-    unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),)),
-    unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),)),
-    unary("tanh", FLOAT, np.tanh, lambda g, y, x: (g * (1 - y * y),)),
+    unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
+    unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),), cost=8),
+    unary("tanh", FLOAT, np.tanh, lambda g, y, x: (g * (1 - y * y),), cost=8),
     unary(
         "sqrt",
         FLOAT,
         np.sqrt,
         lambda g, y, x: (g / (y + y),),
         domain=(0.2, 4.0),
+        cost=2,
     ),
     unary(
         "rsqrt",
@@ -191,6 +192,7 @@ UNARY = (
         lambda x: 1 / np.sqrt(x),
         lambda g, y, x: (g * (y * y * y) * -0.5,),
         domain=(0.2, 4.0),
+        cost=2,
     ),
     unary(
         "reciprocal",
@@ -210,13 +212,14 @@ UNARY = (
         FLOAT,
         erf,
         lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
+        cost=8,
     ),
-    unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),)),
-    unary("silu", FLOAT, silu, silu_vjp),
-    unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),)),
-    unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),)),
+    unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),), cost=10),
+    unary("silu", FLOAT, silu, silu_vjp, cost=10),
+    unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),), cost=6),
+    unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),), cost=30),
     unary(
-        "log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0)
+        "log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0), cost=20
     ),
     unary(
         "log10",
@@ -224,6 +227,7 @@ UNARY = (
         np.log10,
         quotient_vjp(math.log(10)),
         domain=(0.2, 4.0),
+        cost=20,
     ),
     unary(
         "log1p",
@@ -231,6 +235,7 @@ UNARY = (
         np.log1p,
         lambda g, y, x: (g / (x + 1),),
         domain=(-0.8, 4.0),
+        cost=30,
     ),
     unary(
         "tan",
@@ -238,6 +243,7 @@ UNARY = (
         np.tan,
         lambda g, y, x: (g * (y * y + 1),),
         domain=(-1.2, 1.2),
+        cost=20,
     ),
     unary(
         "asin",
@@ -245,6 +251,7 @@ UNARY = (
         np.arcsin,
         lambda g, y, x: (g * one_minus_square(x).unary("rsqrt"),),
         domain=(-0.9, 0.9),
+        cost=30,
     ),
     unary(
         "acos",
@@ -252,15 +259,17 @@ UNARY = (
         np.arccos,
         lambda g, y, x: (-g * one_minus_square(x).unary("rsqrt"),),
         domain=(-0.9, 0.9),
+        cost=30,
     ),
-    unary("atan", FLOAT, np.arctan, lambda g, y, x: (g / (x * x + 1),)),
-    unary("sinh", FLOAT, np.sinh, lambda g, y, x: (g * x.unary("cosh"),)),
-    unary("cosh", FLOAT, np.cosh, lambda g, y, x: (g * x.unary("sinh"),)),
+    unary("atan", FLOAT, np.arctan, lambda g, y, x: (g / (x * x + 1),), cost=30),
+    unary("sinh", FLOAT, np.sinh, lambda g, y, x: (g * x.unary("cosh"),), cost=30),
+    unary("cosh", FLOAT, np.cosh, lambda g, y, x: (g * x.unary("sinh"),), cost=30),
     unary(
         "asinh",
         FLOAT,
         np.arcsinh,
         lambda g, y, x: (g * (x * x + 1).unary("rsqrt"),),
+        cost=30,
     ),
     unary(
         "acosh",
@@ -268,6 +277,7 @@ UNARY = (
         np.arccosh,
         lambda g, y, x: (g * ((x - 1) * (x + 1)).unary("rsqrt"),),
         domain=(1.2, 4.0),
+        cost=30,
     ),
     unary(
         "atanh",
@@ -275,12 +285,14 @@ UNARY = (
         np.arctanh,
         lambda g, y, x: (g / one_minus_square(x),),
         domain=(-0.9, 0.9),
+        cost=30,
     ),
     unary(
         "erfc",
         FLOAT,
         erfc,
         lambda g, y, x: (g * (-(x * x)).unary("exp") * -TWO_OVER_ROOT_PI,),
+        cost=40,
     ),
     # The same bits on every device, for random numbers; NumPy's last bits may differ.
     unary(
@@ -289,14 +301,15 @@ UNARY = (
         np.log,
         lambda g, y, x: (g / x,),
         domain=(0.2, 4.0),
+        cost=10,
     ),
-    unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,)),
-    unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp),
+    unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
+    unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp, cost=10),
     unary("isnan", FLOAT_TEST, np.isnan),
     unary("logical_not", LOGICAL, np.logical_not),
     unary("bitwise_not", BITS, np.invert),
     unary(
-        "cast", ANY, lambda x: x, cast_vjp
+        "cast", ANY, lambda x: x, cast_vjp, cost=1
     ),  # the result is converted to the node's dtype
     unary(
         "bitcast", ANY, lambda x: x
@@ -313,16 +326,18 @@ BINARY = (
         np.divide,
         lambda g, y, a, b: (g / b, -(g / b) * y),
         domain=(0.2, 4.0),
+        cost=2,
     ),
-    binary("floordiv", NUMBER, floor_divide, zero_vjp, domain=(0.2, 4.0)),
+    binary("floordiv", NUMBER, floor_divide, zero_vjp, domain=(0.2, 4.0), cost=3),
     binary(
         "mod",
         NUMBER,
         np.mod,
         lambda g, y, a, b: (g, -g * a.binary("floordiv", b)),
         domain=(0.2, 4.0),
+        cost=3,
     ),
-    binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0)),
+    binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0), cost=12),
     binary(
         "maximum",
         ORDERED,
@@ -335,15 +350,16 @@ BINARY = (
         np.minimum,
         lambda g, y, a, b: extremum_vjp(g, b, a),
     ),
-    binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0)),
+    binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0), cost=30),
     binary(
         "hypot",
         FLOAT,
         np.hypot,
         lambda g, y, a, b: (g * (a / y), g * (b / y)),
         domain=(0.2, 3.0),
+        cost=30,
     ),
-    binary("logaddexp", FLOAT, np.logaddexp, logaddexp_vjp),
+    binary("logaddexp", FLOAT, np.logaddexp, logaddexp_vjp, cost=30),
     binary("less", COMPARE, np.less),
     binary("less_equal", COMPARE, np.less_equal),
     binary("equal", EQUALITY, np.equal),

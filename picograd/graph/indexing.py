@@ -126,6 +126,6 @@ def extremum_gradients(
 
 
 INDEX_ROWS = table(
-    Op("gather", "index", -1, ANY, gather, gather_vjp),
+    Op("gather", "index", -1, ANY, gather, gather_vjp, cost=2),
     Op("scatter", "index", -1, ANY, scatter, scatter_vjp, expand_on=expand_scatter),
 )

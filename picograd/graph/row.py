@@ -6,6 +6,7 @@ takes the arrays of its inputs, every other row takes `(node, *arrays)`. `vjp(gr
 composite builds the same value out of primitives; `expand_on(node, target)` where the
 target decides how.
 
+`cost` is what one element takes, in simple scalar operations: estimates of fusion count it.
 `domain` says where tests sample inputs and where the derivative is continuous enough to check.
 """
 
@@ -59,6 +60,7 @@ class Op:
     expand: Callable[[Any], Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)
     expand_on: Callable[[Any, Target], Any] | None = None
+    cost: int = 1
 
     @property
     def may_expand(self) -> bool:

@@ -204,6 +204,7 @@ STRUCTURE = (
             2,
             INTEGER,
             lambda n, offset, seed: random_bits(seed, offset, n.shape),
+            cost=24,
         ),
         view(
             "reshape",

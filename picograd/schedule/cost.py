@@ -13,17 +13,11 @@ Two questions are asked. Should a row be worked on again by the kernel that redu
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
-COSTS = {"exp": 6, "log": 6, "sin": 8, "cos": 8, "tanh": 8, "erf": 8, "pow": 12, "random_bits": 24}
-COSTS |= {"portable_log": 10, "portable_exp": 6, "portable_cos_turn": 10}
-COSTS |= {"exp2": 6, "expm1": 30, "log2": 20, "log10": 20, "log1p": 30, "tan": 20, "erfc": 40}
-COSTS |= dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"), 30)
-COSTS |= dict.fromkeys(("atan2", "hypot", "logaddexp"), 30)  # what their formulas take
-COSTS |= {"sigmoid": 10, "silu": 10}
-COSTS |= {"div": 2, "sqrt": 2, "rsqrt": 2, "mod": 3, "floordiv": 3, "cast": 1, "gather": 2}
-
+COSTS = {name: row.cost for name, row in OPS.items()}
 OPERATION_LIMIT = 30  # operations that are rather stored than repeated for many elements
 LOAD_BYTES = 4  # of an element of most arrays
 OPERATION_BYTES = 0.27  # moved in the time of one: 30 operations on a float are dear to do twice
