@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from picograd.number_code import compiled
+
 NUMPY = np.sctypeDict.values()
 KINDS = frozenset(
     (int, float, *(kind for kind in NUMPY if issubclass(kind, (np.integer, np.floating))))
@@ -398,6 +400,8 @@ class Program:
     guards: list[tuple[int, Any, Guard]]  # slot, expected
     exact: dict[int, Any]  # numbers that may differ only once a second trace was like the first
     variables: dict[int, Any]  # places of Python's state that are read for a replay, by slot
+    code: Callable[[list[Any]], bool] | None = None
+    runs: int = 0
 
     def is_like(self, other: "Program") -> bool:
         """Tell whether two traces computed the same of their numbers, and read the same."""
@@ -428,6 +432,8 @@ class Program:
                 text = f"{label}changed from {value!r} to {found[slot]!r}"
                 which = () if label else (slot,)
                 return Difference(which, f"{text}; it says where a slice begins")
+        if self.holds(found):
+            return found
         try:
             for slot, function, places, kind in self.steps:
                 result = function(*[found[place] for place in places])
@@ -441,6 +447,18 @@ class Program:
             if now is not expected and not same(now, expected):
                 return Difference(guard.sources, f"{guard.line} reads {now!r}, not {expected!r}")
         return found
+
+    def holds(self, found: list[Any]) -> bool:
+        """Fill the slots in by code, made at the second run; False where that cannot be."""
+        if self.code is None:
+            self.runs += 1
+            if self.runs < 2:
+                return False
+            self.code = compiled(self.steps, [guard[:2] for guard in self.guards], same)
+        try:
+            return self.code(found)
+        except Exception:  # a function raised: the steps will, too
+            return False
 
 
 def program(numbers: Numbers, wanted: Sequence[int]) -> Program:

@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"errors", "helpers", "cores", "traced_number"},
+    {"errors", "helpers", "cores", "number_code"},
+    {"traced_number"},
     {"number"},
     {"config", "dtype", "target"},
     {"buffer", "code", "conversion"},
