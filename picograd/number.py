@@ -30,7 +30,10 @@ class Given(float):
 
 
 class GivenInt(int):
-    """A whole number that a user gave; `source` is the traced number that it is, if it is one."""
+    """A whole number that a user gave; `source` is the traced number that it is, if it is one.
+
+    Where sizes are traced, what is computed of it is too, and what compares it is a guard.
+    """
 
     renew: Callable[[], int] | None = None
     source: TracedNumber | None = None
@@ -62,6 +65,25 @@ for operation in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 for operation in ("neg", "abs", "pos"):
     unary = getattr(operator, operation)
     setattr(Given, f"__{operation}__", lambda self, unary=unary: Given(unary(float(self))))
+
+
+def as_source(name: str) -> Callable[..., Any]:
+    """Make a method of a position that is its source's where sizes are traced."""
+    plain = getattr(int, name)
+
+    def method(self: GivenInt, *other: Any) -> Any:
+        source = self.source
+        is_followed = source is not None and source.numbers.has_sizes
+        return getattr(source, name)(*other) if is_followed else plain(self, *other)
+
+    return method
+
+
+for operation in ("add", "sub", "mul", "floordiv", "mod"):
+    for kind in ("__{}__", "__r{}__"):
+        setattr(GivenInt, kind.format(operation), as_source(kind.format(operation)))
+for operation in ("neg", "lt", "le", "gt", "ge", "eq", "ne", "bool"):
+    setattr(GivenInt, f"__{operation}__", as_source(f"__{operation}__"))
 
 
 def given(value: Any) -> Any:

@@ -89,6 +89,7 @@ class Numbers:
 
     def apply(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Compute a number of others. What gives no number, or an error, reads them."""
+        operands = [source_of(each) for each in operands]
         values = [value_of(each) for each in operands]
         if not self.is_open:
             for each in operands:
@@ -265,6 +266,14 @@ def as_python(value: Any) -> Any:
 def as_is(value: Any) -> Any:
     """Give what is given: numbers are pickled so."""
     return value
+
+
+def source_of(operand: Any) -> Any:
+    """Give the traced number that a position is, if it is one."""
+    if type(operand) in (TracedNumber, int, float):
+        return operand
+    source = getattr(operand, "source", None)
+    return source if type(source) is TracedNumber and source.numbers.has_sizes else operand
 
 
 def value_of(operand: Any) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer
@@ -71,13 +72,22 @@ class Binding:
                 return False
         return all(sizes[at] == product(own_sizes(parts, sizes)) for at, parts in self.merged)
 
-    def bind(self, order: Sequence[Node], sizes: Sequence[int], found: GraphKey) -> Bound:
-        """Read what the plan needs from a graph that fits."""
+    def bind(
+        self,
+        order: Sequence[Node],
+        sizes: Sequence[int],
+        buffers: Sequence[Buffer],
+        places: dict[int, int],
+        is_traced: bool = False,
+    ) -> Bound:
+        """Read what the plan needs from a graph that fits, of these buffers.
+
+        `places` are those of runtime scalars, by identity. With `is_traced`, numbers stay traced.
+        """
         for number, size in self.large:
             if size > 2 * order[number].size:
                 raise Degenerate
-        numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
-        places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
+        numbers = {id(buffer): number for number, buffer in enumerate(buffers)}
 
         def number_of(position: int) -> int:
             return numbers[id(leaf_buffer(order[position]))]
@@ -85,6 +95,8 @@ class Binding:
         def scalar_of(origin: Origin) -> tuple[int, int | float]:
             value = read_number(order, sizes, origin)
             at = places.get(id(value), -1)
+            if is_traced and at < 0:
+                return at, as_traced(value)
             return at, plain_value(value) if at < 0 else 0
 
         return Bound(
@@ -115,6 +127,11 @@ def plain_value(number: Any) -> int | float:
         return found
     found = getattr(number, "value", number)
     return found
+
+
+def as_traced(number: Any) -> Any:
+    """Give the traced number that a number is, if it is one."""
+    return getattr(number, "source", None) or number if type(number) is GivenInt else number
 
 
 def own_sizes(parts: Parts, sizes: Sequence[int]) -> Shape:

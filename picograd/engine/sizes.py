@@ -38,7 +38,7 @@ from picograd.graph.node import Node
 from picograd.graph.size_bounds import Bounds, choose_bounds, fits
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
-from picograd.number import is_given
+from picograd.number import GivenInt
 from picograd.runtime.device import Executable
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
@@ -93,6 +93,15 @@ class BoundedPlan:
     bound: Bound
     patience: int  # runs before a plan for these sizes alone is worth making
     nbytes: int = 0  # of memory it takes beside the code, about
+    binding: Binding | None = None
+    family: Family | None = None
+
+    def at(self, bound: Bound) -> "BoundedPlan | None":
+        """Give the same plan for other sizes; None if the settings of kernels have changed."""
+        if self.family is None or self.binding is None or self.binding.epoch != config.epoch:
+            return None
+        self.family.reused += 1
+        return BoundedPlan(self.inner, bound, FOR_EVER, self.nbytes, self.binding, self.family)
     key: Any = None  # in the cache of plans
 
     @property
@@ -240,7 +249,7 @@ def sign(number: int) -> int:
 
 def name_of(start: int, scalars: dict[int, int]) -> int | None:
     """Name a position that a user gave, by where it came first; None for other numbers."""
-    return scalars.setdefault(id(start), len(scalars)) if is_given(start) else None
+    return scalars.setdefault(id(start), len(scalars)) if type(start) is GivenInt else None
 
 
 def fitted(
@@ -279,7 +288,7 @@ def fitted(
     binding = bind(bounded(axes, bounds), expanded, found.order, compiled)
     others = [each for each in family.bindings if each.bounds != bounds]
     family.bindings = [*others, binding]
-    return bound_plan(binding, order, sizes, found)
+    return bound_plan(family, binding, order, sizes, found)
 
 
 def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> bool:
@@ -298,7 +307,7 @@ def known_plan(
 ) -> BoundedPlan | None:
     """Bind a plan that was bound before."""
     for binding in family.bindings:
-        plan = bound_plan(binding, order, sizes, found)
+        plan = bound_plan(family, binding, order, sizes, found)
         if plan is not None:
             family.reused += 1
             return plan
@@ -319,19 +328,45 @@ def bind(
 
 
 def bound_plan(
-    binding: Binding, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
+    family: Family, binding: Binding, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
 ) -> BoundedPlan | None:
     """Bind a plan to the sizes of a graph; None if they do not fit, or the plan is gone."""
     inner = binding.plan()
     if inner is None or binding.epoch != config.epoch or not binding.fits(sizes):
         return None
     nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))
-    bound = binding.bind(order, sizes, found)
+    places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
+    bound = binding.bind(order, sizes, found.buffers, places)
     elements = sum(node.size for node in order)
     # What lies far beyond the sizes is computed in part: then even sooner.
     waste = max(binding.elements // (2 * elements), 1)
     patience = patience_of(bound, len(inner.plan.kernels), elements) // waste
-    return BoundedPlan(inner, bound, patience, nbytes)
+    return BoundedPlan(inner, bound, patience, nbytes, binding, family)
+
+
+def bind_traced(
+    plan: BoundedPlan, roots: Sequence[Node], buffers: Sequence[Buffer], places: dict[int, int]
+) -> Bound | None:
+    """Bind a plan to a copy of its graph whose sizes are traced: what is asked of them is a guard.
+
+    So what it gives, and says, holds for all sizes that read as these do.
+    """
+
+    def own_scalar(node: Node) -> Node:
+        return with_scalar(node) if id(node.arg) in places else node  # others were computed
+
+    expanded = expand_composites(roots, KEPT, own_scalar)
+    order = walk_pending(expanded)
+    family, binding = FAMILIES.get(structure(order, expanded)), plan.binding
+    if family is None or family is not plan.family or binding is None:
+        return None
+    sizes = all_sizes(node.shape for node in order)
+    changes = family.changes.copy()
+    changes.compare(order, family.first)
+    if changes.size() != family.changes.size() or not binding.fits(sizes):
+        return None
+    is_last = any(each is binding for each in family.bindings)
+    return binding.bind(order, sizes, buffers, places, is_traced=True) if is_last else None
 
 
 def patience_of(bound: Bound, kernels: int, elements: int) -> int:

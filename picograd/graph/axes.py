@@ -22,7 +22,7 @@ from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.shape import Shape
 from picograd.helpers import product
-from picograd.number import is_given
+from picograd.number import GivenInt
 
 Part = (
     int | tuple[int]
@@ -87,29 +87,34 @@ class Changes:
         for number, (node, shape, arg) in enumerate(zip(order, first.shapes, first.args)):
             if node.shape != shape:
                 for axis, (now, was) in enumerate(zip(node.shape, shape), at):
-                    if now != was:
+                    if axis not in self.axes and now != was:
                         self.axes.add(axis)
             at += len(shape)
             if memory_of(node) is not None:
                 continue
-            if node.op == "const" and not is_same_number(node.arg, arg):
-                self.numbers.add((number, -1))
+            if node.op == "const":
+                if (number, -1) not in self.numbers and not is_same_number(node.arg, arg):
+                    self.numbers.add((number, -1))
             elif node.op == "slice":
                 self.compare_slice(number, node, arg)
             elif node.op == "pad":
                 for axis, ((low, _), (was, _)) in enumerate(
                     zip(node.arg[0], arg[0])
                 ):
-                    if low != was and not is_given(low):
+                    known = (number, axis) in self.numbers
+                    if not known and low != was and type(low) is not GivenInt:
                         self.numbers.add((number, axis))
 
     def compare_slice(self, number: int, node: Node, arg: Any) -> None:
         """Find which axes a slice cuts, and where it starts elsewhere."""
         source = node.inputs[0].shape
         for axis, (now, was) in enumerate(zip(node.arg, arg)):
-            if now[0] != was[0] and not is_given(now[0]):
+            known = (number, axis) in self.numbers
+            if not known and now[0] != was[0] and type(now[0]) is not GivenInt:
                 self.numbers.add((number, axis))
-            if now != (0, source[axis], 1) or was[:3] != (0, was[3], 1):
+            known = (number, axis) in self.partial
+            is_whole = (now[0], node.shape[axis], now[2]) == (0, source[axis], 1)
+            if not known and not (is_whole and was[:3] == (0, was[3], 1)):
                 self.partial.add((number, axis))
 
 
@@ -135,7 +140,7 @@ def all_sizes(shapes: Iterable[Shape]) -> list[int]:
 def is_same_number(a: Any, b: Any) -> bool:
     """Tell whether two constants are one; NaN is itself."""
     return (
-        type(a) is type(b)
+        a.__class__ is b.__class__  # that of a traced number is the number's
         and (a == b or (a != a and b != b))
         and str(a) == str(b)
     )

@@ -40,10 +40,11 @@ def is_size(first: int, second: int) -> bool:
     So nothing is asked of it, and a trace stands for it at 1 too: to repeat an axis of one element
     once, or to add it up, is right.
     """
-    if type(first) is TracedNumber and type(second) is int and second == 1:
-        return False
-    if type(second) is TracedNumber and type(first) is int and first == 1:
-        return False
+    if SIZED:
+        if type(first) is TracedNumber and type(second) is int and second == 1:
+            return False
+        if type(second) is TracedNumber and type(first) is int and first == 1:
+            return False
     return first == second
 
 

@@ -16,17 +16,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
+from picograd.config import config
 from picograd.dtype import DType
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan, leaf
-from picograd.engine.sizes import FOR_EVER, prime
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
+from picograd.tensor.jit_bound import BoundSizes, bound_sizes
 from picograd.tensor.jit_gradient import keep_graph
 from picograd.traced_number import Numbers, Program, TracedNumber
 
+TRIALS = 16  # plans that are bound to traced sizes
 KEPT = 512  # plans of a trace that are found without its graph, by sizes
 PLAIN = (
     int,
@@ -310,6 +313,23 @@ class Copied:
         return Node(node.op, inputs, arg, shape, node.dtype, node.device)
 
 
+class TracedCopy(Copied):
+    """A graph whose sizes and positions are traced numbers: `slots` has them."""
+
+    def given(self, number: TracedNumber) -> Any:
+        """Give a float as it is traced, and of an int one whose source is traced."""
+        slot = number.slot
+        if slot not in self.made:
+            traced: Any = self.slots[slot]
+            made: Any = traced
+            if isinstance(traced.value, int):
+                made = GivenInt(traced.value)
+                made.source = traced
+            self.made[slot] = made
+            self.slot_of[id(made)] = slot
+        return self.made[slot]
+
+
 class Sizes:
     """The graph of one trace, to be copied at other sizes, and the plans found for them."""
 
@@ -326,6 +346,8 @@ class Sizes:
             tuple[Node, int]
         ] = []  # without memory, and the input of the plan
         self.plans: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self.learnt: list[BoundSizes] = []
+        self.trials = TRIALS
         self.keyed: list[int] = []  # arguments of which a copy has values: sizes, and others
 
     def graph(self, roots: Sequence[Node]) -> list[Node]:
@@ -386,10 +408,10 @@ class Sizes:
         self.roots = over(roots, stand_ins)
 
     def at(
-        self, slots: Sequence[Any], inputs: Sequence[Any]
+        self, slots: Sequence[Any], inputs: Sequence[Any], kind: type[Copied] = Copied
     ) -> tuple[list[Node], Copied]:
         """Copy the graph for the numbers of a call."""
-        done = Copied(self.numbers, self.marked.first, slots)
+        done = kind(self.numbers, self.marked.first, slots)
         leaves = {}
         for made, position in self.leaves:
             shape = done.value(made.shape, False)
@@ -421,6 +443,12 @@ class Sizes:
                 self.plans.move_to_end(key)
                 capture.graph = graph
                 return plan, inputs
+        quick = self.bound_plan(capture, slots)
+        if quick is not None:
+            self.keep_plan(key, lambda: quick, None)
+            if config.verify:
+                self.check_plan(quick, slots, inputs)
+            return quick, inputs
         roots, done = self.at(slots, inputs)
         found = graph_key(roots)
         if not self.is_like(capture, done, found, inputs):
@@ -431,10 +459,55 @@ class Sizes:
             )
         limits = self.limits(inputs, capture.arguments)
         plan = find_plan(found, roots, limits, FOR_EVER)
-        self.plans[key] = weakref.ref(plan), capture.graph
+        self.keep_plan(key, weakref.ref(plan), capture.graph)
+        self.learn(capture, plan, slots, inputs)
+        return plan, inputs
+
+    def keep_plan(self, key: Any, plan: Any, graph: Any) -> None:
+        """Keep the plan for the numbers of a call."""
+        self.plans[key] = plan, graph
         while len(self.plans) > KEPT:
             self.plans.popitem(last=False)
-        return plan, inputs
+
+    def bound_plan(self, capture: Any, slots: Sequence[Any]) -> BoundedPlan | None:
+        """Find a plan for the numbers of a call by what was learnt of others."""
+        for number, each in enumerate(self.learnt if capture.graph is None else ()):
+            found = each.find(slots)
+            if found is not None:
+                self.learnt.insert(0, self.learnt.pop(number))
+                return found
+        return None
+
+    def check_plan(
+        self, quick: BoundedPlan, slots: Sequence[Any], inputs: Sequence[Any]
+    ) -> None:
+        """Compare a plan that was bound by code with what binding a copy of the graph gives."""
+        roots, _ = self.at(slots, inputs)
+        plan = find_plan(graph_key(roots), roots, {}, FOR_EVER)
+        if isinstance(plan, BoundedPlan) and plan.inner is quick.inner:
+            check(plan.bound == quick.bound, f"sizes bound to {quick.bound}, not {plan.bound}")
+
+    def learn(
+        self, capture: Any, plan: Any, slots: Sequence[Any], inputs: Sequence[Any]
+    ) -> None:
+        """Bind a plan to traced sizes, so that other calls bind it by code."""
+        if not isinstance(plan, BoundedPlan) or capture.graph is not None or self.trials <= 0:
+            return
+        self.trials -= 1
+
+        def copy(given: Sequence[Any]) -> tuple[list[Node], dict[int, int]]:
+            roots, done = self.at(given, inputs, TracedCopy)
+            place_of = {slot: place for place, slot in capture.traced}
+            places = {id(scalar): place for place, scalar in enumerate(capture.scalars)}
+            for known, slot in done.slot_of.items():
+                if slot in place_of:  # none where a slice ends
+                    places[known] = place_of[slot]
+            return roots, places
+
+        numbers = sorted(self.copied.fixed | self.copied.made.keys())
+        learnt = bound_sizes(plan, numbers, slots, copy, inputs)
+        if learnt is not None:
+            self.learnt.append(learnt)
 
     def is_like(
         self, capture: Any, done: Copied, found: Any, inputs: Sequence[Any]
