@@ -30,6 +30,7 @@ from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, tracing
 from picograd.errors import PicogradError, TraceError
 from picograd.graph.node import Node
+from picograd.tensor.chosen import Chosen
 from picograd.tensor.jit_arguments import (
     Flattener,
     check_returned,
@@ -309,6 +310,9 @@ class Tracer:
             self.trace = noted
             self.check_arguments(inside)
             del inside
+            for each in tensors_in(self.result):
+                if isinstance(each, Chosen):
+                    raise each.unknown()
             self.stores = [*finish(noted), *search(noted, reach, self.result)]
             self.outside = self.before.tensors()
             check_returned(

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
+from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.shape import broadcast_shapes
-from picograd.tensor import indexing, selecting
+from picograd.tensor import indexing, masking, selecting
 from picograd.tensor.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.autograd import MODE
 from picograd.tensor.inputs import need_tensor
@@ -120,6 +121,11 @@ def index_put(
         return written(input, items, values)
     tracks = input._tracks or (isinstance(values, Recorded) and values._tracks)
     node = read(input)
+    region = masking.region_of(node.shape, selector(items)) if is_tracing() else None
+    if region is not None:
+        value = indexing.value_node(node, read(values))
+        total = selecting.write_where(node, region, value, is_sum=True)
+        return wrap(total, tracks and MODE.enabled)
     found = selecting.read_items(node, selector(items), True)
     selection = indexing.parse(node.shape, found)
     total = indexing.put(node, selection, read(values), "sum")

@@ -77,6 +77,7 @@ class Recorded:
         "_views", "name",
     )  # fmt: skip
     kind: ClassVar[Any]
+    masked: ClassVar[Any] = None  # the class of what a mask chose in a trace; `chosen.py` sets it
 
     _node: Node
     _tracks: bool

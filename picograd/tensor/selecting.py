@@ -31,7 +31,7 @@ from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
 from picograd.target import is_host
-from picograd.tensor import creation, indexing, movement, spans
+from picograd.tensor import creation, indexing, masking, movement, spans
 from picograd.tensor.demands import (
     check_values,
     demand_index,
@@ -265,6 +265,9 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
             return indexing.put_mask(
                 node, mask, indexing.fit_value(source, trailing or ())
             )
+    region = masking.region_of(node.shape, items) if is_tracing() else None
+    if region is not None:
+        return write_where(node, region, indexing.value_node(node, value))
     split = first_alone(node, items)
     if split is not None:
         return write(node, split[0], write(read(node, split[0]), split[1], value))
@@ -276,6 +279,15 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
         wanted = indexing.fit_value(indexing.value_node(node, value), current.shape)
         value = broadcast_to(failures[0], current.shape).where(current, wanted)
     return indexing.put(node, selection, value)
+
+
+def write_where(node: Node, region: masking.Region, value: Node, is_sum: bool = False) -> Node:
+    """Compute the tensor after x[mask, ...] = value, or += value, of a mask that is not known."""
+    before = read(node, region.items)
+    after = masking.rows_of(region, before.shape, value)
+    after = before + after if is_sum else after
+    chosen = region.wide(before.shape).where(after, before)
+    return write(node, region.items, chosen)
 
 
 def fill_diagonal(node: Node, value: Operand, wraps: bool) -> Node:

@@ -27,7 +27,7 @@ from picograd.engine import foreign, pending
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy
-from picograd.engine.tracing import check_not_tracing
+from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -40,6 +40,7 @@ from picograd.tensor import (
     distributions,
     exchange,
     indexing,
+    masking,
     linalg,
     movement,
     random,
@@ -634,6 +635,9 @@ class Tensor(
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
+        if type(value) is Recorded.masked:
+            value.write_to(self, items)
+            return
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)
         tracks = MODE.enabled and (
             self._tracks or (isinstance(source, Tensor) and source._tracks)
@@ -648,6 +652,10 @@ class Tensor(
 
     def __getitem__(self, items: Any) -> "Tensor":
         listed = selector(items)
+        if is_tracing():
+            region = masking.region_of(self.shape, listed)
+            if region is not None and Recorded.masked is not None:
+                return Recorded.masked(self, region)  # type: ignore[no-any-return]
         found = apply(selecting.read, self, listed)
         if aliasing.is_basic(listed):
             note_view(found, self, show_items, [kept_number(item) for item in listed])

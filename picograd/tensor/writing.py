@@ -3,10 +3,12 @@
 from typing import Any
 
 from picograd.dtype import bool_, int64
+from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.helpers import product
-from picograd.tensor import elementwise, indexing, movement, selecting
+from picograd.tensor import elementwise, indexing, masking, movement, selecting
+from picograd.tensor.known import known_values
 from picograd.tensor.operands import (
     Operand,
     as_axis,
@@ -158,6 +160,8 @@ def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
             "masked_scatter", f"mask is {mask.dtype.name}", "compare it"
         )
     wide = broadcast_to(mask, node.shape)
+    if is_tracing() and known_values(wide) is None:
+        return masking.masked_scatter(node, wide, source)
     found = selecting.nonzero(wide.reshape((wide.size,)))
     places = found.reshape((found.shape[0],))
     if source.size < places.size:
