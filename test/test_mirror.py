@@ -85,6 +85,7 @@ ELSEWHERE = {
     "tensor/methods_operator.py": "tensor/test_tensor.py",
     "tensor/methods_product.py": "ops/test_products.py",
     "tensor/methods_reduce.py": "ops/test_reduce.py",
+    "tensor/masking.py": "tensor/test_chosen.py",
     "tensor/recording.py": "tensor/test_tensor.py",
 }
 

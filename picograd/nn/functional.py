@@ -143,7 +143,7 @@ from picograd.tensor.pooling_functions import (
     max_unpool3d,
     unfold,
 )
-from picograd.tensor.sampling import interpolate
+from picograd.tensor.sampling import interpolate, upsample
 from picograd.tensor.spelling import spell_functions
 from picograd.tensor.statistics import pdist
 
@@ -262,6 +262,7 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
 ]
 
 guard_functions(globals(), __all__)

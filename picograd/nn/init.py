@@ -17,10 +17,13 @@ from picograd.tensor.tensor import Tensor
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
+    "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "trunc_normal_",
     "uniform_",
     "xavier_normal_",
     "xavier_uniform_",
@@ -153,6 +156,64 @@ def ones_(tensor: Tensor) -> Tensor:
     [1.0, 1.0]
     """
     return constant_(tensor, 1.0)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Overwrite with draws from a normal distribution inside [a, b].
+
+    >>> from picograd import Tensor, nn
+    >>> bool((nn.init.trunc_normal_(Tensor.zeros(9), a=0.0, b=1.0) >= 0).all())
+    True
+    """
+    with no_grad():
+        tensor.trunc_normal_(mean, std, a, b, generator=generator)
+    return tensor
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Overwrite a matrix with ones on its diagonal and zeros elsewhere.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.eye_(Tensor.zeros(2, 3)).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    if len(tensor.shape) != 2:
+        problem = f"a tensor of shape {tensor.shape} is no matrix"
+        raise ShapeError("eye_", problem, "pass one with two axes")
+    values = np.eye(*tensor.shape)
+    return _fill(tensor, Tensor(values, dtype=tensor.dtype, device=tensor.device))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Overwrite the weight of a convolution so that it gives back its channels, in each group.
+
+    Output channels beyond the input channels of a group are zeros.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.init.dirac_(Tensor.zeros(1, 2, 3)).tolist()
+    [[[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]]
+    """
+    shape = tuple(tensor.shape)
+    if len(shape) not in (3, 4, 5):
+        problem = f"a tensor of shape {shape} is no weight of a convolution"
+        raise ShapeError("dirac_", problem, "pass one with 3, 4 or 5 axes")
+    if groups < 1 or shape[0] % groups:
+        problem = f"{shape[0]} output channels are no multiple of {groups} groups"
+        raise ValueRangeError("dirac_", problem, "choose groups that divide them")
+    values = np.zeros(shape)
+    middle = tuple(size // 2 for size in shape[2:])
+    each = shape[0] // groups
+    for channel in range(min(each, shape[1])):
+        place = slice(channel, None, each), channel, *middle
+        values[place] = 1.0
+    return _fill(tensor, Tensor(values, dtype=tensor.dtype, device=tensor.device))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:

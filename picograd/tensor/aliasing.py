@@ -26,6 +26,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
 from picograd.tensor import indexing, movement
+from picograd.traced_number import TracedNumber
 
 Strides = tuple[int, ...]
 
@@ -169,6 +170,34 @@ def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
 def is_repeating(tensor: Any) -> bool:
     """Tell whether a tensor shows one element several times along an axis, as `expand` does."""
     return any(not step and size > 1 for step, size in zip(strides_of(tensor), tensor.shape))
+
+
+def is_overlapping(first: Any, second: Any) -> bool:
+    """Tell whether two tensors of one memory share some elements, but are not the same.
+
+    As PyTorch does: of dense tensors alone, by the ranges that they lie in.
+    """
+    ranges = [range_of(first), range_of(second)]
+    if None in ranges:
+        return False
+    (start, end), (begin, stop) = ranges  # type: ignore[misc]
+    if (start, end) == (begin, stop):
+        return strides_of(first) != strides_of(second)
+    return bool(start < stop and begin < end)
+
+
+def range_of(tensor: Any) -> tuple[int, int] | None:
+    """Find where a dense tensor begins and ends in its memory; None for one with gaps."""
+    offset, size = offset_of(tensor), math.prod(tensor.shape)
+    if offset is None or any(type(n) is TracedNumber for n in (offset, *tensor.shape)) or not size:
+        return None
+    axes = sorted((s, n) for s, n in zip(strides_of(tensor), tensor.shape) if n > 1)
+    reached = 1
+    for step, count in axes:
+        if step != reached:
+            return None
+        reached *= count
+    return offset, offset + size
 
 
 def composed(views: Sequence[View]) -> View:

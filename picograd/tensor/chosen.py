@@ -1,7 +1,7 @@
 """What a mask chose while a function is traced: how many elements is not known, so it has no shape.
 
-`x[mask] += 1` and `x[mask] = x[mask].sqrt() * 2` read such elements, compute with each, and write them
-back: all of that has the shape of the tensor. So `x[mask]` is kept as the whole region and the
+`x[mask] += 1` and `x[mask] = x[mask].sqrt() * 2` read such elements, compute with each, and write
+them back: all of that has the shape of the tensor. So `x[mask]` is kept as the whole region and the
 mask, and elementwise functions compute the region. Whatever asks for the elements themselves, or
 for their shape, raises TraceError.
 """
@@ -17,9 +17,11 @@ from picograd.tensor.recording import Recorded, apply, selector
 from picograd.tensor.tensor import Tensor
 
 UNARY = (
-    "__neg__", "__abs__", "__invert__", "abs", "acos", "asin", "atan", "ceil", "clamp", "clip", "cos",
-    "detach", "erf", "exp", "expm1", "float", "floor", "half", "double", "gelu", "int", "log",
-    "log10", "log1p", "log2", "long", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid",
+    "__neg__", "__abs__", "__invert__", "abs", "acos", "asin", "atan", "ceil", "clamp", "clip",
+    "cos", "detach", "erf", "exp", "expm1", "float", "floor", "half", "double", "gelu", "int",
+    "log",
+    "log10", "log1p", "log2", "long", "neg", "reciprocal", "relu", "round", "rsqrt",
+    "sigmoid",
     "sign", "silu", "sin", "sinh", "cosh", "sqrt", "square", "tan", "tanh", "to", "trunc",
 )  # fmt: skip
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
@@ -165,4 +167,4 @@ for each in (*UNARY, *BINARY):
     setattr(Chosen, each, elementwise(each))
 for each in IN_PLACE:
     setattr(Chosen, each, in_place(each))
-Recorded.masked = Chosen
+Recorded._masked = Chosen

@@ -33,9 +33,9 @@ from picograd.tensor.linear_systems import (
 )  # fmt: skip
 from picograd.tensor.inputs import is_tensor
 from picograd.tensor.making import (
-    bartlett_window, blackman_window, frombuffer, get_device, hamming_window,
-    hann_window, is_complex, is_floating_point, is_signed, kaiser_window, linear_range,
-    logspace, numel, scalar_tensor,
+    bartlett_window, blackman_window, conj, frombuffer, get_device, hamming_window,
+    hann_window, imag, is_complex, is_conj, is_floating_point, is_signed, kaiser_window,
+    linear_range, logspace, numel, real, scalar_tensor,
 )  # fmt: skip
 from picograd.tensor.placing import (
     diagonal_scatter, index_put, index_put_, index_reduce, nonzero_static, select_scatter,
@@ -96,19 +96,20 @@ __all__ = [
     "atleast_2d", "atleast_3d", "bartlett_window", "bernoulli", "binomial", "blackman_window",
     "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "chain_matmul",
     "cholesky", "cholesky_inverse", "cholesky_solve", "clamp_max", "clamp_min", "clip", "clone",
-    "column_stack", "combinations", "cumulative_trapezoid", "det", "detach", "diagflat",
+    "column_stack", "combinations", "conj", "cumulative_trapezoid", "det", "detach", "diagflat",
     "diagonal_scatter", "double", "dsplit", "e", "equal", "exponential", "finfo", "fix", "float",
     "float_power", "fmax", "fmin", "fork_rng", "frexp", "frombuffer", "gcd", "ger",
     "get_default_dtype", "get_device", "get_rng_state", "gradient", "half", "hamming_window",
-    "hann_window", "histogram", "hsplit", "i0", "igamma", "igammac", "iinfo", "index_put",
-    "index_put_", "index_reduce", "inf", "initial_seed", "int", "inverse", "is_complex",
+    "hann_window", "histogram", "hsplit", "i0", "igamma", "igammac", "iinfo", "imag", "index_put",
+    "index_put_", "index_reduce", "inf", "initial_seed", "int", "inverse", "is_complex", "is_conj",
     "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isin", "isneginf",
     "isposinf", "isreal", "istft", "kaiser_window", "lcm", "ldexp", "logaddexp2", "logdet",
     "logspace", "long", "lu_solve", "lu_unpack", "masked_fill", "matrix_exp", "matrix_power",
     "mode", "multinomial", "mvlgamma", "nan", "nanmedian", "nanquantile", "narrow_copy", "newaxis",
     "nextafter", "nonzero_static", "normal", "numel", "pdist", "pi", "pinverse", "poisson",
-    "positive", "promote_types", "put", "qr", "randint_like", "range", "renorm", "result_type",
-    "rsub", "scalar_tensor", "seed", "select_scatter", "set_rng_state", "sgn", "short",
+    "positive", "promote_types", "put", "qr", "randint_like", "range", "real", "renorm",
+    "result_type", "rsub", "scalar_tensor", "seed", "select_scatter", "set_rng_state", "sgn",
+    "short",
     "slice_scatter", "slogdet", "split_with_sizes", "stft", "svd", "t", "trapezoid", "trapz",
     "truncated_normal", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
     "unsafe_split_with_sizes", "vander", "vsplit",

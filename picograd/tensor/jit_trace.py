@@ -310,9 +310,9 @@ class Tracer:
             self.trace = noted
             self.check_arguments(inside)
             del inside
-            for each in tensors_in(self.result):
-                if isinstance(each, Chosen):
-                    raise each.unknown()
+            for found in tensors_in(self.result):
+                if isinstance(found, Chosen):
+                    raise found.unknown()
             self.stores = [*finish(noted), *search(noted, reach, self.result)]
             self.outside = self.before.tensors()
             check_returned(

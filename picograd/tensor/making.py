@@ -12,7 +12,7 @@ import numpy as np
 from picograd.dtype import to_dtype
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import row_major
 from picograd.target import is_host
@@ -407,6 +407,56 @@ def is_complex(input: Tensor) -> bool:
     """
     need_tensor("is_complex", input)
     return False
+
+
+def is_conj(input: Tensor) -> bool:
+    """Tell whether a conjugate is still to be taken: never, there are no complex numbers.
+
+    >>> import picograd
+    >>> picograd.is_conj(picograd.Tensor([1.0]))
+    False
+    """
+    need_tensor("is_conj", input)
+    return False
+
+
+def conj(input: Tensor) -> Tensor:
+    """Give the complex conjugate: the tensor itself.
+
+    >>> import picograd
+    >>> picograd.Tensor([1.0, -2.0]).conj().tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("conj", input)
+    return input
+
+
+def real(input: Tensor) -> Tensor:
+    """Give the real part: the tensor itself.
+
+    >>> import picograd
+    >>> picograd.real(picograd.Tensor([1.0, -2.0])).tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("real", input)
+    return input
+
+
+def imag(input: Tensor) -> Tensor:
+    """Refuse to give the imaginary part, as PyTorch does: no tensor is complex.
+
+    Raises DTypeError, which is a RuntimeError.
+
+    >>> import picograd
+    >>> try:
+    ...     picograd.imag(picograd.Tensor([1.0]))
+    ... except RuntimeError as error:
+    ...     print(error)
+    imag: a float32 tensor has no imaginary part. ...
+    """
+    need_tensor("imag", input)
+    text = f"a {input.dtype.name} tensor has no imaginary part"
+    raise DTypeError("imag", text, "use x * 0; Fourier transforms have it along the last axis")
 
 
 def is_signed(input: Tensor) -> bool:

@@ -1,7 +1,7 @@
 """Writes where a mask holds whose values are not known: choices between the old and the new.
 
-While a function is traced nobody knows how many elements a mask chooses, but what is written has the
-shape of the tensor: x[mask, 1:3] = v becomes x[:, 1:3] = where(mask, v, x[:, 1:3]).
+While a function is traced nobody knows how many elements a mask chooses, but what is written has
+the shape of the tensor: x[mask, 1:3] = v becomes x[:, 1:3] = where(mask, v, x[:, 1:3]).
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,10 @@ class Region:
     def wide(self, shape: Shape) -> Node:
         """Broadcast the mask to the region."""
         before, after = self.split(shape)
-        ones = (1,) * len(before), (1,) * len(after)
-        return broadcast_to(self.mask.reshape((*ones[0], *self.mask.shape, *ones[1])), shape)
+        first = (1,) * len(before)
+        last = (1,) * len(after)
+        mask = self.mask.reshape((*first, *self.mask.shape, *last))
+        return broadcast_to(mask, shape)
 
     def is_like(self, other: "Region") -> bool:
         """Tell whether two masks are one, or computed alike of the same."""
@@ -52,22 +54,29 @@ def region_of(shape: Shape, items: Sequence[Any]) -> Region | None:
     """Find the region of an index expression with one mask of unknown values; else None."""
     masks = [item for item in items if is_unknown(item)]
     rest = [item for item in items if not is_unknown(item)]
-    if len(masks) != 1 or not masks[0].shape or not all(map(is_basic, rest)):
+    if len(masks) != 1 or not masks[0].shape:
+        return None
+    if not all(map(is_basic, rest)):
         return None
     mask = masks[0]
-    covered = len(mask.shape) + sum(1 for item in rest if item is not None and item is not ...)
+    covered = len(mask.shape)
+    covered += sum(1 for item in rest if item is not None and item is not ...)
+    hidden = max(len(shape) - covered, 0)
     found: list[Any] = []
-    axis = source = 0
+    axis = source = at = 0
     for item in items:
         if item is mask:
             indexing.check_mask(shape, mask, source)
             at = axis
             found += [slice(None)] * len(mask.shape)
-        else:
-            found.append(item)
-            hidden = max(len(shape) - covered, 0) if item is ... else 1
-            axis += hidden if item is ... else int(item is None or isinstance(item, slice))
-            source += hidden if item is ... else int(item is not None)
+            continue
+        found.append(item)
+        if item is ...:
+            axis += hidden
+            source += hidden
+            continue
+        axis += int(item is None or isinstance(item, slice))
+        source += int(item is not None)
     return Region(tuple(found), mask, at)
 
 
@@ -78,8 +87,11 @@ def is_unknown(item: Any) -> bool:
 
 def is_basic(item: Any) -> bool:
     """Tell whether an index is a number or a range."""
-    is_truth = isinstance(item, (bool, np.bool_))
-    return item is None or item is ... or (isinstance(item, (int, slice, np.integer)) and not is_truth)
+    if isinstance(item, (bool, np.bool_)):
+        return False
+    if item is None or item is ...:
+        return True
+    return isinstance(item, (int, slice, np.integer))
 
 
 def is_same(first: Node, second: Node) -> bool:
@@ -91,11 +103,18 @@ def is_same(first: Node, second: Node) -> bool:
             continue
         seen.add((id(a), id(b)))
         is_leaf = not a.inputs or a.realized is not None
-        kinds = (a.op, a.arg, a.shape, a.dtype), (b.op, b.arg, b.shape, b.dtype)
-        if (is_leaf and a.op != "const") or kinds[0] != kinds[1] or len(a.inputs) != len(b.inputs):
+        if is_leaf and a.op != "const":
+            return False
+        if describe(a) != describe(b):
             return False
         waiting += zip(a.inputs, b.inputs)
     return True
+
+
+def describe(node: Node) -> tuple[Any, ...]:
+    """Say what a node computes of its inputs."""
+    kind = node.op, node.arg, len(node.inputs)
+    return *kind, node.shape, node.dtype
 
 
 def aligned(region: Region, shape: Shape, value: Node) -> Node:
@@ -103,13 +122,16 @@ def aligned(region: Region, shape: Shape, value: Node) -> Node:
     before, after = region.split(shape)
     row = indexing.fit_value(value, (*before, 1, *after))
     ones = (1,) * len(region.mask.shape)
-    return broadcast_to(row.reshape((*before, *ones, *after)), shape)
+    wide = row.reshape((*before, *ones, *after))
+    return broadcast_to(wide, shape)
 
 
 def rows_of(region: Region, shape: Shape, value: Node) -> Node:
     """Give a value that may have a row for every place of a mask, in their order."""
     before, after = region.split(shape)
-    count = value.shape[-len(after) - 1] if len(value.shape) > len(after) else 1
+    count = 1
+    if len(value.shape) > len(after):
+        count = value.shape[-len(after) - 1]
     if count == 1:
         return aligned(region, shape, value)
     rows = indexing.fit_value(value, (*before, count, *after))
@@ -121,13 +143,15 @@ def rows_of(region: Region, shape: Shape, value: Node) -> Node:
 
 
 def order_of(mask: Node, count: int) -> tuple[Node, Node]:
-    """Number the places where a mask holds, at most `count` of them; and tell how many there are."""
+    """Number the places where a mask holds, below `count`; and tell how many there are."""
     row = mask.reshape((mask.size,)).cast(int64)
     if not mask.size:
-        return row, row.reduce("sum", (0,))
+        return row, row.reduce("sum", (0,)).reshape(())
     running = scan(row, "sum", 0) - 1
-    place = indexing.bounded(running.binary("maximum", 0).binary("minimum", count - 1), count, True)
-    return place, row.reduce("sum", (0,)).reshape(())
+    first = running.binary("maximum", 0)
+    place = first.binary("minimum", count - 1)
+    total = row.reduce("sum", (0,)).reshape(())
+    return indexing.bounded(place, count, True), total
 
 
 def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
@@ -136,11 +160,13 @@ def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
     text = f"{source.size} values for more places of the mask"
     error = ShapeError("masked_scatter", text, "give at least one value per place")
     if not source.size:
-        report(mask.reduce("max", tuple(range(len(mask.shape)))), error)
+        axes = tuple(range(len(mask.shape)))
+        report(mask.reduce("max", axes), error)
         return node
     place, total = order_of(mask, source.size)
     if source.size < mask.size:
-        report(total.binary("less", source.size + 1).binary("equal", False), error)
+        fits = total.binary("less", source.size + 1)
+        report(fits.binary("equal", False), error)
     values = flat.gather([place], (0,)).reshape(node.shape)
     return mask.where(values, node)
 
@@ -149,4 +175,5 @@ def count_of(region: Region, shape: Shape) -> tuple[Node, int]:
     """Count the places where a mask holds, and the elements of each."""
     before, after = region.split(shape)
     axes = tuple(range(len(region.mask.shape)))
-    return region.mask.cast(int64).reduce("sum", axes).reshape(()), product((*before, *after))
+    places = region.mask.cast(int64).reduce("sum", axes)
+    return places.reshape(()), product((*before, *after))

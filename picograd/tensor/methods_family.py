@@ -7,7 +7,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from picograd.errors import GradientError, ShapeError
+from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.target import is_gpu, is_host
 from picograd.tensor import (
     aliasing,
@@ -104,6 +104,8 @@ class FamilyMethods(Recorded):
     new_full: Final = making.new_full
     new_tensor: Final = making.new_tensor
     is_complex: Final = making.is_complex
+    is_conj: Final = making.is_conj
+    conj: Final = making.conj
     is_signed: Final = making.is_signed
     is_contiguous: Final = making.is_contiguous
     get_device: Final = making.get_device
@@ -356,7 +358,10 @@ class FamilyMethods(Recorded):
 
     @data.setter
     def data(self: Any, value: TensorLike) -> None:
-        source = value if isinstance(value, Recorded) else self.new_tensor(value)
+        if not isinstance(value, Recorded):
+            text = f"data must be a tensor, not {type(value).__name__}"
+            raise DTypeError("data", text, "wrap it in picograd.Tensor(...), or use copy_")
+        source = value
         if self._tracks and not source.dtype.is_float:
             text = f"a {source.dtype.name} tensor cannot have a gradient"
             raise GradientError("data", text, "use a float dtype")

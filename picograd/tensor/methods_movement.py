@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from picograd.dtype import to_dtype
+from picograd.errors import ShapeError
 from picograd.number import position_of
-from picograd.tensor import assembling, bits, movement, spans
-from picograd.tensor.annotations import Axis, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor import aliasing, assembling, bits, movement, spans
+from picograd.tensor.annotations import Axis, DTypeLike, Scalar, Shape, Sizes, Tensor
 from picograd.tensor.operands import UNSET, as_axis, either
 from picograd.tensor.recording import Recorded, Same, apply, pieces, read, showing
+from picograd.traced_number import TracedNumber
 
 
 class MovementMethods(Recorded):
@@ -43,8 +45,8 @@ class MovementMethods(Recorded):
     ) -> Same:
         """Give the same elements another shape, or read the same bits as another dtype.
 
-        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes. What
-        PyTorch refuses, as of what is transposed, is a view here: writes reach this tensor.
+        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes.
+        Raises ShapeError where only a copy has that shape, as of what is transposed: use `reshape`.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).view(2, 1).tolist(), Tensor([1.0]).view("int16").tolist()
@@ -54,7 +56,10 @@ class MovementMethods(Recorded):
             dtype = cast(DTypeLike, sizes[0])
         if dtype is not None:
             return view_bits(self, dtype)
-        return apply(movement.view, self, sizes if size is None else (size,))
+        found = apply(movement.view, self, sizes if size is None else (size,))
+        if self._view is not None:
+            check_view(self, found.shape)
+        return found
 
     def permute(
         self: Same,
@@ -390,6 +395,16 @@ showing(
     movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
     always=(movement.diagonal, movement.unfold, movement.view),
 )  # fmt: skip
+
+
+def check_view(tensor: Any, shape: Shape) -> None:
+    """Raise ShapeError unless a shape is a view of the memory that a tensor shows."""
+    strides = aliasing.strides_of(tensor)
+    if any(type(size) is TracedNumber for size in (*tensor.shape, *strides, *shape)):
+        return
+    if aliasing.reshaped_strides(tensor.shape, strides, shape) is None:
+        text = f"shape {shape} is no view of {tensor.shape} with strides {strides}"
+        raise ShapeError("view", text, "use reshape, which copies where it must")
 
 
 def view_bits(tensor: Any, dtype: DTypeLike) -> Any:

@@ -40,7 +40,7 @@ def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
 
 
 def view(node: Node, sizes: Sequence[Any]) -> Node:
-    """Give the same elements another shape: to tensors a view, also where PyTorch has none."""
+    """Give the same elements another shape: to tensors a view."""
     return reshape(node, sizes, "view")
 
 

@@ -60,6 +60,7 @@ from picograd.tensor.autograd import MODE
 from picograd.tensor.operands import as_shape, constant, optional_dtype
 from picograd.tensor.random import Generator
 
+STEPS = 16  # nodes that are looked at
 NUMBERS = (bool, int, float, np.generic)
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
@@ -77,7 +78,7 @@ class Recorded:
         "_views", "name",
     )  # fmt: skip
     kind: ClassVar[Any]
-    masked: ClassVar[Any] = None  # the class of what a mask chose in a trace; `chosen.py` sets it
+    _masked: ClassVar[Any] = None  # the class of what a mask chose in a trace; `chosen.py` sets it
 
     _node: Node
     _tracks: bool
@@ -564,6 +565,7 @@ def update(target: "Recorded", function: Callable[..., Node], op: str, other: An
     """Record `target op= other`: the shape and dtype of the target stay."""
     source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
     check_leaf_write(op, target)
+    check_overlap(op, target, source)
     tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
     node = function(op, read(target), given(source) if type(source) is float else read(source))
     if category(node.dtype) > category(target.dtype):
@@ -595,6 +597,19 @@ def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
     return rewrite(input, op, result) if inplace and result is not input else result
 
 
+def check_overlap(op: str, target: "Recorded", source: Any) -> None:
+    """Raise ShapeError where what is read shares some memory with what is written, but not all."""
+    if not isinstance(source, Recorded) or source is target:
+        return
+    if target._view is None and source._view is None:
+        return
+    if root_of(target) is not root_of(source) or target.dtype is not source.dtype:
+        return
+    if aliasing.is_overlapping(target, source):
+        text = "the tensor that is read shares some of its memory with the one that is written"
+        raise ShapeError(op, text, "call .clone() on what is read")
+
+
 @pending.locked
 def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) -> None:
     """Give a tensor its next value: in place if it has memory, through to its base if it is a view.
@@ -615,6 +630,8 @@ def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) 
 def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor that shows no other's memory its next value."""
     current, was_leaf = target._node, target.is_leaf
+    if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
+        node, tracks = severed(current, node, tracks), True
     if current.op in ("buffer", "assign") and not tracks:
         samples.check_write(node)
         node = build.assign(current, node)
@@ -636,6 +653,33 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     pending.note_write(target._node, version)
     if foreign.SHARED:
         foreign.settle(target._node)
+
+
+def severed(before: Node, after: Node, tracks: bool) -> Node:
+    """Let a value that was overwritten ask for gradients still, as in PyTorch: they are zeros.
+
+    Inside no_grad nobody notes the write, so they are what they would have been. What was written
+    takes its own.
+    """
+
+    def vjp(flowing: Node, output: Node, old: Node, *new: Node) -> list[Node]:
+        return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
+
+    is_noted = MODE.enabled
+    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp)
+
+
+def reads(node: Node, before: Node) -> bool:
+    """Tell whether a value is seen to be computed of another: from a few nodes."""
+    waiting = [node]
+    for _ in range(STEPS):
+        if not waiting:
+            return False
+        found = waiting.pop(0)
+        if found is before:
+            return True
+        waiting += found.inputs
+    return False
 
 
 def take(target: "Recorded", node: Node, tracks: bool) -> None:

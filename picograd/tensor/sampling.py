@@ -36,6 +36,22 @@ MODES = (
 
 
 @listed
+def upsample(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Resample the spatial axes: the old name of `interpolate`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.upsample(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,

@@ -40,8 +40,8 @@ from picograd.tensor import (
     distributions,
     exchange,
     indexing,
-    masking,
     linalg,
+    masking,
     movement,
     random,
     samples,
@@ -84,6 +84,7 @@ from picograd.tensor.recording import (
     apply_all,
     as_tensor,
     check_leaf_write,
+    check_overlap,
     check_write,
     drawn,
     fresh,
@@ -95,6 +96,7 @@ from picograd.tensor.recording import (
     read,
     register,
     retain,
+    root_of,
     selector,
     show_items,
     start,
@@ -608,6 +610,7 @@ class Tensor(
         [3.0, 4.0]
         """
         check_leaf_write("copy_", self)
+        check_overlap("copy_", self, value)
         source = as_tensor(value, self).to(self.device)
         node = indexing.fit_value(indexing.value_node(self._node, read(source)), self.shape)
         write(self, node, MODE.enabled and source._tracks and self.dtype.is_float)
@@ -635,8 +638,9 @@ class Tensor(
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
-        if type(value) is Recorded.masked:
-            value.write_to(self, items)
+        if type(value) is Recorded._masked:
+            chosen: Any = value
+            chosen.write_to(self, items)
             return
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)
         tracks = MODE.enabled and (
@@ -647,6 +651,9 @@ class Tensor(
         if self._view is not None and aliasing.is_repeating(self) and aliasing.is_basic(listed):
             self[items].copy_(source)  # the part may be one that shows no element twice
             return
+        if source is not self and isinstance(source, Tensor) and source._view is not None:
+            if root_of(source) is root_of(self) and aliasing.is_basic(listed):
+                check_overlap("setitem", self[items], source)
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 
@@ -654,8 +661,8 @@ class Tensor(
         listed = selector(items)
         if is_tracing():
             region = masking.region_of(self.shape, listed)
-            if region is not None and Recorded.masked is not None:
-                return Recorded.masked(self, region)  # type: ignore[no-any-return]
+            if region is not None and Recorded._masked is not None:
+                return Recorded._masked(self, region)  # type: ignore[no-any-return]
         found = apply(selecting.read, self, listed)
         if aliasing.is_basic(listed):
             note_view(found, self, show_items, [kept_number(item) for item in listed])

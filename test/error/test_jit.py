@@ -54,9 +54,9 @@ CASES = [
     ),
     Case(
         "mask", lambda: traced(lambda x: x[x > 1.0]), TraceError,
-        "indexing with a bool mask: the value of a traced tensor is not known while "
-        "picograd.jit traces, at LINE. Fix: return the tensor and read it outside the jitted "
-        "function.",
+        "indexing with a bool mask: how many elements a bool mask chooses is not known while a "
+        "function is traced, at LINE. Fix: choose with where(mask, x, 0), sum x * mask, or write "
+        "x[mask] = v.",
     ),
     Case(
         "poisson", lambda: traced(picograd.poisson), TraceError,

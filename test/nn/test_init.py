@@ -61,3 +61,25 @@ def test_wrong_use_is_named():
         nn.init.kaiming_normal_(Tensor.zeros(3, 3), mode="in")
     with pytest.raises(ValueRangeError, match="nonlinearity 'swish' is unknown"):
         nn.init.calculate_gain("swish")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options"),
+    [("eye_", (2, 3), {}), ("dirac_", (4, 2, 3), {}), ("dirac_", (4, 2, 3, 4), {"groups": 2}),
+     ("dirac_", (3, 5, 2, 2, 2), {"groups": 3})],
+)  # fmt: skip
+def test_identities_equal_pytorch(name, shape, options):
+    torch = pytest.importorskip("torch")
+    mine, theirs = picograd.full(shape, 7.0), torch.full(shape, 7.0)
+    assert getattr(nn.init, name)(mine, **options) is mine
+    getattr(torch.nn.init, name)(theirs, **options)
+    assert mine.tolist() == theirs.tolist()
+
+
+def test_wrong_identities_are_named():
+    with pytest.raises(ValueError, match="no matrix"):
+        nn.init.eye_(picograd.zeros(2, 2, 2))
+    with pytest.raises(ValueError, match="no weight"):
+        nn.init.dirac_(picograd.zeros(2, 2))
+    with pytest.raises(ValueError, match="multiple of 2 groups"):
+        nn.init.dirac_(picograd.zeros(3, 2, 2), 2)

@@ -116,5 +116,5 @@ def test_masks_of_samples() -> None:
     x = Tensor(DATA)
     wanted = [f(row).tolist() for row in x]
     assert picograd.vmap(f)(x).tolist() == wanted
-    last, ys = picograd.scan(lambda c, row: (c, f(row)), Tensor(0.0), x)
+    _, ys = picograd.scan(lambda c, row: (c, f(row)), Tensor(0.0), x)
     assert ys.tolist() == wanted

@@ -28,3 +28,11 @@ def test_likes_keep_shape_and_dtype(name: str) -> None:
 
 def test_full_like_fills() -> None:
     assert functions.full_like(X, 3).tolist() == [[3, 3], [3, 3]]
+
+
+def test_no_tensor_is_complex():
+    x = Tensor([1.0, -2.0])
+    assert picograd.conj(x) is x.conj() is picograd.real(x) is x
+    assert not picograd.is_complex(x) and not x.is_conj()
+    with pytest.raises(RuntimeError, match="no imaginary part"):
+        picograd.imag(x)
