@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Storage
 from picograd.dtype import bool_, int64
 from picograd.errors import ShapeError
 from picograd.graph.node import Node
@@ -102,8 +103,7 @@ def is_same(first: Node, second: Node) -> bool:
         if a is b or (id(a), id(b)) in seen:
             continue
         seen.add((id(a), id(b)))
-        is_leaf = not a.inputs or a.realized is not None
-        if is_leaf and a.op != "const":
+        if a.realized is not None or isinstance(a.arg, Storage):
             return False
         if describe(a) != describe(b):
             return False
