@@ -30,6 +30,14 @@ class Target:
         """
         return self.shared_bytes > 0
 
+    @property
+    def packs_operands(self) -> bool:
+        """Tell whether kernels pack the operands of a product, element by element, as a CPU's do.
+
+        A GPU's copy them as they lie in memory, and have threads and shared memory for one product.
+        """
+        return not self.has_blocks
+
 
 def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:
     """Describe an NVIDIA GPU; the defaults are an H100's or H200's (CUDA C guide, table 27)."""

@@ -6,7 +6,7 @@ Consecutive accumulations over the same axes share a nest too. The innermost loo
 vectoriser, so it must stay free of branches: conditions become loop bounds where they can.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from picograd.codegen import (
     linearize_cpu_dot,
@@ -17,6 +17,7 @@ from picograd.codegen import (
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
+from picograd.codegen.nests import as_bounds, group_length, is_pointwise, reads_of, split_guards
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -40,16 +41,14 @@ from picograd.helpers import product, round_up
 from picograd.schedule.index import (
     Axis,
     Index,
-    axes_of,
     axis_index,
     unflatten,
 )
-from picograd.schedule.loop import Condition, Expr, walk
+from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
-SMALL_WINDOW = 64  # reductions up to this size run inside the loops over their dims
 UNROLLED_WINDOW = 16
 
 
@@ -83,19 +82,6 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
         tasks=first,
         scratch_bytes=builder.scratch_bytes,
     )
-
-
-def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
-    """Yield every tile read of a step and of the steps inside it."""
-    if isinstance(step, For | When | LastBlock):
-        for inner in step.body:
-            yield from reads_of(inner)
-    elif isinstance(step, Dot):
-        yield from ((name, ()) for name in (step.acc, step.a, step.b))
-    elif isinstance(step, Assign | Accumulate | Store | ScatterStep):
-        for expr in walk(step.expr):
-            if expr.op == "tile":
-                yield expr.arg
 
 
 class CpuBuilder:
@@ -353,8 +339,12 @@ class CpuBuilder:
             op = "or" if op in ("add", "maximum") else "and"
         return self.emitter.add(op, dtype, (old, value), "reduce")
 
-    def accumulate(self, steps: Sequence[Accumulate]) -> None:
-        """Emit reductions over the same axes in one nest: `over` outside, `dims` inside."""
+    def accumulate(self, group: Sequence[Accumulate | Store]) -> None:
+        """Emit reductions over the same axes in one nest: `over` outside, `dims` inside.
+
+        Stores of what they reduce share it, where they have the same conditions.
+        """
+        steps = [step for step in group if isinstance(step, Accumulate)]
         emitter, dims = self.emitter, steps[0].dims
         here = tuple(axis_index(d) for d in dims)
         firsts = [step for step in steps if step.is_first]
@@ -366,6 +356,8 @@ class CpuBuilder:
                 self.put(step.tile, self.position(step.tile, here), start)
 
         bodies, conditions = split_guards(steps)
+        stores = [step for step in group if isinstance(step, Store)]
+        beside = [step for step in stores if set(step.conditions) == set(conditions)]
 
         def body() -> None:
             for step, expr in zip(steps, bodies, strict=True):
@@ -373,10 +365,16 @@ class CpuBuilder:
                 position = self.position(step.tile, here)
                 old = self.get(step.tile, position)
                 self.put(step.tile, position, self.combine(step.monoid, old, value))
+            for store in beside:
+                value = emitter.value(store.expr)
+                emitter.store(emitter.slots[store.slot], emitter.index(store.index), value)
 
         if firsts:
             self.nest(dims, (), clear)
         self.nest((*steps[0].over, *dims), conditions, body)
+        for step in stores:
+            if step not in beside:
+                self.pointwise([step])
 
     def last_block(self, step: LastBlock) -> None:
         """Emit the steps of the task that arrives last."""
@@ -404,69 +402,3 @@ class CpuBuilder:
 def padded_size(tile: Tile) -> int:
     """Elements of memory a tile takes."""
     return tile_strides(tile)[0] * tile.shape[0] if tile.shape else 1
-
-
-def is_pointwise(step: Accumulate) -> bool:
-    """Tell whether a reduction is a window: a few elements at every point of its dims."""
-    return bool(step.dims) and product(a.size for a in step.over) <= SMALL_WINDOW
-
-
-def group_length(steps: Sequence[Step], first: int) -> int:
-    """Count the steps from `first` on that can share one loop nest."""
-    head, written = steps[first], set()
-    if not isinstance(head, Accumulate | Assign | Store):
-        return 1
-    if (
-        isinstance(head, Assign) and head.layout is not None
-    ):  # packing has loops of its own
-        return 1
-    is_reduction = isinstance(head, Accumulate) and not is_pointwise(head)
-    count, conditions = 0, None
-    for step in steps[first:]:
-        if not isinstance(step, Accumulate | Assign | Store) or step.dims != head.dims:
-            break
-        is_wide = isinstance(step, Accumulate) and not is_pointwise(step)
-        over = [s.over for s in (head, step) if isinstance(s, Accumulate)]
-        if is_wide != is_reduction or (is_wide and over[0] != over[1]):
-            break
-        if isinstance(step, Store):
-            if conditions is not None and step.conditions != conditions:
-                break
-            conditions = step.conditions
-            is_uniform = all(axes_of(c[0]).isdisjoint(step.dims) for c in conditions)
-            if conditions and is_uniform and count:
-                break
-        here = tuple(axis_index(d) for d in step.dims)
-        reads = [(name, read) for name, read in reads_of(step) if name in written]
-        if (is_wide and reads) or any(read != here for _, read in reads):
-            break
-        written.add(getattr(step, "tile", ""))
-        count += 1
-    return count
-
-
-def as_bounds(
-    condition: Condition, axis: Axis, inner: Sequence[Axis]
-) -> tuple[Index, Index] | None:
-    """Turn lo <= axis + rest <= hi into begin <= axis < end; None if it has another form."""
-    index, lo, hi = condition
-    direct = [c for atom, c in index.terms if atom is axis]
-    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
-    mentioned = axes_of(rest)
-    if direct != [1] or axis in mentioned or not mentioned.isdisjoint(inner):
-        return None
-    return rest * -1 + lo, rest * -1 + (hi + 1)
-
-
-def split_guards(
-    steps: Sequence[Accumulate],
-) -> tuple[list[Expr], tuple[Condition, ...]]:
-    """Take off guards that only keep out what adds nothing, if all steps have the same ones."""
-    first = steps[0].expr
-    for step in steps:
-        if step.expr.op != "guard" or step.expr.arg != first.arg:
-            return [s.expr for s in steps], ()
-        fill = step.expr.args[1]
-        if fill.op != "const" or fill.arg != identity(step.monoid, step.expr.dtype):
-            return [s.expr for s in steps], ()
-    return [step.expr.args[0] for step in steps], first.arg

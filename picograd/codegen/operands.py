@@ -8,7 +8,7 @@ through its window is implicit im2col. `Contraction`s are values: templates swap
 within a role, bind axes to tile coordinates and read the epilogue with `stores`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from picograd.dtype import DType
@@ -20,6 +20,7 @@ from picograd.schedule.loop import (
     Condition,
     Expr,
     Kernel,
+    Part,
     const,
     dynamics_of,
     indices_of,
@@ -65,10 +66,10 @@ def size_of(axes: Iterable[Axis]) -> int:
     return product(axis.size for axis in axes)
 
 
-def analyse(kernel: Kernel) -> Contraction:
-    """Sort the axes of a contract or conv kernel into roles."""
-    check(len(kernel.parts) == 1, "a contraction kernel has one part", kernel)
-    computes = kernel.parts[0].computes
+def analyse(kernel: Kernel, part: Part | None = None) -> Contraction:
+    """Sort the axes of a part of a contract or conv kernel, the first if none is given."""
+    part = part or kernel.parts[0]
+    computes = part.computes
     hero = computes[0]
     check(hero.monoid == "sum", "a contraction kernel starts with a sum", kernel)
     a, b = factors(hero.body, hero.dtype, kernel)
@@ -77,7 +78,7 @@ def analyse(kernel: Kernel) -> Contraction:
     columns = tuple(x for x in hero.axes if x in in_b and x not in in_a)
     rows = tuple(x for x in hero.axes if x not in in_b)
     roles = batch, rows, columns, hero.reduce
-    return Contraction(computes, *roles, a, b, hero.dtype, kernel.parts[0].ends)
+    return Contraction(computes, *roles, a, b, hero.dtype, part.ends)
 
 
 def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
@@ -193,8 +194,10 @@ def by_stride(axes: tuple[Axis, ...], far: Mapping[Axis, int]) -> tuple[Axis, ..
 
 
 def output_index(contraction: Contraction) -> Index:
-    """Index of the first store: the order of the output in memory."""
-    stored = [compute.store[1] for compute in contraction.computes if compute.store]
+    """Index of the first store, of elements if they are stored: their order in memory."""
+    whole = [c for n, c in enumerate(contraction.computes) if n == 0 or is_element(contraction, c)]
+    computes = [c for c in whole if c.store] or contraction.computes
+    stored = [compute.store[1] for compute in computes if compute.store]
     check(stored, "a contraction stores its result", contraction.computes)
     return stored[0]
 
@@ -213,20 +216,38 @@ def bind(expr: Expr, values: Mapping[Axis, Index]) -> Expr:
     return rewrite(expr, values)
 
 
-def stores(
+def is_element(contraction: Contraction, compute: Compute) -> bool:
+    """Tell whether a compute of the epilogue is one of every element of the result."""
+    every = set(contraction.computes[0].axes)
+    return not compute.reduce and set(compute.axes) == every
+
+
+def element_values(
     contraction: Contraction, values: Mapping[Axis, Index], acc: Expr
-) -> list[Output]:
-    """Write the epilogue at one point: `acc` is the finished sum there, `values` the axes."""
-    done: list[Expr] = []
+) -> Callable[[Expr], Expr | None]:
+    """Make what replaces references to elements at one point: `acc` is the finished sum there."""
+    done: dict[int, Expr] = {}
 
     def replace_ref(expr: Expr) -> Expr | None:
         return done[expr.arg] if expr.op == "ref" else None
 
+    for number, compute in enumerate(contraction.computes):
+        if number == 0 or is_element(contraction, compute):
+            value = acc if number == 0 else rewrite(compute.body, values, replace_ref)
+            done[number] = cast(value, compute.dtype)
+    return replace_ref
+
+
+def stores(
+    contraction: Contraction, values: Mapping[Axis, Index], acc: Expr
+) -> list[Output]:
+    """Write the elements of the epilogue at one point: `values` are the axes there."""
+    replace_ref = element_values(contraction, values, acc)
     found = []
     for number, compute in enumerate(contraction.computes):
-        value = acc if number == 0 else rewrite(compute.body, values, replace_ref)
-        done.append(cast(value, compute.dtype))
-        if compute.store:
+        is_own = number == 0 or is_element(contraction, compute)
+        if compute.store and is_own:
             slot, index = compute.store
-            found.append(Output(slot, substitute(index, values), done[-1]))
+            value = replace_ref(Expr("ref", (), number, compute.dtype)) or acc
+            found.append(Output(slot, substitute(index, values), value))
     return found

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.dtype import int32, int64
+from picograd.dtype import float64, int32, int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.check_inputs import check_device, check_dtype
 from picograd.graph.composites import COMPOSITES, CustomGradient, widen
@@ -235,8 +235,8 @@ def typical_element(x: Node) -> Node:
 def batch_stats(x: Node) -> tuple[Node, Node]:
     """Mean and biased variance of each channel of (N, C, *S), in float32 or wider.
 
-    One pass over x: both sums are of distances from a typical element of the channel, which keeps
-    m2 - m1 m1 from cancelling when the mean is large, or an element far out.
+    One pass over x: the sums of x and of x x in float64, which has the digits that m2 - m1 m1 loses
+    when the mean is large. float64 itself is summed as distances from a typical element.
     """
     check_dtype("batch_norm", FLOAT, (x,))
     if x.rank < 2:
@@ -253,10 +253,12 @@ def batch_stats(x: Node) -> tuple[Node, Node]:
             "use a larger batch",
         )
     wide = x.accumulated()
-    shift = typical_element(wide)
-    away = wide - shift.expand(x.shape)
+    shift = typical_element(wide) if wide.dtype is float64 else None
+    away = wide.cast(float64) if shift is None else wide - shift.expand(x.shape)
     first, second = mean_of(away, axes), mean_of(away * away, axes)
-    variance = (second - first * first).binary("maximum", 0)
+    variance = (second - first * first).binary("maximum", 0).cast(wide.dtype)
+    if shift is None:
+        return first.cast(wide.dtype), variance
     return shift.reshape((x.shape[1],)) + first, variance
 
 

@@ -13,7 +13,7 @@ from picograd.schedule.heroes import (
     conv_operands,
     scatter_places,
 )
-from picograd.schedule.index import Axis, Index, Indices, axis_index, constant
+from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
 from picograd.schedule.loop import (
     Compute,
     Condition,
@@ -55,7 +55,7 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
             parts.append(normalize_part(part))
     if not parts:
         return None
-    hero = hero_of(launch.kind, parts[0])
+    hero = hero_of(launch.kind, next(filter(has_reduction, parts), parts[0]))
     scalars = tuple(dtype for _, dtype in builder.scalars.values())
     return Kernel(
         name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts)
@@ -65,11 +65,12 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
 def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     """What a launch is called by: what the last member of its first group computes, its shape."""
     group = launch.parts[0][0]
-    node = member = group.members[-1].node
+    last = [m for m in group.members if m.level not in ("sums", "after")][-1]
+    node = member = last.node
     while node.op in UNNAMED and node.inputs:
         node = node.inputs[0]
     shape, op = member.shape, node.op
-    if group.members[-1].is_update:
+    if last.is_update:
         shape, op = group.shape, "put"
     return op, shape
 
@@ -132,6 +133,11 @@ def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[
     return tuple(found)
 
 
+def axes_over(places: Iterable[int], domain: Domain) -> tuple[Axis, ...]:
+    """List the axes of some dimensions of a domain."""
+    return tuple(axis for d in places for axis in axes_of(domain[d]))
+
+
 def indices_for(labels: Labels, domain: Domain) -> Indices:
     """Indices of a node placed in the domain by `labels`."""
     return tuple(
@@ -156,6 +162,14 @@ def lower_member(
         lower_reduce(member, part, domain, (), rows, own)
     elif member.level == "hero":
         lower_contraction(member, part, rows, own)
+    elif member.level in ("sums", "after"):
+        group = member.group
+        after, summed = (group.after, group.summed) if group else ((), ())
+        axes, over = (axes_over(places, domain) for places in (after, summed))
+        if member.level == "sums":
+            lower_reduce(member, part, domain, axes, over, own)
+        else:
+            lower_map(member, part, axes, own)
     else:
         axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
         lower_map(member, part, axes, own)
@@ -359,6 +373,11 @@ def hero_of(kind: str, part: Part) -> str:
     least = SHORT_RUN if is_chain(part) else 1
     bodies = [first.body] if has_loads(first) else [c.body for c in part.computes]
     return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
+
+
+def has_reduction(part: Part) -> bool:
+    """Tell whether a part reduces; maps may stand beside it."""
+    return any(compute.reduce for compute in part.computes)
 
 
 def has_loads(compute: Compute) -> bool:

@@ -18,6 +18,7 @@ from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 COSTS = {name: row.cost for name, row in OPS.items()}
+
 OPERATION_LIMIT = 30  # operations that are rather stored than repeated for many elements
 LOAD_BYTES = 4  # of an element of most arrays
 OPERATION_BYTES = 0.27  # moved in the time of one: 30 operations on a float are dear to do twice
@@ -167,3 +168,8 @@ def shared_work(
     again = (kernels - 1) * count * element / made.bandwidth
     store = (kernels + 1) * count * itemsize / made.bandwidth + made.launch
     return SharedWork(kernels, operations, loads, again, store)
+
+
+def is_small(nbytes: int, made: Machine) -> bool:
+    """Tell whether reading so much from memory takes no longer than a launch."""
+    return nbytes <= made.launch * made.bandwidth

@@ -16,7 +16,6 @@ from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, machine, row
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
-    MEMBER_LIMIT,
     SCATTERS,
     Facts,
     Group,
@@ -26,7 +25,9 @@ from picograd.schedule.group import (
     place,
     recount,
     reshape_dimensions,
+    waits_for_rows,
 )
+from picograd.schedule.joining import ALONG, find_place, summed_places
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
@@ -36,6 +37,7 @@ from picograd.schedule.views import (
     dimension_map,
     fold_count,
     gather_labels,
+    innermost,
     kept_labels,
     merge_labels,
     reduced_order,
@@ -50,10 +52,8 @@ from picograd.target import Target
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
-ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
 INLINING = {"scatter", *ALONG}  # compute cheap operands themselves
-LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}  # nothing joins their kernels
 
 
 class Fuser:
@@ -122,6 +122,7 @@ class Fuser:
         mapping = dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
         facts.labels, facts.is_grand = view_labels(facts, source, mapping), source.is_grand
+        facts.is_rowed = waits_for_rows(source)
         facts.order = view_order(node, source, mapping)
         facts.windows = view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads
@@ -138,7 +139,7 @@ class Fuser:
         base = strip_views(source)
         if base.is_loaded or base.node.op in ("const", "iota", "scalar"):
             return
-        if self.joinable(base) is not None:
+        if find_place(base) is not None:
             self.store(base)
         elif base.cost > OPERATION_LIMIT or base.has_window:
             self.store(base, "it is expensive and repeated")
@@ -184,6 +185,8 @@ class Fuser:
             if facts.order is None and len(source.node.shape) == rank:
                 facts.order = source.order
             deepen(facts, source)
+        near = [source for source in facts.inputs if source.home is facts.home]
+        facts.is_rowed = facts.home is not None and any(map(waits_for_rows, near))
         facts.cost, facts.length = min(cost, together), length + 1
         facts.loads, facts.mixings, facts.is_moved = loads, max(mixings, facts.mixings), is_moved
 
@@ -232,37 +235,18 @@ class Fuser:
         Sums over windows may come out otherwise in another kernel: they are rather stored.
         """
         node, made = facts.node, self.machine
-        if facts.has_window or self.joinable(facts) is not None:
+        if facts.has_window or find_place(facts) is not None:
             made = replace(made, launch=0.0)
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
         work = shared_work(*known, made)
         if work.is_stored or (facts.has_window and facts.cost > OPERATION_LIMIT):
             self.store(facts, str(work))
 
-    def joinable(self, facts: Facts) -> tuple[Group, str, Labels] | None:
-        """The home group, level and labels with which a floating node could be its member."""
-        home, labels = facts.home, facts.labels
-        if home is None or labels is None or home.operations + facts.cost > GROUP_LIMIT:
-            return None
-        if len(home.members) >= MEMBER_LIMIT:
-            return None
-        if home.kind in LONELY or home.device != facts.node.device:
-            return None
-        if home.kind in ("contract", "conv") and facts.has_window:
-            return None
-        if facts.is_grand:
-            is_scalar = facts.node.size == 1
-            return (home, "scalar", labels) if is_scalar else None
-        placed = place(facts.node.shape, labels, home)
-        if placed is None or (placed[0] == "elem" and not home.is_row):
-            return None
-        return home, placed[0], placed[1]
-
     def store(self, facts: Facts, reason: str = "") -> None:
         """Make a floating node a member: of its home group if it fits, else of a group of maps."""
         if facts.is_loaded:
             return
-        found = self.joinable(facts)
+        found = find_place(facts)
         if found is not None:
             self.join(facts, *found)
             return
@@ -316,7 +300,7 @@ class Fuser:
             self.refresh(facts)
         facts.windows = frozenset()
         facts.order = reduced_order(source, axes)
-        if self.adopt(facts, axes) or self.chain(facts, axes):
+        if self.adopt(facts, axes) or self.chain(facts, axes) or self.sum_up(facts, axes):
             return
         key = (source.node.shape, axes, source.depth + 1, node.device)
         group = self.open.get(key)
@@ -328,10 +312,8 @@ class Fuser:
 
     def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:
         """Estimate what it takes to work on the rows of a reduction again."""
-        shape, order = source.node.shape, source.order
-        wide = [d for d in order or range(len(shape)) if shape[d] != 1]
         size = source.node.dtype.itemsize * max(len(source.loads), 1)
-        return row_work(shape, axes, wide[-1] if wide else 0, size, self.target)
+        return row_work(source.node.shape, axes, innermost(source), size, self.target)
 
     def refresh(self, facts: Facts) -> None:
         """Recompute depth after an input was stored (views above it keep their own facts)."""
@@ -351,9 +333,12 @@ class Fuser:
             return False
         work = self.work_on_rows(source, axes)
         reduced = {placed[1][d] for d in axes} - {FREE}
-        if not work.takes(home.operations) or not reduced:
+        is_again = work.takes(home.operations)
+        is_streamed = self.target.packs_operands and home.operations <= OPERATION_LIMIT
+        if not (is_again or is_streamed) or not reduced:
             return False
         home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))
+        home.is_streamed = not is_again
         for member in home.members:
             member.level = "elem"
         facts.over = placed[1]
@@ -371,7 +356,8 @@ class Fuser:
             return False
         level, facts.over = placed
         over = {facts.over[d] for d in axes if facts.over[d] != FREE}
-        if level == "elem" and over == set(home.inner) and home.is_row:
+        is_ready = home.is_row or (home.is_streamed and not waits_for_rows(source))
+        if level == "elem" and over == set(home.inner) and is_ready:
             self.join(facts, home, "reduce", kept_labels(facts.over, axes))
             return True
         if level == "row" and home.is_row and over == set(home.kept) and home.kept:
@@ -381,6 +367,22 @@ class Fuser:
         why = "the rows differ" if home.is_row else str(home.work)
         self.reasons.append(f"kept reduce {source.node.shape} apart from its source: {why}")
         return False
+
+    def sum_up(self, facts: Facts, axes: tuple[int, ...]) -> bool:
+        """Join the product whose result is reduced over all of its rows, or of its columns.
+
+        Its tasks reduce the blocks they have in cache, and the last of them the results of all.
+        """
+        source = facts.inputs[0]
+        home = source.home
+        found = summed_places(facts, axes) if self.target.packs_operands else None
+        if home is None or found is None:
+            return False
+        if innermost(source) in axes and self.work_on_rows(source, axes).is_together:
+            return False  # what follows works on the rows again: a softmax, a norm
+        home.summed, facts.over = found
+        self.join(facts, home, "sums", kept_labels(facts.over, axes))
+        return True
 
     def visit_hero(self, facts: Facts) -> None:
         """Contractions, convolutions, scatters and copies read operands from memory."""

@@ -10,6 +10,7 @@ one entry per dimension, the domain dimension it runs along, or -1 where it is f
 cover the whole domain put a node at element level, the kept dimensions at row level.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from picograd.graph.node import Node
@@ -41,11 +42,18 @@ class Group:
     slots: int = 0  # arrays it reads or computes
     has_window: bool = False  # a member reduces windows
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
+    is_streamed: bool = False  # a reduction that stores elements while it reads them, once
+    summed: tuple[int, ...] = ()  # of a product: dimensions that reductions of its result take
 
     @property
     def kept(self) -> tuple[int, ...]:
         """Dimensions of more than one element that the group does not reduce."""
         return tuple(d for d, n in enumerate(self.shape) if n != 1 and d not in self.reduced)
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """Dimensions of more than one element that reductions of a product's result keep."""
+        return tuple(d for d in self.kept if d not in self.summed)
 
     @property
     def inner(self) -> tuple[int, ...]:
@@ -55,7 +63,7 @@ class Group:
     @property
     def is_row(self) -> bool:
         """Tell whether a kernel that reduced a row should work on it again."""
-        return self.work is not None and self.work.is_together
+        return self.work is not None and self.work.is_together and not self.is_streamed
 
     @property
     def is_adoptable(self) -> bool:
@@ -85,6 +93,7 @@ class Facts:
     labels: Labels | None = None  # its place in the domain of `home`, if it can be told
     over: Labels | None = None  # of a reduction in a chain: the places of its input's dimensions
     is_grand: bool = False  # reads a value reduced over all rows of `home`
+    is_rowed: bool = False  # reads a value of whole rows of `home`
     cost: int = 0  # scalar operations to compute it where it is read
     length: int = 0  # longest chain of floating nodes below it
     loads: frozenset[int] = frozenset()  # members and leaves it reads, of at least half its size
@@ -94,7 +103,7 @@ class Facts:
     windows: frozenset[int] = frozenset()  # dimensions that `window` appended
     order: tuple[int, ...] | None = None  # preferred storage order, outermost first
     group: Group | None = None  # the group it is a member of
-    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "init"
+    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "sums", "after"
     is_source: bool = False  # a leaf: always loaded
     overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
     target: "Facts | None" = None  # of an assignment: the contents it follows
@@ -112,6 +121,14 @@ class Facts:
     def is_update(self) -> bool:
         """Tell whether it is an assignment of a part (schedule/updates.py)."""
         return self.target is not None and self.node.arg is not None
+
+
+def waits_for_rows(facts: Facts) -> bool:
+    """Tell whether a value is known only when rows of its home have been reduced."""
+    is_row = facts.level in ("sums", "after")
+    if facts.group is not None and facts.group.kind == "reduce":
+        is_row = facts.level != "elem"
+    return facts.is_rowed or is_row
 
 
 def recount(facts: Facts, limit: int) -> int:
@@ -133,14 +150,24 @@ def recount(facts: Facts, limit: int) -> int:
 
 def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:
     """Complete labels in the domain of `group`: level and labels, or None if it does not fit."""
+    every = [d for d, n in enumerate(group.shape) if n != 1]
+    rows = [d for d in every if d not in group.reduced]
+    return place_in(shape, labels, group, (("row", rows), ("elem", every)))
+
+
+def place_in(
+    shape: tuple[int, ...],
+    labels: Labels,
+    group: Group,
+    levels: Sequence[tuple[str, Sequence[int]]],
+) -> tuple[str, Labels] | None:
+    """Complete labels at the first of some levels whose dimensions they can cover."""
     taken = [label for label, n in zip(labels, shape, strict=True) if label >= 0 and n != 1]
     if len(taken) != len(set(taken)):
         return None  # an outer product of a value with itself leaves its domain
     used = {label for label in labels if label >= 0}
     free = [d for d, n in enumerate(shape) if n != 1 and labels[d] == FREE]
-    every = [d for d, n in enumerate(group.shape) if n != 1]
-    rows = [d for d in every if d not in group.reduced]
-    for level, wanted in (("row", rows), ("elem", every)):
+    for level, wanted in levels:
         missing = [d for d in wanted if d not in used]
         if not used <= set(wanted) or len(missing) != len(free):
             continue
@@ -148,7 +175,7 @@ def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, La
             full = list(labels)
             for f, m in zip(free, missing, strict=True):
                 full[f] = m
-            return ("elem" if wanted == every and level == "elem" else level), tuple(full)
+            return level, tuple(full)
     return None
 
 

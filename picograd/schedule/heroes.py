@@ -1,9 +1,13 @@
 """Index maps of the operations with a template of their own: contract, conv, scatter."""
 
 from picograd.graph.node import Node
+from picograd.graph.shape import ConvSpec
+from picograd.helpers import product
+from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.lower import as_index
+from picograd.schedule.views import VIEWS, strip_views
 
 Operand = tuple[Indices, tuple[Condition, ...]]
 
@@ -58,6 +62,58 @@ def conv_operands(
     b = (g, o, axis_index(channel), *(axis_index(tap) for tap in taps))
     over = tuple(axis for axis in (*taps, channel) if axis.size != 1)
     return (a, tuple(tests)), b, over
+
+
+def product_depth(node: Node) -> int:
+    """Count the products that an element of a contraction or convolution sums."""
+    if isinstance(node.arg, ConvSpec):
+        return product(node.inputs[1].shape[2:])
+    labels_a, labels_b, labels_out = node.arg
+    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
+    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
+    return product(n for label, n in sizes.items() if label not in labels_out)
+
+
+def product_sides(node: Node) -> tuple[set[int], set[int]]:
+    """Dimensions of a result that only the first operand has, and only the second.
+
+    Both are empty if the operands share one: those are several products.
+    """
+    wide = {d for d, n in enumerate(node.shape) if n != 1}
+    if isinstance(node.arg, ConvSpec):
+        if 1 in wide:
+            return set(), set()
+        return wide - {2}, wide & {2}
+    labels_a, labels_b, labels_out = node.arg
+    a = {d for d in wide if labels_out[d] in labels_a}
+    b = {d for d in wide if labels_out[d] in labels_b}
+    return (set(), set()) if a & b else (a, b)
+
+
+def is_product(hero: Facts) -> bool:
+    """Tell whether the kernel of a contraction will multiply arrays and sum: see `hero_of`."""
+    if hero.node.size == 0 or product_depth(hero.node) <= 1:
+        return False
+    return all(
+        source.loads or strip_views(source).is_loaded
+        for source in hero.inputs
+    )
+
+
+def has_every_axis(source: Facts) -> bool:
+    """Tell whether an operand changes along all of its dimensions: nothing in it is repeated."""
+    pending = [source]
+    while pending:
+        facts = pending.pop()
+        if facts.is_loaded:
+            return True
+        node = facts.node
+        if node.op in VIEWS and node.size > node.inputs[0].size:
+            continue
+        pending += [
+            each for each in facts.inputs if each.node.size * 2 > node.size
+        ]
+    return False
 
 
 def scatter_places(

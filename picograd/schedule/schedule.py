@@ -20,6 +20,7 @@ from picograd.schedule.group import Facts
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
+from picograd.schedule.merge import merge_launches
 from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.race import has_race
@@ -90,9 +91,7 @@ def number_input(draft: Draft, node: Node) -> None:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
             strides = row_major(node.shape)
-            slot = PlanSlot(
-                "input", node.dtype, node.size, node.device, node.shape, strides
-            )
+            slot = PlanSlot("input", node.dtype, node.size, node.device, node.shape, strides)
             draft.slots.append(slot)
     elif node.op == "scalar":
         number_scalar(draft, node)
@@ -187,7 +186,7 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
 
 def order_launches(draft: Draft) -> None:
     """Put groups into launches, in an order where everything is computed before it is read."""
-    draft.launches = arrange(draft.fuser.groups)
+    draft.launches = merge_launches(arrange(draft.fuser.groups), draft.target)
 
 
 def assign_slots(draft: Draft) -> None:

@@ -209,3 +209,10 @@ def reduced_order(source: Facts, axes: Sequence[int]) -> tuple[int, ...] | None:
         return None
     kept = [d for d in range(len(source.node.shape)) if d not in axes]
     return tuple(kept.index(d) for d in source.order if d in kept)
+
+
+def innermost(facts: Facts) -> int:
+    """The dimension along which a value is contiguous in memory, if it is stored as it prefers."""
+    shape = facts.node.shape
+    wide = [d for d in facts.order or range(len(shape)) if shape[d] != 1]
+    return wide[-1] if wide else 0

@@ -1,6 +1,7 @@
 """Hand-built kernels with structure: reductions, windows, views, gathers, scatters, parts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from cases import Case, at, build, guard, kernel, load, op, ref
@@ -8,7 +9,7 @@ from cases import Case, at, build, guard, kernel, load, op, ref
 from picograd.dtype import DType, bool_, float32, int32, int64
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axis_index, constant
-from picograd.schedule.loop import Compute, Expr, Part, Scatter, const
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Scatter, Slot, const, rewrite
 
 
 def softmax(rows: int = 20, columns: int = 37, is_column: bool = False) -> Case:
@@ -347,6 +348,33 @@ def adam() -> Case:
     return build(made, [0.125, 3])
 
 
+def beside(*cases: Case) -> Case:
+    """Kernels over different domains in one launch."""
+    slots: list[Slot] = []
+    parts: list[Part] = []
+    for case in cases:
+        first = len(slots)
+        slots += case.kernel.slots
+        parts += [moved_part(part, first) for part in case.kernel.parts]
+    made = Kernel("beside", "reduce.row", tuple(slots), (), tuple(parts))
+    return Case(made, [array for case in cases for array in case.arrays], tolerance=1e-5)
+
+
+def moved_part(part: Part, first: int) -> Part:
+    """Number the slots of a part from `first`."""
+
+    def move(expr: Expr) -> Expr | None:
+        if expr.op != "load":
+            return None
+        return Expr("load", (), (first + expr.arg[0], expr.arg[1]), expr.dtype)
+
+    computes = []
+    for c in part.computes:
+        store = (first + c.store[0], c.store[1]) if c.store else None
+        computes.append(replace(c, body=rewrite(c.body, {}, move), store=store))
+    return Part(part.rows, tuple(computes))
+
+
 STRUCTURED: dict[str, Callable[[], Case]] = {
     "softmax": softmax,
     "softmax_columns": lambda: softmax(is_column=True),
@@ -371,4 +399,5 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "scatter_max": lambda: scatter("max"),
     "scatter_where": scatter_where,
     "adam": adam,
+    "beside": lambda: beside(softmax(), column_sum(), total(), cross_entropy(), transpose()),
 }

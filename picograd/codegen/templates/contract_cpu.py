@@ -33,6 +33,14 @@ from picograd.codegen.templates.contract_plan import (
     nearest,
     orient,
 )
+from picograd.codegen.templates.contract_sums import (
+    Sums,
+    add_block,
+    begin,
+    is_at_once,
+    leave,
+    sums_of,
+)
 from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import (
     Accumulate,
@@ -57,7 +65,7 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
 from picograd.target import Target
 
 VECTOR = 16  # marks packing for explicit vectors; the linearizer takes the element's own width
@@ -67,14 +75,19 @@ THIN = 4  # vectors up to which reading the matrix once for each beats packing i
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write a contract or conv kernel for a CPU."""
-    product = orient(analyse(kernel), target)
+    """Write a contract or conv kernel for a CPU: tasks of each product in turn."""
+    return TileKernel(kernel, tuple(build_part(kernel, part, target) for part in kernel.parts))
+
+
+def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Write one product."""
+    product = orient(analyse(kernel, part), target)
     if 0 in product.sizes[:3]:
-        return TileKernel(kernel, (TilePart((Axis("none", 0),), (), ()),))
+        return TilePart((Axis("none", 0),), (), ())
     for side in (product, swap(product)):
-        if is_thin(side):
-            return TileKernel(kernel, (thin_part(side),))
-    return TileKernel(kernel, (packed_part(choose(product, target)),))
+        if is_thin(side) and not any(c.reduce for c in product.computes[1:]):
+            return thin_part(side)
+    return packed_part(choose(product, target))
 
 
 def is_thin(product: Contraction) -> bool:
@@ -169,6 +182,7 @@ def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def packed_part(plan: Plan) -> TilePart:
     """Write the task program of a packed contraction."""
+    sums = sums_of(plan)
     pack_b = pack_columns(plan) if plan.depth.size else ()
     block = [*pack_rows(plan), *multiply(plan)]
     before: tuple[Step, ...] = ()
@@ -181,20 +195,23 @@ def packed_part(plan: Plan) -> TilePart:
         deep = () if plan.is_first else exist(plan.reach[2])
         guarded_block = guarded_steps((*plan.depth.guard, *deep), block)
         content += loops(plan.depth.outer, guarded_block)
-    content += finish(plan)
+    content += finish(plan, sums)
     if plan.rows.first is not None and plan.row_loop.size > 1:
         exists = needed(plan.rows.first, plan.rows.total)
         content = list(guarded_steps(exists, content))
     content = list(guarded_steps(exist(plan.reach[0]), content))
     steps = (*before, *loops((plan.row_loop,), content))
+    if sums is not None and not is_at_once(plan, sums):
+        steps = (*begin(sums), *steps, *leave(sums))
     steps = guarded_steps(block_exists(plan), steps)
-    if plan.part.size == 1:
-        return TilePart(plan.cells, tiles(plan), steps)
+    more, memory = (sums.tiles, sums.workspaces) if sums is not None else ((), ())
+    if not plan.is_split:
+        return TilePart(plan.cells, (*tiles(plan), *more), steps, memory)
     partial, cells = partial_tile(plan), size_of(plan.cells)
     size = product(partial.shape) * partial.dtype.itemsize
-    workspaces = (size, False), (4 * cells, True)
+    workspaces = (size, False), (4 * cells, True), *memory
     grid = (*plan.cells, plan.part)
-    return TilePart(grid, (*tiles(plan), partial), steps, workspaces)
+    return TilePart(grid, (*tiles(plan), partial, *more), steps, workspaces)
 
 
 def block_exists(plan: Plan) -> list[Condition]:
@@ -203,10 +220,14 @@ def block_exists(plan: Plan) -> list[Condition]:
     return [*ends, *exist(plan.reach[1])]
 
 
-def finish(plan: Plan) -> Sequence[Step]:
+def finish(plan: Plan, sums: Sums | None) -> Sequence[Step]:
     """Store the finished block, after adding the parts of K if there are several."""
     stored = epilogue(plan)
-    return combine(plan, stored) if plan.part.size > 1 else stored
+    if sums is not None:
+        stored += add_block(sums)
+        if is_at_once(plan, sums):
+            stored = [*begin(sums), *stored, *leave(sums)]
+    return combine(plan, stored) if plan.is_split else stored
 
 
 def partial_tile(plan: Plan) -> Tile:

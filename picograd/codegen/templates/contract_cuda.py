@@ -42,6 +42,7 @@ from picograd.codegen.tile import (
 )
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
+from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import (
     Axis,
@@ -83,6 +84,7 @@ def build(
     select: Callable[[Schedule], bool] = lambda schedule: True,
 ) -> TileKernel:
     """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules."""
+    check(len(kernel.parts) == 1, "a product on CUDA is a kernel of its own", kernel)
     contraction, dtype, majors = arrange(analyse(kernel), target)
     for schedule in choices(contraction, dtype, majors, target, select):
         grid = make_grid(contraction, schedule, target)

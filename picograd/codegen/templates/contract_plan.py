@@ -88,6 +88,11 @@ class Plan:
         return (*self.product.batch, *self.task, *self.columns.cut.outer)
 
     @property
+    def is_split(self) -> bool:
+        """Tell whether several tasks share K."""
+        return self.part.size > 1
+
+    @property
     def is_first(self) -> bool:
         """Tell whether one block covers the depth of a task: sums need not be kept before it."""
         return self.depth.count == 1 and self.depth.size > 0 and not self.depth.guard

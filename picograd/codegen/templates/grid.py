@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import (
     Axis,
@@ -320,3 +321,14 @@ def substitute_along(
 def rebind(index: Index, axes: Mapping[Axis, Index]) -> Index:
     """Substitute axes in an index, inside Dynamic atoms too."""
     return substitute(index, axes, lambda expr: rewrite(expr, axes))
+
+
+def in_piece(
+    store: Store, axis: Axis, within: Axis, index: Index, ragged: tuple[Condition, ...]
+) -> Store:
+    """Store the elements of one piece of an axis: `axis` is `index`, which runs along `within`."""
+    moved = {axis: index}
+    conditions = tuple((rebind(test, moved), lo, hi) for test, lo, hi in store.conditions)
+    dims = tuple(within if each is axis else each for each in store.dims)
+    expr, place = rewrite(store.expr, moved), rebind(store.index, moved)
+    return Store(store.slot, place, dims, expr, (*conditions, *ragged), store.layout)

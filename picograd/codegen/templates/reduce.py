@@ -19,6 +19,7 @@ from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
+from picograd.schedule.assemble import hero_of
 from picograd.schedule.cost import column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
@@ -46,7 +47,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Choose the scheme of one part."""
     if not any(compute.reduce for compute in part.computes):
         return map_template.build_part(kernel, part, target)
-    is_column = kernel.hero == "reduce.col" and bool(part.rows)
+    hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
+    is_column = hero == "reduce.col" and bool(part.rows)
     over = split_axes(part)
     if over is not None:
         rows = product(axis.size for axis in part.rows)

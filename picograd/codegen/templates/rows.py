@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.reach import compares_counts
-from picograd.codegen.templates.grid import balanced, rebind
-from picograd.codegen.templates.threads import Threads, loads_free_of
+from picograd.codegen.templates.grid import balanced, in_piece, rebind
+from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
@@ -16,13 +16,6 @@ from picograd.schedule.monoid import identity
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
 # for each lane of four vectors, but only one partial sum of a column.
 ROW_PIECE, COLUMN_PIECE = 65536, 4096
-EXPENSIVE = {
-    "exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
-    "portable_log", "portable_exp", "portable_cos_turn",
-    "exp2", "expm1", "log2", "log10", "log1p",
-    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-    "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu",
-}  # fmt: skip
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 
@@ -50,7 +43,7 @@ class Rows:
         self.workspaces: list[tuple[int, bool]] = []
         self.values: list[Expr] = []
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
-        self.stores: list[Step] = []
+        self.stores: list[Store] = []
 
     # -- levels -----------------------------------------------------------------------------------
 
@@ -74,7 +67,12 @@ class Rows:
 
         return rewrite(compute.body, self.axes, replace)
 
-    def guarded(self, expr: Expr, fill: object, more: Sequence[Condition] = ()) -> Expr:
+    def guarded(
+        self,
+        expr: Expr,
+        fill: object,
+        more: Sequence[Condition] = (),
+    ) -> Expr:
         """Guard an expression by the conditions of the dims and some more."""
         conditions = (*self.conditions, *more)
         if not conditions:
@@ -87,9 +85,8 @@ class Rows:
         """Make a register tile over (*dims, *inner) and the expression that reads it here."""
         axes = (*self.dims, *inner)
         layout = self.threads.layout(inner) if self.threads else None
-        self.tiles.append(
-            Tile(name, tuple(a.size for a in axes), dtype, "register", layout)
-        )
+        shape = tuple(a.size for a in axes)
+        self.tiles.append(Tile(name, shape, dtype, "register", layout))
         return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
 
     def layout(self, inner: Sequence[Axis] = ()) -> Blocked | None:
@@ -274,8 +271,12 @@ class Rows:
         group: Sequence[tuple[int, Compute]],
         over: tuple[Axis, ...],
         exprs: Sequence[Expr],
+        stored: Sequence[Store] = (),
     ) -> list[Step]:
-        """Write reductions into the tiles r<number>, long float sums piece by piece."""
+        """Write reductions into the tiles r<number>, long float sums piece by piece.
+
+        `stored` are stores of the elements, which a CPU writes in the loop that reduces them.
+        """
         before, self.fixed = [step for _, step in self.fixed.values()], {}
         length = product(axis.size for axis in over)
         limit = COLUMN_PIECE if self.is_column else ROW_PIECE
@@ -286,9 +287,9 @@ class Rows:
             return before + [
                 Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
                 for name, monoid, expr in zip(names, monoids, exprs, strict=True)
-            ]
+            ] + list(stored)
         return self.in_pieces(
-            group, over, exprs, max(1, limit * over[0].size // length)
+            group, over, exprs, max(1, limit * over[0].size // length), stored
         )
 
     def in_pieces(
@@ -297,6 +298,7 @@ class Rows:
         over: tuple[Axis, ...],
         exprs: Sequence[Expr],
         chunk: int,
+        stored: Sequence[Store] = (),
     ) -> list[Step]:
         """Write sums of pieces: for piece: part = sum over a piece; total += part."""
         size = over[0].size
@@ -326,7 +328,8 @@ class Rows:
             axes = (within, *over[1:])
             parts.append(Accumulate(f"p{number}", self.dims, axes, monoid, expr, True))
             totals.append(Accumulate(name, self.dims, (), monoid, value, False))
-        return [*starts, For(piece, (*parts, *totals))]
+        early = [in_piece(store, over[0], within, index, ragged) for store in stored]
+        return [*starts, For(piece, (*parts, *early, *totals))]
 
     # -- grand results ----------------------------------------------------------------------------
 
@@ -360,9 +363,8 @@ class Rows:
                 final.append(Assign(f"g{number}", (), self.body(compute)))
             else:
                 self.scalar_tile(f"t{number}", dtype)
-                first.append(
-                    Assign(f"t{number}", (), const(identity(monoid, dtype), dtype))
-                )
+                start = const(identity(monoid, dtype), dtype)
+                first.append(Assign(f"t{number}", (), start))
                 name, total = f"q{number}", Expr("tile", (), (f"t{number}", ()), dtype)
                 self.workspace_tile(name, (points,), dtype)
                 last.append(Assign(name, (), total, (point,)))
@@ -426,11 +428,11 @@ class Rows:
                 )
             else:
                 self.element_store(compute, over, ragged)
-        steps = self.accumulate(reductions, over, exprs)
+        early, self.stores = self.stores, []
+        steps = self.accumulate(reductions, over, exprs, early)
         partials, final = self.combine(split, reductions, point, points)
         self.workspaces.append((4 * points, True))
-        counter, early = len(self.workspaces) - 1, list(self.stores)
-        self.stores = []
+        counter = len(self.workspaces) - 1
         for number, compute in reductions:
             self.store(compute, self.values[number], ())
         for number, compute in after:
@@ -440,7 +442,7 @@ class Rows:
             )
             self.store(compute, self.values[number], ())
         body = (*final, *self.stores)
-        return [*steps, *early, *partials, LastBlock(counter, point, split.size, body)]
+        return [*steps, *partials, LastBlock(counter, point, split.size, body)]
 
     def element_store(
         self, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]

@@ -8,6 +8,15 @@ from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axes_of
 from picograd.schedule.loop import Expr, dynamics_of
 
+# Rather kept for every element of a row than computed again in each pass over it.
+EXPENSIVE = {
+    "exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
+    "portable_log", "portable_exp", "portable_cos_turn",
+    "exp2", "expm1", "log2", "log10", "log1p",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Threads:

@@ -1,0 +1,111 @@
+"""nests: which steps share a loop nest on a CPU, and how conditions become bounds of its loops."""
+
+from collections.abc import Iterator, Sequence
+
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Dot,
+    For,
+    LastBlock,
+    ScatterStep,
+    Step,
+    Store,
+    When,
+)
+from picograd.helpers import product
+from picograd.schedule.index import Axis, Index, axes_of, axis_index
+from picograd.schedule.loop import Condition, Expr, walk
+from picograd.schedule.monoid import identity
+
+SMALL_WINDOW = 64  # reductions up to this size run inside the loops over their dims
+
+
+def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
+    """Yield every tile read of a step and of the steps inside it."""
+    if isinstance(step, For | When | LastBlock):
+        for inner in step.body:
+            yield from reads_of(inner)
+    elif isinstance(step, Dot):
+        yield from ((name, ()) for name in (step.acc, step.a, step.b))
+    elif isinstance(step, Assign | Accumulate | Store | ScatterStep):
+        for expr in walk(step.expr):
+            if expr.op == "tile":
+                yield expr.arg
+
+
+def is_pointwise(step: Accumulate) -> bool:
+    """Tell whether a reduction is a window: a few elements at every point of its dims."""
+    is_whole = step.is_first or not step.over  # what is added to is in memory
+    return bool(step.dims) and is_whole and product(a.size for a in step.over) <= SMALL_WINDOW
+
+
+def may_store_beside(store: Store, head: Accumulate, sums: set[str]) -> bool:
+    """Tell whether elements may be stored in the loops that reduce them: no sum is whole there."""
+    is_element = store.dims == (*head.over, *head.dims)
+    return is_element and all(name not in sums for name, _ in reads_of(store))
+
+
+def group_length(steps: Sequence[Step], first: int) -> int:
+    """Count the steps from `first` on that can share one loop nest."""
+    head = steps[first]
+    written: set[str] = set()
+    if not isinstance(head, Accumulate | Assign | Store):
+        return 1
+    if isinstance(head, Assign) and head.layout is not None:  # packing has loops of its own
+        return 1
+    is_reduction = isinstance(head, Accumulate) and not is_pointwise(head)
+    count, conditions = 0, None
+    for step in steps[first:]:
+        if isinstance(head, Accumulate) and is_reduction and isinstance(step, Store):
+            if not may_store_beside(step, head, written):
+                break
+            count += 1
+            continue
+        if not isinstance(step, Accumulate | Assign | Store) or step.dims != head.dims:
+            break
+        is_wide = isinstance(step, Accumulate) and not is_pointwise(step)
+        over = [s.over for s in (head, step) if isinstance(s, Accumulate)]
+        if is_wide != is_reduction or (is_wide and over[0] != over[1]):
+            break
+        if isinstance(step, Store):
+            if conditions is not None and step.conditions != conditions:
+                break
+            conditions = step.conditions
+            is_uniform = all(axes_of(c[0]).isdisjoint(step.dims) for c in conditions)
+            if conditions and is_uniform and count:
+                break
+        here = tuple(axis_index(d) for d in step.dims)
+        reads = [(name, read) for name, read in reads_of(step) if name in written]
+        if (is_wide and reads) or any(read != here for _, read in reads):
+            break
+        written.add(getattr(step, "tile", ""))
+        count += 1
+    return count
+
+
+def as_bounds(
+    condition: Condition, axis: Axis, inner: Sequence[Axis]
+) -> tuple[Index, Index] | None:
+    """Turn lo <= axis + rest <= hi into begin <= axis < end; None if it has another form."""
+    index, lo, hi = condition
+    direct = [c for atom, c in index.terms if atom is axis]
+    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
+    mentioned = axes_of(rest)
+    if direct != [1] or axis in mentioned or not mentioned.isdisjoint(inner):
+        return None
+    return rest * -1 + lo, rest * -1 + (hi + 1)
+
+
+def split_guards(
+    steps: Sequence[Accumulate],
+) -> tuple[list[Expr], tuple[Condition, ...]]:
+    """Take off guards that only keep out what adds nothing, if all steps have the same ones."""
+    first = steps[0].expr
+    for step in steps:
+        if step.expr.op != "guard" or step.expr.arg != first.arg:
+            return [s.expr for s in steps], ()
+        fill = step.expr.args[1]
+        if fill.op != "const" or fill.arg != identity(step.monoid, step.expr.dtype):
+            return [s.expr for s in steps], ()
+    return [step.expr.args[0] for step in steps], first.arg

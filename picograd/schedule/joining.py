@@ -1,0 +1,88 @@
+"""joining: where a value could be a member of the group that computes what it reads."""
+
+from picograd.graph.ends import ends_of, sources_of
+from picograd.schedule.group import (
+    FREE,
+    GROUP_LIMIT,
+    MEMBER_LIMIT,
+    Facts,
+    Group,
+    Labels,
+    place,
+    place_in,
+    waits_for_rows,
+)
+from picograd.schedule.heroes import (
+    has_every_axis,
+    is_product,
+    product_sides,
+)
+from picograd.schedule.readers import PRODUCTS
+
+ALONG = {
+    "scan_chunks",
+    "sort_keys",
+    "radix_count",
+    "radix_move",
+    "scatter_runs",
+}
+# Nothing joins their kernels.
+LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}
+Place = tuple[Group, str, Labels]
+
+
+def find_place(facts: Facts) -> Place | None:
+    """Find the home group, level and labels with which a floating node could be its member."""
+    home, labels = facts.home, facts.labels
+    if home is None or labels is None or not has_room(home, facts):
+        return None
+    if home.kind in LONELY or home.device != facts.node.device:
+        return None
+    if home.kind in PRODUCTS and facts.has_window:
+        return None
+    if facts.is_grand:
+        return (home, "scalar", labels) if facts.node.size == 1 else None
+    if facts.is_rowed and home.summed:
+        levels = (("after", home.after),)
+        placed = place_in(facts.node.shape, labels, home, levels)
+    else:
+        placed = place(facts.node.shape, labels, home)
+    if placed is None:
+        return None
+    is_kept = home.is_row or (home.is_streamed and not facts.is_rowed)
+    return (home, *placed) if placed[0] != "elem" or is_kept else None
+
+
+def has_room(home: Group, facts: Facts) -> bool:
+    """Tell whether one more member keeps a kernel short."""
+    is_short = home.operations + facts.cost <= GROUP_LIMIT
+    return is_short and len(home.members) < MEMBER_LIMIT
+
+
+def summed_places(
+    facts: Facts, axes: tuple[int, ...]
+) -> tuple[tuple[int, ...], Labels] | None:
+    """Find over what a reduction reduces the product it reads, and its labels there.
+
+    That must be all rows of the result, or all columns, and what others reduce it over.
+    """
+    source = facts.inputs[0]
+    home, labels = source.home, source.labels
+    if home is None or labels is None or home.kind not in PRODUCTS:
+        return None
+    if waits_for_rows(source) or source.has_window:
+        return None
+    placed, hero = place(source.node.shape, labels, home), home.members[0]
+    if placed is None or not has_room(home, source):
+        return None
+    if ends_of(hero.node) or sources_of(facts.node):
+        return None
+    over = {placed[1][d] for d in axes} - {FREE}
+    kept = set(home.kept) - over
+    is_side = bool(kept) and kept in product_sides(hero.node)
+    is_wanted = set(home.summed) == over if home.summed else is_side
+    if not is_wanted or not is_product(hero):
+        return None
+    if not has_every_axis(hero.inputs[1]):
+        return None
+    return tuple(sorted(over)), placed[1]

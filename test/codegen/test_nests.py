@@ -1,0 +1,43 @@
+"""Which steps share a loop nest: elements may be stored while they are reduced, sums may not."""
+
+from picograd.codegen.nests import as_bounds, group_length, is_pointwise
+from picograd.codegen.tile import Accumulate, Assign, Store
+from picograd.dtype import float32
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Expr, const
+
+ROW, COLUMN = Axis("row", 1000), Axis("column", 64)
+PLACE = axis_index(ROW) * 64 + axis_index(COLUMN)
+LOAD = Expr("load", (), (0, PLACE), float32)
+TOTAL = Expr("tile", (), ("total", (axis_index(COLUMN),)), float32)
+REDUCE = Accumulate("total", (COLUMN,), (ROW,), "sum", LOAD)
+
+
+def test_elements_are_stored_in_the_loops_that_reduce_them() -> None:
+    store = Store(1, PLACE, (ROW, COLUMN), LOAD)
+    assert group_length([REDUCE, REDUCE, store], 0) == 3
+    assert group_length([REDUCE, Store(1, PLACE, (COLUMN, ROW), LOAD)], 0) == 1
+
+
+def test_what_reads_a_sum_waits_for_it() -> None:
+    away = Expr("sub", (LOAD, TOTAL), None, float32)
+    assert group_length([REDUCE, Store(1, PLACE, (ROW, COLUMN), away)], 0) == 1
+
+
+def test_a_reduction_that_goes_on_is_no_window() -> None:
+    few = Axis("few", 4)
+    assert is_pointwise(Accumulate("total", (COLUMN,), (few,), "sum", LOAD))
+    assert not is_pointwise(Accumulate("total", (COLUMN,), (few,), "sum", LOAD, False))
+    assert is_pointwise(Accumulate("total", (COLUMN,), (), "sum", LOAD, False))
+
+
+def test_assignments_at_one_point_share_a_nest() -> None:
+    first = Assign("v", (COLUMN,), const(1.0, float32))
+    value = Expr("tile", (), ("v", (axis_index(COLUMN),)), float32)
+    assert group_length([first, Store(1, axis_index(COLUMN), (COLUMN,), value)], 0) == 2
+
+
+def test_conditions_on_an_axis_are_bounds() -> None:
+    low, high = as_bounds((axis_index(ROW) - 3, 0, 9), ROW, ()) or (None, None)
+    assert (low, high) == (axis_index(ROW) * 0 + 3, axis_index(ROW) * 0 + 13)
+    assert as_bounds((axis_index(ROW) * 2, 0, 9), ROW, ()) is None

@@ -1,0 +1,56 @@
+"""Launches that become one: products of one depth, and small work beside other work."""
+
+from dataclasses import replace
+
+from plan_support import TARGET, check_plan, copies, leaf, spread
+
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.plan import Plan
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+
+def shape_of(plan: Plan) -> list[tuple[str, int]]:
+    return [(kernel.hero, len(kernel.parts)) for kernel in plan.kernels]
+
+
+def test_products_that_do_not_wait_for_each_other_are_one_launch() -> None:
+    x = leaf(20, 6)
+    roots = [build.matmul(x, leaf(6, n)) for n in (5, 7)]
+    assert shape_of(check_plan(roots, 1)) == [("contract", 2)]
+    assert len(schedule(roots, cuda_target("sm_90a")).kernels) == 2, "a GPU's kernel is one product"
+    after = build.matmul(roots[0], leaf(5, 4))
+    assert shape_of(check_plan([*roots, after])) == [("contract", 2), ("contract", 1)]
+    outer = build.matmul(leaf(20, 1), leaf(1, 5))  # no sum: a map
+    assert sorted(shape_of(check_plan([roots[0], outer]))) == [("contract", 1), ("map", 1)]
+
+
+def test_small_reductions_of_any_domain_are_one_launch() -> None:
+    x, y = leaf(40, 5), leaf(7, 30)
+    roots = [x.reduce("sum", (0,)), y.reduce("max", (1,)), y.reduce("sum", (0, 1)), leaf(9) + 1.0]
+    assert [parts for _, parts in shape_of(check_plan(roots, 1))] == [4]
+
+
+def test_small_work_waits_for_a_launch_that_comes_later() -> None:
+    late = leaf(6, 5).reduce("sum", (1,))
+    late = build.matmul(build.contiguous(late.reshape((1, 6)) * 2.0), leaf(6, 4))
+    late = late.reduce("max", (1,))
+    early = leaf(3, 4).reduce("sum", (1,))
+    plan = check_plan([late, early])
+    assert [parts for _, parts in shape_of(plan)].count(2) == 1
+
+
+def test_large_reductions_stay_where_their_input_is_in_cache() -> None:
+    x, y = leaf(3000, 40), leaf(2000, 50)
+    late = build.contiguous(y.reduce("sum", (0,)) * 2.0).reduce("max", (0,))
+    plan = schedule([x.reduce("sum", (0,)), late], replace(TARGET, threads=1))
+    assert ("reduce.col", 2) not in shape_of(plan)
+
+
+def test_memory_written_in_place_is_read_before() -> None:
+    x, y = leaf(30), leaf(30)
+    total = x.reduce("sum", (0,))
+    writes: list[Node] = [build.assign(x, x * 2.0), build.assign(y, y + spread(total, (30,)))]
+    plan = check_plan([*writes, total + 1.0])
+    assert copies(plan) == 0
