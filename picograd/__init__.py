@@ -387,6 +387,7 @@ __all__ += families.__all__
 __all__ += ["Dim", "autocast", "get_autocast_dtype", "is_autocast_enabled", "special"]
 
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
+guard_functions(globals(), [name for name in __all__ if name.endswith("_like")])
 
 if TYPE_CHECKING:  # what is made at its first use, or by a call of a room: see below and tensor/
     from picograd import amp as amp
