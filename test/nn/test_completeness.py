@@ -213,7 +213,6 @@ ABSENT_FUNCTIONS = {
     "native_channel_shuffle": "channel_shuffle",
     "scaled_grouped_mm": "an unstable API of PyTorch",
     "scaled_mm": "an unstable API of PyTorch",
-    "upsample": "deprecated: use interpolate",
     "upsample_bilinear": "deprecated: use interpolate",
     "upsample_nearest": "deprecated: use interpolate",
 }

@@ -61,7 +61,7 @@ def test_facts(device: str) -> None:
     assert x.char().dtype is picograd.int8 and x.short().byte().dtype is picograd.uint8
     assert not x.is_sparse and not x.is_meta and not x.is_quantized and x.real is x
     assert x.H.shape == (2, 1) and x.mH.shape == (2, 1)
-    x.data = [[3.0, 4.0]]
+    x.data = Tensor([[3.0, 4.0]], device=x.device)
     assert x.tolist() == [[3.0, 4.0]] and x.data.tolist() == x.tolist()
 
 
