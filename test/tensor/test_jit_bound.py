@@ -1,4 +1,4 @@
-"""Plans for many sizes are bound by code; with `verify` at 2, as here, that is compared with a copy."""
+"""Plans for many sizes are bound by code; here that is compared with a copy."""
 
 from typing import Any
 
@@ -8,8 +8,7 @@ from tensor.test_jit_sizes import FOLLOWED, FOLLOWING, Decoder, rows
 
 import picograd
 from picograd import Dim, Tensor
-from picograd.config import config
-from picograd.tensor import jit_bound
+from picograd.tensor import jit_bound, jit_sizes
 
 ORDER = (9, 7, 12, 3, 2, 11, 14, 5, 1, 8, 9, 16, 4)
 
@@ -26,7 +25,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return plan
 
     monkeypatch.setattr(jit_bound.BoundSizes, "find", noted)
-    monkeypatch.setattr(config, "verify", 2)  # each is compared with what a copy is bound to
+    monkeypatch.setattr(jit_sizes, "COMPARED", True)  # each is compared with what a copy is bound to
     return outcomes
 
 
