@@ -25,7 +25,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return plan
 
     monkeypatch.setattr(jit_bound.BoundSizes, "find", noted)
-    monkeypatch.setattr(jit_sizes, "COMPARED", True)  # each is compared with what a copy is bound to
+    monkeypatch.setattr(jit_sizes, "COMPARED", True)  # with what a copy is bound to
     return outcomes
 
 
