@@ -115,6 +115,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 def elementary() -> list[Function]:
     """List the elementary functions of one operand."""
+
     def row(name: str, exact: Exact, *near: float) -> Function:
         return Function(name, "elementary", method(name), exact, near)
 
@@ -147,6 +148,7 @@ def elementary() -> list[Function]:
 
 def elementary_pairs() -> list[Function]:
     """List the elementary functions of two operands."""
+
     def row(name: str, exact: Exact, *near: float) -> Function:
         return Function(name, "elementary", method(name), exact, near, 2)
 
@@ -162,6 +164,7 @@ def elementary_pairs() -> list[Function]:
 
 def special_rows() -> list[Function]:
     """List the special functions."""
+
     def row(name: str, compute: Callable[..., Tensor], exact: Exact, *near: float) -> Function:
         return Function(name, "special", compute, exact, near)
 

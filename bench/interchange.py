@@ -320,9 +320,7 @@ def main():
     print(f"PyTorch {torch.__version__}, NumPy {np.__version__}, {options}")
     print("model     outputs gradients weights  losses: to torch, ours to f64, torch to f64  loss")
     for name in options.only:
-        found = compare(
-            name, options.steps, options.batch_size, options.small, options.device
-        )
+        found = compare(name, options.steps, options.batch_size, options.small, options.device)
         parts = [f"{found[key]:.1e}" for key in list(found)[:6]]
         text = f"{found['first']:.3f} -> {found['last']:.3f}, {found['seconds']:.1f} s"
         print(f"{name:9}", "  ".join(parts), text, flush=True)

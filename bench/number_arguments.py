@@ -65,7 +65,7 @@ def jitted_step(beta, rate):
 
 @picograd.jit
 def jitted_rows(rows, number, factor):
-    return rows[number] * factor + rows[number + 1:number + 3].sum(0)
+    return rows[number] * factor + rows[number + 1 : number + 3].sum(0)
 
 
 PROGRAMS = {

@@ -227,9 +227,7 @@ add_gradient("max_pool_backward", lambda x: F.max_pool2d(x, 2), IMAGES)
 
 def unit() -> nn.Module:
     """Convolution, batch norm, ReLU."""
-    return nn.Sequential(
-        nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()
-    )
+    return nn.Sequential(nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU())
 
 
 @graph

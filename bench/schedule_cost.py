@@ -146,9 +146,7 @@ def sized(count: int, each: int) -> range:
     return range(max(count // each, 1))
 
 
-CASES = {
-    case.__name__: case for case in (chain, diamond, temporaries, mlp, transformer, resnet)
-}
+CASES = {case.__name__: case for case in (chain, diamond, temporaries, mlp, transformer, resnet)}
 
 
 def roots_of(record: Record) -> tuple[list[Node], Any]:

@@ -1,6 +1,6 @@
 """cudagrad's first program: a number and its gradients, by hand-checkable arithmetic.
 
-    python examples/autograd_basics.py [--device cuda] [--plot]
+python examples/autograd_basics.py [--device cuda] [--plot]
 """
 
 from common import OUTPUT, read_options

@@ -58,10 +58,7 @@ class Network(nn.Module):
 def make_transforms():
     """What every image passes through, and what training adds."""
     plain = transforms.Compose(
-        [
-            transforms.ToFloat(),
-            transforms.Normalize(datasets.CIFAR10_MEAN, datasets.CIFAR10_STD),
-        ]
+        [transforms.ToFloat(), transforms.Normalize(datasets.CIFAR10_MEAN, datasets.CIFAR10_STD)]
     )
     varied = transforms.Compose(
         [transforms.RandomCrop(32, padding=4), transforms.RandomHorizontalFlip(), plain]

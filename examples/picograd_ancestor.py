@@ -1,6 +1,6 @@
 """The first program of the PICOGRAD that this one descends from, as it was written.
 
-    python examples/picograd_ancestor.py [--device cuda]
+python examples/picograd_ancestor.py [--device cuda]
 """
 
 import numpy as np

@@ -407,4 +407,5 @@ else:
             return importlib.import_module("picograd.amp").GradScaler
         raise AttributeError(f"module 'picograd' has no attribute {name!r}")
 
+
 del TYPE_CHECKING

@@ -108,9 +108,7 @@ class RuntimeScalar:
     value: float | int
     renew: Callable[[], float | int] | None
 
-    def __init__(
-        self, value: float | int, renew: Callable[[], float | int] | None = None
-    ) -> None:
+    def __init__(self, value: float | int, renew: Callable[[], float | int] | None = None) -> None:
         self.value = value
         self.renew = renew  # gives the next value when a jitted plan runs again (random offsets)
 

@@ -15,13 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float8_e4m3fn,
-    float8_e5m2,
-)
+from picograd.dtype import DType, bfloat16, bool_, float8_e4m3fn, float8_e5m2
 
 Array = Any
 
@@ -57,12 +51,8 @@ class Float8:
 
 
 FLOAT8 = {
-    float8_e4m3fn: Float8(
-        mantissa=3, bias=7, largest=0x7E, limit=0x7E
-    ),
-    float8_e5m2: Float8(
-        mantissa=2, bias=15, largest=0x7B, limit=0x7C
-    ),
+    float8_e4m3fn: Float8(mantissa=3, bias=7, largest=0x7E, limit=0x7E),
+    float8_e5m2: Float8(mantissa=2, bias=15, largest=0x7B, limit=0x7C),
 }
 
 
@@ -82,35 +72,18 @@ def convert(x: Array, dtype: DType) -> Array:
 def saturate(x: Array, dtype: DType) -> Array:
     """Truncate floats to integers: limited to the range, NaN gives 0."""
     ends = np.iinfo(dtype.numpy)
-    whole = np.trunc(np.where(np.isnan(x), 0, x)).astype(
-        np.float64
-    )
-    is_high, is_low = (
-        whole >= float(ends.max),
-        whole <= float(ends.min),
-    )
-    middle = np.where(is_high | is_low, 0, whole).astype(
-        dtype.numpy
-    )
-    return np.where(
-        is_high,
-        ends.max,
-        np.where(is_low, ends.min, middle),
-    ).astype(dtype.numpy)
+    whole = np.trunc(np.where(np.isnan(x), 0, x)).astype(np.float64)
+    is_high, is_low = (whole >= float(ends.max), whole <= float(ends.min))
+    middle = np.where(is_high | is_low, 0, whole).astype(dtype.numpy)
+    return np.where(is_high, ends.max, np.where(is_low, ends.min, middle)).astype(dtype.numpy)
 
 
 def rounded_bits(x: Array, dtype: DType) -> Array:
     """Round values to bfloat16 or an 8-bit float and give the bits."""
     if dtype is bfloat16:
-        return bfloat16_bits(
-            round_to_odd(x)
-            if x.dtype == np.float64
-            else x.astype(np.float32)
-        )
+        return bfloat16_bits(round_to_odd(x) if x.dtype == np.float64 else x.astype(np.float32))
     with np.errstate(over="ignore", invalid="ignore"):
-        return float8_bits(
-            x.astype(np.float32), FLOAT8[dtype]
-        )
+        return float8_bits(x.astype(np.float32), FLOAT8[dtype])
 
 
 def round_to_odd(x: Array) -> Array:
@@ -121,18 +94,9 @@ def round_to_odd(x: Array) -> Array:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         near = x.astype(np.float32)
-    wide, bits = (
-        near.astype(np.float64),
-        near.view(np.uint32),
-    )
-    odd = np.where(
-        np.abs(x) < np.abs(wide), bits - np.uint32(1), bits
-    ) | np.uint32(1)
-    return (
-        np.where(wide != x, odd, bits)
-        .astype(np.uint32)
-        .view(np.float32)
-    )
+    wide, bits = (near.astype(np.float64), near.view(np.uint32))
+    odd = np.where(np.abs(x) < np.abs(wide), bits - np.uint32(1), bits) | np.uint32(1)
+    return np.where(wide != x, odd, bits).astype(np.uint32).view(np.float32)
 
 
 def bfloat16_bits(x: Array) -> Array:
@@ -140,65 +104,35 @@ def bfloat16_bits(x: Array) -> Array:
     bits = x.view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     quiet = (bits >> 16) | 0x40
-    return np.where(np.isnan(x), quiet, rounded).astype(
-        np.uint16
-    )
+    return np.where(np.isnan(x), quiet, rounded).astype(np.uint16)
 
 
 def float8_bits(x: Array, form: Float8) -> Array:
     """Round float32 to an 8-bit float."""
     bits = x.view(np.uint32).astype(np.int64)
     sign, size = bits >> 24 & 0x80, bits & 0x7FFFFFFF
-    half = (
-        (1 << (form.shift - 1))
-        - 1
-        + (size >> form.shift & 1)
-    )
+    half = (1 << (form.shift - 1)) - 1 + (size >> form.shift & 1)
     normal = ((size + half) >> form.shift) - form.offset
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.rint(
-            np.abs(x).astype(np.float64) / form.smallest
-        )
-    tiny = np.where(
-        size < form.normal_bits, steps, 0
-    ).astype(np.int64)
-    code = np.minimum(
-        np.where(size < form.normal_bits, tiny, normal),
-        form.limit,
-    )
-    return (
-        sign | np.where(np.isnan(x), 0x7F, code)
-    ).astype(np.uint8)
+        steps = np.rint(np.abs(x).astype(np.float64) / form.smallest)
+    tiny = np.where(size < form.normal_bits, steps, 0).astype(np.int64)
+    code = np.minimum(np.where(size < form.normal_bits, tiny, normal), form.limit)
+    return (sign | np.where(np.isnan(x), 0x7F, code)).astype(np.uint8)
 
 
 def float8_values(form: Float8) -> Array:
     """List the float32 value of each of the 256 codes of an 8-bit float; NaN is quiet."""
     codes = np.arange(128)
-    steps = codes.astype(np.float32) * np.float32(
-        form.smallest
-    )
+    steps = codes.astype(np.float32) * np.float32(form.smallest)
     bits = (codes + form.offset) << form.shift
     quiet = np.where(codes > form.limit, 0x400000, 0)
-    special = (
-        0x7F800000 | codes << form.shift & 0x7FFFFF | quiet
-    )
+    special = 0x7F800000 | codes << form.shift & 0x7FFFFF | quiet
     bits = np.where(codes > form.largest, special, bits)
-    bits = np.where(
-        codes < 1 << form.mantissa,
-        steps.view(np.uint32),
-        bits,
-    )
-    return (
-        np.concatenate([bits, bits | 1 << 31])
-        .astype(np.uint32)
-        .view(np.float32)
-    )
+    bits = np.where(codes < 1 << form.mantissa, steps.view(np.uint32), bits)
+    return np.concatenate([bits, bits | 1 << 31]).astype(np.uint32).view(np.float32)
 
 
-VALUES = {
-    dtype: float8_values(form)
-    for dtype, form in FLOAT8.items()
-}
+VALUES = {dtype: float8_values(form) for dtype, form in FLOAT8.items()}
 
 
 def to_bits(x: Array, dtype: DType) -> Array:
@@ -212,10 +146,7 @@ def to_bits(x: Array, dtype: DType) -> Array:
 def from_bits(bits: Array, dtype: DType) -> Array:
     """Give values, of `dtype.numpy`, for the contents of memory."""
     if dtype is bfloat16:
-        return (
-            bits.view(np.uint16).astype(np.uint32)
-            << np.uint32(16)
-        ).view(np.float32)
+        return (bits.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if dtype.kind == "float8":
         return VALUES[dtype][bits.view(np.uint8)]
     return bits.view(dtype.numpy)

@@ -61,9 +61,7 @@ OP = 'shape=circle, style=filled, fillcolor="orange"'
 KERNEL = 'shape=box, style="filled", fillcolor="#ffd8a8"'
 
 
-def draw_dot(
-    tensor_or_plan: Any, path: str | Path = "graph.svg", level: str | None = None
-) -> Path:
+def draw_dot(tensor_or_plan: Any, path: str | Path = "graph.svg", level: str | None = None) -> Path:
     """Draw tensors or a plan; return the path of the picture, or of the text if only that exists.
 
     `level`: "graph" (every operation; default for tensors), "kernels" (what fusion made of it) or

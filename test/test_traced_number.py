@@ -84,7 +84,7 @@ def test_it_claims_to_be_the_number_and_survives_the_trace() -> None:
 
 
 def test_errors_and_other_classes_are_differences() -> None:
-    _, _, made = traced(lambda a, b: (1 / a, 2 ** b), 0.7, 3)
+    _, _, made = traced(lambda a, b: (1 / a, 2**b), 0.7, 3)
     assert isinstance(made.run([0.0, 3]), Difference)  # the function raises it itself
     assert isinstance(made.run([0.7, -3]), Difference)  # a float
     _, _, zero = traced(lambda a, b: (float(a), a * b), 0.0, 3)

@@ -84,7 +84,7 @@ def operations() -> None:
     assert_type(2 - x + x @ x / 3, Tensor)
     assert_type(x[0, 1:], Tensor)
     assert_type(x > 1, Tensor)
-    assert_type(-x**2, Tensor)
+    assert_type(-(x**2), Tensor)
     assert_type(x.shape, tuple[int, ...])
     assert_type(x.size(0), int)
     assert_type(x.max(), Tensor)

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from math import inf, pi
 from math import tan as host_tan
 
-from picograd.codegen.elementary import (
-    added,
-    constant,
-    finished,
-    signed,
-    widened,
-)
+from picograd.codegen.elementary import added, constant, finished, signed, widened
 from picograd.codegen.pairs import (
     Pair,
     Wide,
@@ -45,9 +39,7 @@ ATAN = (
 )
 # pi and its parts as sums of two float64
 PI = (pi, 1.2246467991473532e-16)
-HALF_PI, QUARTER_PI = (
-    (PI[0] * share, PI[1] * share) for share in (0.5, 0.25)
-)
+HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
 
 
 def is_minus(x: Value) -> Value:
@@ -67,34 +59,19 @@ def atan_ratio(top: Wide, bottom: Wide) -> Wide:
     more = choose(is_middle, top + bottom, bottom)
     z = choose(is_far, -bottom, less) / choose(is_far, top, more)
     high = head(z)
-    if isinstance(
-        z, Pair
-    ):  # the rest of a division says nothing where it may underflow
-        z = Pair(
-            high,
-            (high.raw("abs") < 2.0**-900).where(
-                high.constant(0.0), z.low
-            ),
-        )
+    if isinstance(z, Pair):  # the rest of a division says nothing where it may underflow
+        z = Pair(high, (high.raw("abs") < 2.0**-900).where(high.constant(0.0), z.low))
     square = high * high
-    middle = choose(
-        is_middle, constant(QUARTER_PI, z), constant((0.0, 0.0), z)
-    )
+    middle = choose(is_middle, constant(QUARTER_PI, z), constant((0.0, 0.0), z))
     start = choose(is_far, constant(HALF_PI, z), middle)
     angle = start + (z + horner(ATAN, square) * square * high)
-    return choose(
-        is_far | is_middle,
-        angle,
-        z + horner(ATAN, square) * square * high,
-    )
+    return choose(is_far | is_middle, angle, z + horner(ATAN, square) * square * high)
 
 
 def atan(x: Value) -> Value:
     """Compute the inverse tangent."""
     size = widened(clamp(x.raw("abs"), 0.0, 1e30))
-    return signed(
-        finished(atan_ratio(size, constant((1.0, 0.0), size)), x), x
-    )
+    return signed(finished(atan_ratio(size, constant((1.0, 0.0), size)), x), x)
 
 
 def other_leg(x: Value) -> Wide:
@@ -104,36 +81,23 @@ def other_leg(x: Value) -> Wide:
 
 def asin(x: Value) -> Value:
     """Compute the inverse sine; NaN outside -1..1."""
-    value = signed(
-        finished(atan_ratio(widened(x.raw("abs")), other_leg(x)), x), x
-    )
+    value = signed(finished(atan_ratio(widened(x.raw("abs")), other_leg(x)), x), x)
     return (x.raw("abs") < 2.0**-28).where(x, value)
 
 
 def acos(x: Value) -> Value:
     """Compute the inverse cosine; NaN outside -1..1."""
     angle = atan_ratio(other_leg(x), widened(x.raw("abs")))
-    return finished(
-        choose(x < 0.0, constant(PI, angle) - angle, angle), x
-    )
+    return finished(choose(x < 0.0, constant(PI, angle) - angle, angle), x)
 
 
 def moderate(a: Value, b: Value) -> tuple[Value, Value, Value]:
     """Scale two float64 numbers >= 0 so that squares stay in range; also give the way back."""
     largest = (a < b).where(b, a)
-    is_large, is_small = (
-        largest.constant(2.0**500) < largest,
-        largest < 2.0**-400,
-    )
+    is_large, is_small = (largest.constant(2.0**500) < largest, largest < 2.0**-400)
     one = largest.constant(1.0)
-    factor = is_large.where(
-        one.constant(2.0**-600),
-        is_small.where(one.constant(2.0**600), one),
-    )
-    back = is_large.where(
-        one.constant(2.0**600),
-        is_small.where(one.constant(2.0**-600), one),
-    )
+    factor = is_large.where(one.constant(2.0**-600), is_small.where(one.constant(2.0**600), one))
+    back = is_large.where(one.constant(2.0**600), is_small.where(one.constant(2.0**-600), one))
     return a * factor, b * factor, back
 
 
@@ -142,27 +106,17 @@ def atan2(y: Value, x: Value) -> Value:
     wide, high = x.raw("abs"), y.raw("abs")
     is_infinite = wide.is_equal(inf) | high.is_equal(inf)
     one, zero = wide.constant(1.0), wide.constant(0.0)
-    bottom = is_infinite.where(
-        wide.is_equal(inf).where(one, zero), wide
-    )
+    bottom = is_infinite.where(wide.is_equal(inf).where(one, zero), wide)
     top = is_infinite.where(high.is_equal(inf).where(one, zero), high)
-    bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(
-        one, bottom
-    )
+    bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(one, bottom)
     first, second = top.cast(float64), bottom.cast(float64)
     if x.dtype is float64:
         first, second, _ = moderate(first, second)
     like = widened(x)
-    angle = atan_ratio(
-        same_width(first, like), same_width(second, like)
-    )
-    value = finished(
-        choose(is_minus(x), constant(PI, angle) - angle, angle), x
-    )
+    angle = atan_ratio(same_width(first, like), same_width(second, like))
+    value = finished(choose(is_minus(x), constant(PI, angle) - angle, angle), x)
     value = is_minus(y).where(-value, value)
-    is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw(
-        "not_equal", y, dtype=bool_
-    )
+    is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
     return is_nan.where(x + y, value)
 
 
@@ -179,17 +133,8 @@ def hypot(x: Value, y: Value) -> Value:
         value = (wide * wide + high * high).raw("sqrt").cast(float32)
     else:
         wide, high, back = moderate(a, b)
-        value = (
-            rounded(
-                square_root(
-                    two_product(wide, wide) + two_product(high, high)
-                )
-            )
-            * back
-        )
-    return (a.is_equal(inf) | b.is_equal(inf)).where(
-        x.constant(inf), value
-    )
+        value = rounded(square_root(two_product(wide, wide) + two_product(high, high))) * back
+    return (a.is_equal(inf) | b.is_equal(inf)).where(x.constant(inf), value)
 
 
 def tan(x: Value) -> Value:

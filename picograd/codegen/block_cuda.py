@@ -15,21 +15,11 @@ from picograd.codegen.walk_cuda import Walk, replicas_of, walk
 from picograd.dtype import DType, int32, int64
 from picograd.errors import check
 from picograd.helpers import product, round_up
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axes_of,
-    axis_index,
-    constant,
-    flatten,
-    substitute,
-)
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.loop import walk as walk_expr
 
-FULL_UNROLL = (
-    32  # longest loop that is unrolled for instruction-level parallelism alone
-)
+FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
 
 
 class Block:
@@ -62,35 +52,22 @@ class Block:
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
-        self.first_workspace, self.scratch, self.exchange = (
-            first_workspace,
-            0,
-            (0, 0),
-        )
+        self.first_workspace, self.scratch, self.exchange = (first_workspace, 0, (0, 0))
         self.tiles = {tile.name: tile for tile in part.tiles}
         for tile in part.tiles:
             if tile.space == "register":
-                check(
-                    tile.layout is not None,
-                    f"register tile {tile.name} has no layout",
-                )
+                check(tile.layout is not None, f"register tile {tile.name} has no layout")
                 size = tile.layout.register_count  # type: ignore[union-attr]
                 dtype = compute_dtype(tile.dtype)
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
             elif tile.space == "shared":
                 rows = product(tile.shape[:-1])
-                size = rows * (
-                    (*tile.shape, 1)[len(tile.shape) - 1] + tile.row_padding
-                )
+                size = rows * ((*tile.shape, 1)[len(tile.shape) - 1] + tile.row_padding)
                 offset = self.reserve(size * tile.dtype.itemsize)
-                self.places[tile.name] = self.emitter.add(
-                    "shared", tile.dtype, arg=offset
-                )
+                self.places[tile.name] = self.emitter.add("shared", tile.dtype, arg=offset)
             else:
                 number = self.first_workspace + tile.workspace
-                self.places[tile.name] = self.emitter.add(
-                    "workspace", tile.dtype, arg=number
-                )
+                self.places[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
 
     def reserve(self, size: int) -> int:
         """Take shared memory for the rest of the part and return its byte offset."""
@@ -110,11 +87,7 @@ class Block:
 
     def place(self, tile: Tile, index: Sequence[Index]) -> Index:
         """Position of a coordinate in a shared or workspace tile."""
-        shape = (
-            (*tile.shape[:-1], tile.shape[-1] + tile.row_padding)
-            if tile.shape
-            else ()
-        )
+        shape = (*tile.shape[:-1], tile.shape[-1] + tile.row_padding) if tile.shape else ()
         return flatten(index, shape)
 
     def read(self, emitter: Emitter, expr: Expr) -> int:
@@ -133,9 +106,7 @@ class Block:
             return emitter.lane_by_lane(expr)
         if tile.space == "register":
             array = self.arrays[name]
-            return emitter.add(
-                "get", emitter.dtype(array), (array, emitter.index(where))
-            )
+            return emitter.add("get", emitter.dtype(array), (array, emitter.index(where)))
         lanes = vector[1] if vector and is_varying else 1
         mask = emitter.scopes[-1].mask
         return emitter.load(self.places[name], emitter.index(where), mask, lanes)
@@ -152,9 +123,7 @@ class Block:
         for is_vector in (True, False):
             found = walk(layout, self.thread, is_vector)
             values = dict(zip(dims, found.coordinates, strict=True))
-            if found.vector is None or self.is_aligned(
-                found, values, exprs, places, conditions
-            ):
+            if found.vector is None or self.is_aligned(found, values, exprs, places, conditions):
                 break
         return found, values
 
@@ -170,25 +139,18 @@ class Block:
         check(found.vector is not None, "only a vector walk can be aligned")
         axis, lanes = found.vector  # type: ignore[misc]
         indices = [substitute(place, values) for place in places]
-        tests = [
-            (substitute(index, values), lo, hi) for index, lo, hi in conditions
-        ]
+        tests = [(substitute(index, values), lo, hi) for index, lo, hi in conditions]
         if not all(is_uniform(test, axis, lanes) for test in tests):
             return False
         for expr in exprs:
             for node in walk_expr(expr):
                 if node.op == "load":
                     indices.append(substitute(node.arg[1], values))
-                elif (
-                    node.op == "tile"
-                    and self.tiles[node.arg[0]].space != "register"
-                ):
+                elif node.op == "tile" and self.tiles[node.arg[0]].space != "register":
                     tile, index = self.tiles[node.arg[0]], node.arg[1]
                     indices.append(substitute(self.place(tile, index), values))
         units = [index for index in indices if is_unit(index, axis)]
-        return bool(units) and all(
-            is_multiple(index, axis, lanes) for index in units
-        )
+        return bool(units) and all(is_multiple(index, axis, lanes) for index in units)
 
 
 def is_multiple(index: Index, axis: Axis, lanes: int) -> bool:
@@ -207,9 +169,7 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
     return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
 
 
-def loops(
-    block: Block, stack: ExitStack, axes: Sequence[Axis], is_unrolled: bool
-) -> None:
+def loops(block: Block, stack: ExitStack, axes: Sequence[Axis], is_unrolled: bool) -> None:
     """Open nested loops over axes; unrolled if they index registers or are short."""
     short = product(axis.size for axis in axes) <= FULL_UNROLL
     for axis in axes:
@@ -236,28 +196,18 @@ def before_widening(emitter: Emitter, value: int, dtype: DType) -> int:
     """Undo a widening that rounding to `dtype` would undo anyway."""
     instr = emitter.instructions[value]
     is_undone = instr.op == "cast" and emitter.dtype(instr.args[0]) is dtype
-    return (
-        instr.args[0]
-        if is_undone and compute_dtype(dtype) is instr.dtype
-        else value
-    )
+    return instr.args[0] if is_undone and compute_dtype(dtype) is instr.dtype else value
 
 
-def put(
-    block: Block, pointer: int, place: Index, value: int, mask: int | None
-) -> None:
+def put(block: Block, pointer: int, place: Index, value: int, mask: int | None) -> None:
     """Store a value at a place: as a vector if the place has stride 1, else lane by lane."""
     emitter = block.emitter
     value = before_widening(emitter, value, emitter.dtype(pointer))
     vector = emitter.scopes[-1].vector
     if vector is None or vector[0] not in emitter.index_axes(place):
-        emitter.store(
-            pointer, emitter.index(place), lane_of(emitter, value, 0), mask
-        )
+        emitter.store(pointer, emitter.index(place), lane_of(emitter, value, 0), mask)
     elif is_unit(place, vector[0]) and is_multiple(place, *vector):
-        emitter.store(
-            pointer, emitter.index(place), emitter.splat(value, vector[1]), mask
-        )
+        emitter.store(pointer, emitter.index(place), emitter.splat(value, vector[1]), mask)
     else:
         for lane in range(vector[1]):
             at = emitter.index(substitute(place, {vector[0]: constant(lane)}))
@@ -291,9 +241,7 @@ def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     where = found.register(len(tile.shape))
     value = emitter.cast(value, emitter.dtype(array))
     if found.vector is None or found.vector[0] not in emitter.index_axes(where):
-        emitter.add(
-            "set", None, (array, emitter.index(where), lane_of(emitter, value, 0))
-        )
+        emitter.add("set", None, (array, emitter.index(where), lane_of(emitter, value, 0)))
         return
     for lane in range(found.vector[1]):
         at = emitter.index(substitute(where, {found.vector[0]: constant(lane)}))

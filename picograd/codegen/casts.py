@@ -6,16 +6,7 @@ Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums" (2008), fo
 
 from picograd.codegen.value import Value
 from picograd.conversion import FLOAT8
-from picograd.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float32,
-    int32,
-    uint8,
-    uint16,
-    uint32,
-)
+from picograd.dtype import DType, bfloat16, bool_, float32, int32, uint8, uint16, uint32
 
 # Bits of a float32, as int32: the sign, infinity, and what makes a NaN quiet.
 SIGN32 = -(1 << 31)
@@ -34,9 +25,7 @@ def encode_float8(x: Value, dtype: DType) -> Value:
     size = (bits & 0x7FFFFFFF).raw("minimum", INFINITY32)
     is_odd = size.raw("shift_right", form.shift) & 1
     rounded = size + is_odd + ((1 << (form.shift - 1)) - 1)
-    normal = (
-        rounded.raw("shift_right", form.shift) - form.offset
-    )
+    normal = rounded.raw("shift_right", form.shift) - form.offset
     magic = form.smallest * 2.0**23
     near = (size.bitcast(float32) + magic).bitcast(int32)
     tiny = near - x.constant(magic).bitcast(int32)
@@ -49,25 +38,13 @@ def encode_float8(x: Value, dtype: DType) -> Value:
 
 def decode_float8(x: Value) -> Value:
     """Widen an 8-bit float to float32, exactly; NaN becomes quiet."""
-    form, code = (
-        FLOAT8[x.dtype],
-        x.bitcast(uint8).cast(int32),
-    )
-    size, sign = (
-        code & 0x7F,
-        (code < 0x80).where(code.constant(0), SIGN32),
-    )
-    tiny = (size.cast(float32) * form.smallest).bitcast(
-        int32
-    )
-    bits = (size + form.offset).raw(
-        "shift_left", form.shift
-    )
+    form, code = (FLOAT8[x.dtype], x.bitcast(uint8).cast(int32))
+    size, sign = (code & 0x7F, (code < 0x80).where(code.constant(0), SIGN32))
+    tiny = (size.cast(float32) * form.smallest).bitcast(int32)
+    bits = (size + form.offset).raw("shift_left", form.shift)
     bits = (size < 1 << form.mantissa).where(tiny, bits)
     payload = size.raw("shift_left", form.shift) & 0x7FFFFF
-    quiet = (size <= form.limit).where(
-        size.constant(0), QUIET32
-    )
+    quiet = (size <= form.limit).where(size.constant(0), QUIET32)
     special = payload | quiet | INFINITY32
     bits = (size <= form.largest).where(bits, special)
     return (bits | sign).bitcast(float32)
@@ -92,14 +69,7 @@ def round_to_odd(x: Value) -> Value:
     That is towards 0, with the last bit set when something was lost.
     """
     near = x.raw("cast", dtype=float32)
-    wide, bits = (
-        near.raw("cast", dtype=x.dtype),
-        near.bitcast(int32),
-    )
-    below = (x.raw("abs") < wide.raw("abs")).where(
-        bits - 1, bits
-    )
+    wide, bits = (near.raw("cast", dtype=x.dtype), near.bitcast(int32))
+    below = (x.raw("abs") < wide.raw("abs")).where(bits - 1, bits)
     is_inexact = wide.raw("not_equal", x, dtype=bool_)
-    return is_inexact.where(below | 1, bits).bitcast(
-        float32
-    )
+    return is_inexact.where(below | 1, bits).bitcast(float32)

@@ -246,10 +246,7 @@ def clip(box: Box, conditions: Sequence[Condition]) -> Box:
         if factor < 0:
             first, last = -last, -first
         low, high = bounds.get(axis, axis.bounds)
-        bounds[axis] = (
-            max(low, ceil_div(first, abs(factor))),
-            min(high, last // abs(factor)),
-        )
+        bounds[axis] = (max(low, ceil_div(first, abs(factor))), min(high, last // abs(factor)))
     return bounds
 
 

@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    position_over,
-    substitute,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Condition
 
 
@@ -41,9 +34,7 @@ class Cut:
     outer: tuple[Axis, ...]
     pieces: tuple[Piece, ...]
     size: int
-    first: Index | None = (
-        None  # role position of the block's start, where blocks are plain ranges
-    )
+    first: Index | None = None  # role position of the block's start, where blocks are plain ranges
     total: int = 0  # positions of the role, where blocks are plain ranges
     guard: tuple[Condition, ...] = ()  # where the block exists at all
 
@@ -101,14 +92,10 @@ def split_outer(cut: Cut, parts: int) -> tuple[Cut, Axis]:
         when = tuple((substitute(index, moved), lo, hi) for index, lo, hi in piece.when)
         pieces.append(replace(piece, when=when, values=values))
     guard = ((moved[axis], 0, axis.size - 1),) if each * part.size > axis.size else ()
-    return replace(
-        cut, outer=(inside, *cut.outer[1:]), pieces=tuple(pieces), guard=guard
-    ), part
+    return replace(cut, outer=(inside, *cut.outer[1:]), pieces=tuple(pieces), guard=guard), part
 
 
-def ragged_pieces(
-    axis: Axis, chunk: Axis, part: int, inner: tuple[Axis, ...]
-) -> tuple[Piece, ...]:
+def ragged_pieces(axis: Axis, chunk: Axis, part: int, inner: tuple[Axis, ...]) -> tuple[Piece, ...]:
     """Pieces of an axis cut into chunks of `part`: full chunks, and the last one if shorter."""
     start = axis_index(chunk) * part
     full, rest = divmod(axis.size, part)
@@ -125,10 +112,7 @@ def ragged_pieces(
 
 
 def range_cut(
-    axes: tuple[Axis, ...],
-    block: int,
-    outer: tuple[Axis, ...],
-    is_guarded: bool = False,
+    axes: tuple[Axis, ...], block: int, outer: tuple[Axis, ...], is_guarded: bool = False
 ) -> Cut:
     """Divide the flat positions of a role into ranges; axes are found by division.
 
@@ -141,11 +125,7 @@ def range_cut(
     first = number * block
     full, rest = divmod(total, block)
     last = first.hi + block - 1 >= total  # does some block reach past the end?
-    cases = (
-        [(block, 0, full - 1), (rest, full, full)]
-        if not is_guarded
-        else [(block, 0, full)]
-    )
+    cases = [(block, 0, full - 1), (rest, full, full)] if not is_guarded else [(block, 0, full)]
     pieces = []
     for width, lo, hi in cases:
         if not width or hi < lo:

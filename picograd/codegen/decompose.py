@@ -8,14 +8,7 @@ call one scalar library function per element; sin, cos, tan and pow of float64 d
 
 from collections.abc import Callable
 
-from picograd.codegen import (
-    angles,
-    elementary,
-    error_function,
-    logistic,
-    polynomial,
-    portable,
-)
+from picograd.codegen import angles, elementary, error_function, logistic, polynomial, portable
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.value import Value
@@ -76,9 +69,7 @@ def shift(op: str) -> Function:
 
     def build(emitter: Emitter, dtype: DType, x: int, count: int) -> int:
         value, by, bits = Value(emitter, x), Value(emitter, count), dtype.bits
-        is_inside = (
-            (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
-        )
+        is_inside = (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
         if op == "shift_right" and dtype.kind == "int":
             return value.raw(op, is_inside.where(by, bits - 1)).position
         moved = value.raw(op, is_inside.where(by, 0))
@@ -118,9 +109,7 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     quotient = x.raw("quotient", safe)
     if dtype.kind == "int":
         rest = x - quotient * safe
-        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw(
-            "not_equal", 0, dtype=bool_
-        )
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
         quotient = is_off.where(quotient - 1, quotient)
         quotient = y.is_equal(-1).where(-x, quotient)
     return y.is_equal(0).where(x.constant(0), quotient).position
@@ -136,9 +125,7 @@ def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     safe = safe_divisor(x, y)
     rest = x - x.raw("quotient", safe) * safe
     if dtype.kind == "int":
-        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw(
-            "not_equal", 0, dtype=bool_
-        )
+        is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
         rest = is_off.where(rest + safe, rest)
         rest = y.is_equal(-1).where(x.constant(0), rest)
     return y.is_equal(0).where(x.constant(0), rest).position
@@ -152,9 +139,7 @@ def power(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     result = one = base.constant(1)
     square = base
     for bit in range(dtype.bits if dtype.kind == "uint" else dtype.bits - 1):
-        is_set = (exponent.raw("shift_right", bit) & 1).raw(
-            "not_equal", 0, dtype=bool_
-        )
+        is_set = (exponent.raw("shift_right", bit) & 1).raw("not_equal", 0, dtype=bool_)
         result = is_set.where(result * square, result)
         square = square * square
     if dtype.kind == "uint":
@@ -217,11 +202,7 @@ def polynomials(op: str) -> Function:
         formula = of_bits.get(dtype.bits) if dtype.is_float else None
         if formula:
             return formula(*(Value(emitter, a) for a in args)).position
-        return (
-            other(emitter, dtype, *args)
-            if other
-            else emitter.raw(op, dtype, *args)
-        )
+        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
 
     return build
 

@@ -91,9 +91,7 @@ def scaled(x: Wide, whole: Value) -> Wide:
 
 def split_whole(shifted: Value) -> tuple[Value, Value]:
     """Take the whole number out of x + ROUND64: as a float64 and as an int64."""
-    return shifted - ROUND64, shifted.bitcast(
-        int64
-    ) - 0x4338000000000000
+    return shifted - ROUND64, shifted.bitcast(int64) - 0x4338000000000000
 
 
 # -- exponentials ---------------------------------------------------------------------------------
@@ -105,9 +103,7 @@ def exp_core(x: Wide) -> tuple[Value, Wide]:
     n, whole = split_whole(high.fma(INVERSE_LN2[0], ROUND64))
     first = n.fma(-LN2_HIGH64, high)  # exact: LN2_HIGH64 has 32 bits
     if isinstance(x, Pair):
-        return whole, exp_series(
-            Pair(first, x.low) - two_product(n, n.constant(LN2_LOW64))
-        )
+        return whole, exp_series(Pair(first, x.low) - two_product(n, n.constant(LN2_LOW64)))
     return whole, exp_series(n.fma(-LN2_LOW64, first))
 
 
@@ -117,9 +113,7 @@ def exp_series(r: Wide) -> Wide:
     series = horner(EXP[width(r)], high) * high
     if isinstance(r, Pair):
         square = r * r
-        return (
-            square.scaled(high.constant(0.5)) + series * square.high + r
-        )
+        return square.scaled(high.constant(0.5)) + series * square.high + r
     return (high * high).fma(series + 0.5, high)
 
 
@@ -147,9 +141,7 @@ def expm1(x: Value) -> Value:
     """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)), relatively exact near 0."""
     whole, m = exp_core(widened(clamp(x, -60.0, 711.0)))
     down = power_of_two(-clamp(whole, -100, 1000))
-    result = scaled(
-        rounded(m + (down.constant(1.0) - down)), whole
-    ).cast(x.dtype)
+    result = scaled(rounded(m + (down.constant(1.0) - down)), whole).cast(x.dtype)
     return (x.raw("abs") < 2.0**-60).where(x, result)
 
 
@@ -166,9 +158,7 @@ def sinh(x: Value) -> Value:
     """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1."""
     large, power, excess = grown(x)
     near = rounded(excess + excess / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(
-        near.cast(x.dtype), large.cast(x.dtype)
-    )
+    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
     return (x.raw("abs") < 2.0**-28).where(x, signed(result, x))
 
 
@@ -176,9 +166,7 @@ def cosh(x: Value) -> Value:
     """Compute (exp(x) + exp(-x)) / 2."""
     large, power, _ = grown(x)
     near = rounded(power + constant((1.0, 0.0), power) / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(
-        near.cast(x.dtype), large.cast(x.dtype)
-    )
+    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
     return x.raw("not_equal", x, dtype=bool_).where(x, result)
 
 
@@ -196,22 +184,14 @@ def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
     """Write log(x) = e log(2) + l for x > 0: e, a whole number, and l = log(m), m near 1."""
     high = head(x)
     is_small = high < 2.0**-1022  # a denormal: scale it up
-    bits = (
-        is_small.where(high * 2.0**54, high).bitcast(int64)
-        - 0x3FE6A09E667F3BCD
-    )  # of sqrt(1/2)
+    bits = is_small.where(high * 2.0**54, high).bitcast(int64) - 0x3FE6A09E667F3BCD  # of sqrt(1/2)
     whole = bits.raw("shift_right", 52)
-    mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(
-        float64
-    )
+    mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(float64)
     exponent = whole.cast(float64)
     exponent = is_small.where(exponent - 54.0, exponent)
     f: Wide = mantissa - 1.0
     if isinstance(x, Pair):
-        f = two_sum(
-            mantissa - 1.0,
-            x.low * power_of_two(-clamp(whole, -1000, 1000)),
-        )
+        f = two_sum(mantissa - 1.0, x.low * power_of_two(-clamp(whole, -1000, 1000)))
     return exponent, log_series(rounded(f) if is_single else f)
 
 
@@ -223,9 +203,7 @@ def log_series(f: Wide) -> Wide:
     return s * 2.0 + horner(LOG[width(f)], square) * square * high
 
 
-def log_of(
-    x: Wide, is_single: bool, doublings: Value | float = 0.0
-) -> Wide:
+def log_of(x: Wide, is_single: bool, doublings: Value | float = 0.0) -> Wide:
     """Compute log(x 2^doublings) for x > 0."""
     exponent, part = log_core(x, is_single)
     exponent = exponent + doublings
@@ -234,9 +212,7 @@ def log_of(
 
 def one_more(x: Wide) -> Pair:
     """Add 1 so that a small x keeps its digits."""
-    return (
-        x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
-    )
+    return x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
 
 
 def log(x: Value) -> Value:
@@ -247,19 +223,13 @@ def log(x: Value) -> Value:
 def log2(x: Value) -> Value:
     """Compute log(x) / log(2), exactly for powers of two."""
     exponent, part = log_core(widened(x), x.dtype is float32)
-    return log_edges(
-        x, finished(part * constant(INVERSE_LN2, part) + exponent, x)
-    )
+    return log_edges(x, finished(part * constant(INVERSE_LN2, part) + exponent, x))
 
 
 def log10(x: Value) -> Value:
     """Compute log(x) / log(10), exactly for powers of ten."""
     exponent, part = log_core(widened(x), x.dtype is float32)
-    result = (
-        part * constant(LOG10_E, part)
-        + exponent * LOG10_2[1]
-        + exponent * LOG10_2[0]
-    )
+    result = part * constant(LOG10_E, part) + exponent * LOG10_2[1] + exponent * LOG10_2[0]
     return log_edges(x, finished(result, x))
 
 
@@ -275,10 +245,7 @@ def inverse_hyperbolic(x: Value, is_large: Value, near: Wide) -> Value:
     """Compute log(1 + near) with the sign of x; log(2 |x|) where that is large."""
     size, one = x.raw("abs"), head(near).constant(1.0)
     argument = choose(is_large, widened(size), one_more(near))
-    value = finished(
-        log_of(argument, x.dtype is float32, is_large.where(one, 0.0)),
-        x,
-    )
+    value = finished(log_of(argument, x.dtype is float32, is_large.where(one, 0.0)), x)
     return signed(size.is_equal(inf).where(size, value), x)
 
 
@@ -289,9 +256,7 @@ def asinh(x: Value) -> Value:
     s = widened(is_large.where(size.constant(1.0), size))
     square = s * s
     near = s + square / (square_root(square + 1.0) + 1.0)
-    return (size < 2.0**-28).where(
-        x, inverse_hyperbolic(x, is_large, near)
-    )
+    return (size < 2.0**-28).where(x, inverse_hyperbolic(x, is_large, near))
 
 
 def acosh(x: Value) -> Value:
@@ -312,41 +277,24 @@ def atanh(x: Value) -> Value:
     is_inside = size < 1.0
     safe = is_inside.where(size, 0.5)
     ratio = widened(safe + safe) / added(-safe, 1.0)
-    value = finished(
-        log_of(one_more(ratio), x.dtype is float32) * 0.5, x
-    )
-    value = is_inside.where(
-        value, size.is_equal(1.0).where(x.constant(inf), nan)
-    )
+    value = finished(log_of(one_more(ratio), x.dtype is float32) * 0.5, x)
+    value = is_inside.where(value, size.is_equal(1.0).where(x.constant(inf), nan))
     return (size < 2.0**-28).where(x, signed(value, x))
 
 
 def logaddexp(a: Value, b: Value) -> Value:
     """Compute log(exp(a) + exp(b)) = max + log(1 + exp(-|a - b|))."""
     is_less = a < b
-    large, small = (
-        is_less.where(b, a).cast(float64),
-        is_less.where(a, b).cast(float64),
-    )
+    large, small = (is_less.where(b, a).cast(float64), is_less.where(a, b).cast(float64))
     is_single = a.dtype is float32
-    gap = (
-        Pair(small - large, large.constant(0.0))
-        if is_single
-        else two_sum(small, -large)
-    )
+    gap = Pair(small - large, large.constant(0.0)) if is_single else two_sum(small, -large)
     is_near = gap.high.constant(-746.0) < gap.high
-    edge = a.is_equal(b).where(
-        large.constant(0.0), -746.0
-    )  # equal operands may be infinite
-    gap = Pair(
-        is_near.where(gap.high, edge), is_near.where(gap.low, 0.0)
-    )
+    edge = a.is_equal(b).where(large.constant(0.0), -746.0)  # equal operands may be infinite
+    gap = Pair(is_near.where(gap.high, edge), is_near.where(gap.low, 0.0))
     whole, m = exp_core(gap.high if is_single else gap)
     total = log_of(one_more(scaled(m + 1.0, whole)), is_single) + large
     value = (large.raw("abs") < inf).where(rounded(total), large)
-    is_nan = a.raw("not_equal", a, dtype=bool_) | b.raw(
-        "not_equal", b, dtype=bool_
-    )
+    is_nan = a.raw("not_equal", a, dtype=bool_) | b.raw("not_equal", b, dtype=bool_)
     return is_nan.where(a + b, value.cast(a.dtype))
 
 

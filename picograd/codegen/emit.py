@@ -41,9 +41,7 @@ PYTHON_INDEX = {  # folding of index arithmetic on constants
     "quotient": lambda a, b: a // b,
     "remainder": lambda a, b: a % b,
 }
-Function = Callable[
-    ..., int
-]  # (emitter, result dtype, *argument positions) -> position
+Function = Callable[..., int]  # (emitter, result dtype, *argument positions) -> position
 
 
 def compute_dtype(dtype: DType) -> DType:
@@ -89,12 +87,8 @@ class Emitter:
         self.scopes = [Scope()]
         self.constants: dict[tuple[str, DType], int] = {}
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
-        self.slots = [
-            self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)
-        ]
-        self.scalars = [
-            self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)
-        ]
+        self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
+        self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
 
@@ -183,24 +177,16 @@ class Emitter:
             self.narrow[result] = value
         return result
 
-    def load(
-        self, pointer: int, index: int, mask: int | None = None, lanes: int = 1
-    ) -> int:
+    def load(self, pointer: int, index: int, mask: int | None = None, lanes: int = 1) -> int:
         """Load from a pointer and widen 8- and 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
         dtype = self.dtype(pointer)
-        return self.cast(
-            self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype)
-        )
+        return self.cast(self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype))
 
-    def store(
-        self, pointer: int, index: int, value: int, mask: int | None = None
-    ) -> None:
+    def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""
         value = self.cast(value, self.dtype(pointer))
-        args = (
-            (pointer, index, value) if mask is None else (pointer, index, value, mask)
-        )
+        args = (pointer, index, value) if mask is None else (pointer, index, value, mask)
         self.add("store", self.dtype(pointer), args, lanes=self.lanes(value))
 
     def both(self, a: int | None, b: int | None) -> int | None:
@@ -213,9 +199,7 @@ class Emitter:
 
     @contextmanager
     def scope(
-        self,
-        axes: Mapping[Axis, int] | None = None,
-        vector: tuple[Axis, int] | None = None,
+        self, axes: Mapping[Axis, int] | None = None, vector: tuple[Axis, int] | None = None
     ) -> Iterator[None]:
         """Open a scope with more axes bound to values, and optionally one vector axis."""
         inner = Scope(dict(axes or {}), mask=self.scopes[-1].mask)
@@ -241,9 +225,7 @@ class Emitter:
     @contextmanager
     def axis_loop(self, axis: Axis, is_unrolled: bool | None = False) -> Iterator[None]:
         """Open a loop over the whole of an axis, bound to the loop variable."""
-        with self.loop(
-            self.integer(0), self.integer(axis.size), 1, is_unrolled
-        ) as variable:
+        with self.loop(self.integer(0), self.integer(axis.size), 1, is_unrolled) as variable:
             self.scopes[-1].axes[axis] = variable
             yield
 
@@ -286,9 +268,7 @@ class Emitter:
     def forget(self) -> None:
         """Drop every memoised expression: call it before each step, as memory may have changed."""
         for scope in self.scopes:
-            scope.memo = {
-                k: v for k, v in scope.memo.items() if not isinstance(k, tuple)
-            }
+            scope.memo = {k: v for k, v in scope.memo.items() if not isinstance(k, tuple)}
 
     def axis_value(self, axis: Axis) -> int:
         """Find what an axis is bound to."""
@@ -346,9 +326,7 @@ class Emitter:
             return self.cast(self.value(atom.expr), self.index_dtype)
         # Division truncates at run time: lift a dividend that may be negative by a multiple of n.
         lift = max(0, -(atom.index.lo // atom.n))
-        dividend = self.arithmetic(
-            "add", self.index(atom.index), self.integer(lift * atom.n)
-        )
+        dividend = self.arithmetic("add", self.index(atom.index), self.integer(lift * atom.n))
         op = "quotient" if isinstance(atom, Div) else "remainder"
         result = self.arithmetic(op, dividend, self.integer(atom.n))
         is_div = isinstance(atom, Div)
@@ -361,14 +339,10 @@ class Emitter:
             if any((index, lo, hi) in scope.known for scope in self.scopes):
                 continue
             if index.lo < lo:
-                above = self.raw(
-                    "less_equal", bool_, self.integer(lo), self.index(index)
-                )
+                above = self.raw("less_equal", bool_, self.integer(lo), self.index(index))
                 mask = self.both(mask, above)
             if index.hi > hi:
-                below = self.raw(
-                    "less_equal", bool_, self.index(index), self.integer(hi)
-                )
+                below = self.raw("less_equal", bool_, self.index(index), self.integer(hi))
                 mask = self.both(mask, below)
         return mask
 
@@ -425,9 +399,7 @@ class Emitter:
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
         if expr.op == "bitcast":
             source = self.cast(args[0], expr.args[0].dtype)
-            result = self.add(
-                "bitcast", expr.dtype, (source,), lanes=self.lanes(source)
-            )
+            result = self.add("bitcast", expr.dtype, (source,), lanes=self.lanes(source))
             return self.cast(result, compute_dtype(expr.dtype))
         return self.apply(expr.op, *args, dtype=compute_dtype(expr.dtype))
 

@@ -15,8 +15,7 @@ from picograd.dtype import bool_, float32, float64
 # erf(x) = x + x P(x^2) for |x| <= 1: Taylor's series, to 1e-19; for erfc where it is above 1/3
 NEAR_ERF, NEAR_ERFC = 1.0, 0.65
 SERIES = tuple(
-    2 / sqrt(pi) * (-1) ** k / (factorial(k) * (2 * k + 1)) - (k == 0)
-    for k in range(20)
+    2 / sqrt(pi) * (-1) ** k / (factorial(k) * (2 * k + 1)) - (k == 0) for k in range(20)
 )
 # erfc(x) = t exp(Q(2 t - 1) - x^2) with t = 2 / (2 + x), 0 <= x <= 55; relative error 2e-17
 ERFC = (
@@ -64,11 +63,7 @@ def far_erfc(size: Value, is_single: bool) -> Value:
     size = clamp(size, 0.0, 27.5)  # erfc(27.5) is 0 in float64
     t = size.constant(2.0) / (size + 2.0)
     fit = horner(ERFC, t * 2.0 - 1.0)
-    power: Wide = (
-        fit - size * size
-        if is_single
-        else -two_product(size, size) + fit
-    )
+    power: Wide = fit - size * size if is_single else -two_product(size, size) + fit
     whole, m = exp_core(power)
     return rounded(scaled(rounded((m + 1.0) * t), whole))
 
@@ -79,9 +74,7 @@ def erfc(x: Value) -> Value:
     size = wide.raw("abs")
     far = far_erfc(size, x.dtype is float32)
     far = (wide < 0.0).where(far.constant(2.0) - far, far)
-    near = size.constant(1.0) - near_erf(
-        clamp(wide, -NEAR_ERFC, NEAR_ERFC)
-    )
+    near = size.constant(1.0) - near_erf(clamp(wide, -NEAR_ERFC, NEAR_ERFC))
     result = (size < NEAR_ERFC).where(near, far).cast(x.dtype)
     return x.raw("not_equal", x, dtype=bool_).where(x, result)
 
@@ -90,6 +83,4 @@ def erf(x: Value) -> Value:
     """Compute erf(x) in float64."""
     size = x.raw("abs")
     far = size.constant(1.0) - far_erfc(size, False)
-    return (size < NEAR_ERF).where(
-        near_erf(x), (x < 0.0).where(-far, far)
-    )
+    return (size < NEAR_ERF).where(near_erf(x), (x < 0.0).where(-far, far))

@@ -31,9 +31,7 @@ SPECIAL: dict[str, Callable[..., Array]] = {
     ),
     "remainder": lambda a, b: np.fmod(a, b),
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
-    "fma": lambda a, b, c: (
-        a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
-    ),
+    "fma": lambda a, b, c: a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64),
 }
 
 
@@ -50,20 +48,12 @@ def interpret(
     tasks: Sequence[int] | None = None,
 ) -> None:
     """Run a program on flat arrays (in storage format), task after task."""
-    spaces: list[Array] = [
-        np.zeros(size, np.uint8) for size, _ in program.workspaces
-    ]
+    spaces: list[Array] = [np.zeros(size, np.uint8) for size, _ in program.workspaces]
     with np.errstate(all="ignore"):
         for task in range(program.tasks) if tasks is None else tasks:
-            Run(program, slots, scalars, spaces, task).block(
-                0, len(program.instructions)
-            )
+            Run(program, slots, scalars, spaces, task).block(0, len(program.instructions))
     for space, (_, is_zeroed) in zip(spaces, program.workspaces, strict=True):
-        check(
-            not is_zeroed or not space.any(),
-            "a counter was not left zero",
-            program,
-        )
+        check(not is_zeroed or not space.any(), "a counter was not left zero", program)
 
 
 class Run:
@@ -85,12 +75,7 @@ class Run:
         spaces: Sequence[Array],
         task: int,
     ) -> None:
-        self.program, self.slots, self.scalars, self.spaces = (
-            program,
-            slots,
-            scalars,
-            spaces,
-        )
+        self.program, self.slots, self.scalars, self.spaces = (program, slots, scalars, spaces)
         self.task, self.threads = task, program.threads
         self.values: list[Any] = [None] * len(program.instructions)
         self.scratch: Array = np.zeros(program.scratch_bytes, np.uint8)
@@ -100,14 +85,7 @@ class Run:
         self.ends = matching_ends(program)
         # Leaves may be used in every scope after theirs, also where a branch skipped them.
         for number, instr in enumerate(program.instructions):
-            if instr.op in (
-                "const",
-                "scalar",
-                "param",
-                "scratch",
-                "workspace",
-                "array",
-            ):
+            if instr.op in ("const", "scalar", "param", "scratch", "workspace", "array"):
                 self.values[number] = self.instruction(number, instr)
 
     def block(self, first: int, last: int) -> None:
@@ -165,9 +143,7 @@ class Run:
         values = {"const": lambda: instr.arg, "task": lambda: self.task}
         value = values.get(instr.op, lambda: self.scalars[instr.arg])()
         if dtype is not None and dtype.is_integer:
-            value = np.array(
-                int(value) & ((1 << dtype.bits) - 1), f"uint{dtype.bits}"
-            )
+            value = np.array(int(value) & ((1 << dtype.bits) - 1), f"uint{dtype.bits}")
             return np.full((self.threads, 1), value.view(dtype.numpy))
         return self.spread(value, dtype)  # type: ignore[arg-type]
 
@@ -203,19 +179,14 @@ class Run:
     def check_places(self, places: Array, held: Array, array: Array) -> None:
         """Refuse an access outside the memory."""
         used = places[held]
-        is_inside = not used.size or (
-            used.min() >= 0 and used.max() < array.size
-        )
+        is_inside = not used.size or (used.min() >= 0 and used.max() < array.size)
         check(is_inside, "an access outside its memory", self.program)
 
     def load(self, instr: Instr) -> Array:
         """Load; threads that are masked out get 0."""
         pointer, index, *mask = instr.args
         array, space = self.view(pointer)
-        places, held = (
-            self.places(index, instr.lanes),
-            self.active(mask, instr.lanes),
-        )
+        places, held = (self.places(index, instr.lanes), self.active(mask, instr.lanes))
         self.check_places(places, held, array)
         if space == "shared":
             self.check_race(pointer, places, held)
@@ -227,10 +198,7 @@ class Run:
         """Store for the threads that take part, in order of their numbers."""
         pointer, index, value, *mask = instr.args
         array, space = self.view(pointer)
-        places, held = (
-            self.places(index, instr.lanes),
-            self.active(mask, instr.lanes),
-        )
+        places, held = (self.places(index, instr.lanes), self.active(mask, instr.lanes))
         self.check_places(places, held, array)
         stored = np.broadcast_to(self.values[value], places.shape)
         if instr.dtype is bfloat16:
@@ -238,9 +206,7 @@ class Run:
         array[places[held]] = stored[held]
         if space == "shared":
             for byte in self.bytes_of(pointer, places):
-                threads = np.broadcast_to(
-                    np.arange(self.threads)[:, None], places.shape
-                )
+                threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
                 self.writers[byte[held]] = threads[held]
 
     def bytes_of(self, pointer: int, places: Array) -> list[Array]:
@@ -251,26 +217,16 @@ class Run:
 
     def check_race(self, pointer: int, places: Array, held: Array) -> None:
         """Refuse a read of what another thread wrote since the last barrier."""
-        threads = np.broadcast_to(
-            np.arange(self.threads)[:, None], places.shape
-        )
+        threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
         for byte in self.bytes_of(pointer, places):
             writer = self.writers[byte[held]]
             own = threads[held]
             is_safe = (writer == -1) | (writer == own) | (writer == -2 - own // WARP)
-            check(
-                is_safe.all(),
-                "a shared element is read without a barrier",
-                self.program,
-            )
+            check(is_safe.all(), "a shared element is read without a barrier", self.program)
 
     def barrier(self, instr: Instr) -> None:
         """Let every thread see what was written."""
-        check(
-            self.mask.all() or not self.mask.any(),
-            "a barrier in a branch",
-            self.program,
-        )
+        check(self.mask.all() or not self.mask.any(), "a barrier in a branch", self.program)
         self.writers[...] = -1
 
     def warp_barrier(self, instr: Instr) -> None:
@@ -295,18 +251,14 @@ class Run:
     def get(self, instr: Instr) -> Array:
         """Read registers."""
         array, index = (self.values[a] for a in instr.args)
-        return array[
-            np.arange(self.threads), np.where(self.mask, index, 0)[:, 0]
-        ]
+        return array[np.arange(self.threads), np.where(self.mask, index, 0)[:, 0]]
 
     def set(self, instr: Instr) -> None:
         """Write registers."""
         array, index, value = (self.values[a] for a in instr.args)
         who = np.flatnonzero(self.mask[:, 0])
         place = np.broadcast_to(index, (self.threads, 1))[who, 0]
-        array[who, place] = np.broadcast_to(
-            value, (self.threads, array.shape[2])
-        )[who]
+        array[who, place] = np.broadcast_to(value, (self.threads, array.shape[2]))[who]
 
     def atomic_add(self, instr: Instr) -> Array:
         """Add for each thread in turn; give the old values."""
@@ -352,9 +304,7 @@ class Run:
 
     def shuffle(self, instr: Instr) -> Array:
         """Exchange values between threads whose numbers differ in some bits."""
-        value = np.broadcast_to(
-            self.values[instr.args[0]], (self.threads, instr.lanes)
-        )
+        value = np.broadcast_to(self.values[instr.args[0]], (self.threads, instr.lanes))
         return value[np.arange(self.threads) ^ instr.arg]
 
 

@@ -45,16 +45,7 @@ from picograd.schedule.index import (
     unflatten,
 )
 from picograd.schedule.interpret import FOLDS, PartInterpreter, rank_in_group
-from picograd.schedule.loop import (
-    DIGITS,
-    Condition,
-    Expr,
-    Part,
-    Scan,
-    Scatter,
-    const,
-    rewrite,
-)
+from picograd.schedule.loop import DIGITS, Condition, Expr, Part, Scan, Scatter, const, rewrite
 from picograd.schedule.monoid import identity
 
 Array = Any
@@ -81,24 +72,13 @@ class BlockInterpreter:
     points: PartInterpreter
 
     def __init__(
-        self,
-        tiles: TileKernel,
-        part: TilePart,
-        slots: Sequence[Array],
-        scalars: Sequence[Any],
+        self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
         self.part, self.count = part, len(slots)
         self.numbers = {tile.name: n for n, tile in enumerate(part.tiles)}
-        self.slots = [
-            *slots,
-            *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles),
-        ]
-        self.arrivals: list[Array] = [
-            np.zeros(size // 4, np.int32) for size, _ in part.workspaces
-        ]
-        self.points = PartInterpreter(
-            tiles.kernel, Part((), ()), self.slots, scalars
-        )
+        self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
+        self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
+        self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
         self.outer: dict[Axis, Index] = {}
 
     def run(self, is_reversed: bool) -> None:
@@ -109,18 +89,11 @@ class BlockInterpreter:
             coordinates = unflatten(constant(point), shape)
             self.outer = dict(zip(self.part.grid, coordinates, strict=True))
             for tile in self.part.tiles:
-                if (
-                    tile.space != "workspace"
-                ):  # what a block did not write is poison
+                if tile.space != "workspace":  # what a block did not write is poison
                     poison = np.nan if tile.dtype.is_float else 99
-                    self.slots[self.count + self.numbers[tile.name]][...] = (
-                        poison
-                    )
+                    self.slots[self.count + self.numbers[tile.name]][...] = poison
             self.steps(self.part.steps)
-        check(
-            not any(a.any() for a in self.arrivals),
-            "a counter was not left zero",
-        )
+        check(not any(a.any() for a in self.arrivals), "a counter was not left zero")
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order."""
@@ -132,9 +105,7 @@ class BlockInterpreter:
         if isinstance(step, Assign):
             index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
             value = self.value(step.expr, step.dims)
-            self.write(
-                step.tile, self.places(step.tile, index, step.dims), value
-            )
+            self.write(step.tile, self.places(step.tile, index, step.dims), value)
         elif isinstance(step, Accumulate):
             self.accumulate(step)
         elif isinstance(step, Store):
@@ -186,20 +157,14 @@ class BlockInterpreter:
     def value(self, expr: Expr, axes: Sequence[Axis]) -> Array:
         """Compute an expression over axes."""
         places, shape = self.points.places(axes)
-        return np.broadcast_to(
-            self.points.body(self.readable(expr), places, axes), shape
-        )
+        return np.broadcast_to(self.points.body(self.readable(expr), places, axes), shape)
 
     def index(self, index: Index, axes: Sequence[Axis]) -> Array:
         """Compute an index over axes."""
         places, shape = self.points.places(axes)
-        return np.broadcast_to(
-            self.points.at(self.bound(index), places, axes), shape
-        )
+        return np.broadcast_to(self.points.at(self.bound(index), places, axes), shape)
 
-    def held(
-        self, conditions: Sequence[Condition], axes: Sequence[Axis]
-    ) -> Array:
+    def held(self, conditions: Sequence[Condition], axes: Sequence[Axis]) -> Array:
         """Tell where all conditions hold."""
         held: Array = np.ones(tuple(axis.size for axis in axes), bool)
         for index, lo, hi in conditions:
@@ -214,9 +179,7 @@ class BlockInterpreter:
         number = self.numbers[name]
         return self.slots[self.count + number], self.part.tiles[number].dtype
 
-    def places(
-        self, name: str, index: Sequence[Index], dims: Sequence[Axis]
-    ) -> Array:
+    def places(self, name: str, index: Sequence[Index], dims: Sequence[Axis]) -> Array:
         """Flat positions in a tile, over dims."""
         shape = self.part.tiles[self.numbers[name]].shape
         return self.index(flatten(index, shape), dims)
@@ -233,9 +196,7 @@ class BlockInterpreter:
         over = tuple(range(len(step.dims), len(step.dims) + len(step.over)))
         wide = np.float64 if value.dtype.kind == "f" else dtype.numpy
         start = identity(step.monoid, dtype)
-        value = FOLDS[step.monoid].reduce(
-            value.astype(wide), axis=over, initial=start
-        )
+        value = FOLDS[step.monoid].reduce(value.astype(wide), axis=over, initial=start)
         index = tuple(Index(((d, 1),), 0) for d in step.dims)
         places = self.places(step.tile, index, step.dims)
         if not step.is_first:
@@ -248,14 +209,9 @@ class BlockInterpreter:
         if step.conditions:
             fill = const(0, expr.dtype)
             expr = Expr("guard", (expr, fill), step.conditions, expr.dtype)
-        held, value = (
-            self.held(step.conditions, step.dims),
-            self.value(expr, step.dims),
-        )
+        held, value = (self.held(step.conditions, step.dims), self.value(expr, step.dims))
         index, slot = self.index(step.index, step.dims), self.slots[step.slot]
-        slot[index[held]] = convert(
-            value, self.points.kernel.slots[step.slot].dtype
-        )[held]
+        slot[index[held]] = convert(value, self.points.kernel.slots[step.slot].dtype)[held]
 
     def last_block(self, step: LastBlock) -> None:
         """Count an arrival; the last one runs the body."""
@@ -268,19 +224,9 @@ class BlockInterpreter:
 
     def scatter(self, step: ScatterStep) -> None:
         """Apply the updates of this grid point."""
-        conditions = tuple(
-            (self.bound(i), lo, hi) for i, lo, hi in step.conditions
-        )
+        conditions = tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions)
         body, target = self.readable(step.expr), self.bound(step.target)
-        update = Scatter(
-            step.serial,
-            step.dims,
-            step.monoid,
-            body,
-            step.slot,
-            target,
-            conditions,
-        )
+        update = Scatter(step.serial, step.dims, step.monoid, body, step.slot, target, conditions)
         self.points.scatter(update)
 
     def scan(self, step: ScanStep) -> Scan:
@@ -301,10 +247,7 @@ class BlockInterpreter:
         """Sort a run of a row."""
         first = evaluate(self.bound(step.first), {}, lambda expr: 0)
         run = slice(first, min(first + step.count, step.axis.size))
-        keys, places = (
-            self.value(step.expr, (step.axis,)),
-            self.index(step.target, (step.axis,)),
-        )
+        keys, places = (self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,)))
         order = np.argsort(keys[run], kind="stable")
         self.slots[step.slot][places[run]] = order + first
 
@@ -334,17 +277,9 @@ class BlockInterpreter:
         axes = (*step.dims, step.axis)
         expr = step.expr
         if step.conditions:
-            expr = Expr(
-                "guard",
-                (expr, const(0, expr.dtype)),
-                step.conditions,
-                expr.dtype,
-            )
+            expr = Expr("guard", (expr, const(0, expr.dtype)), step.conditions, expr.dtype)
         body, target = self.value(expr, axes), self.index(step.target, axes)
-        slot, dtype = (
-            self.slots[step.slot],
-            self.points.kernel.slots[step.slot].dtype,
-        )
+        slot, dtype = (self.slots[step.slot], self.points.kernel.slots[step.slot].dtype)
         for point in np.argwhere(held):
             stop = place[tuple(point)]
             run = body[tuple(point)][first[stop] : stop + 1]
@@ -353,9 +288,7 @@ class BlockInterpreter:
             total = run[-1]
             if step.monoid:
                 start = slot[where].astype(wide)
-                total = FOLDS[step.monoid].reduce(
-                    run.astype(wide), initial=start
-                )
+                total = FOLDS[step.monoid].reduce(run.astype(wide), initial=start)
             slot[where] = convert(total, dtype)
 
     def main_loop(self, step: MainLoop) -> None:
@@ -368,9 +301,7 @@ class BlockInterpreter:
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
-        acc, a, b = (
-            self.block(step, name) for name in (step.acc, step.a, step.b)
-        )
+        acc, a, b = (self.block(step, name) for name in (step.acc, step.a, step.b))
         if step.a_is_km:
             a = a.T
         if step.b_is_nk:
@@ -387,19 +318,12 @@ class BlockInterpreter:
 
     def block(self, step: Dot, name: str) -> Array:
         """View a tile from where the product starts."""
-        origins = {
-            step.acc: step.acc_origin,
-            step.a: step.a_origin,
-            step.b: step.b_origin,
-        }
+        origins = {step.acc: step.acc_origin, step.a: step.a_origin, step.b: step.b_origin}
         tile = self.part.tiles[self.numbers[name]]
         view = self.memory(name)[0].reshape(tile.shape)
         if origins[name] is None:
             return view
-        starts = [
-            evaluate(self.bound(i), {}, lambda expr: 0)
-            for i in origins[name] or ()
-        ]
+        starts = [evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()]
         if not starts:
             internal(f"{name} has an empty origin", step)
         view = view[tuple(starts[:-2])]

@@ -89,12 +89,8 @@ class MmaAccumulator:
         warp_m, warp_n = divmod(warp, self.warps[1])
         fragment, element = divmod(register, 4)
         frag_m, frag_n = divmod(fragment, self.fragments[1])
-        row = (
-            (warp_m * self.fragments[0] + frag_m) * 16 + lane // 4 + 8 * (element // 2)
-        )
-        column = (
-            (warp_n * self.fragments[1] + frag_n) * 8 + 2 * (lane % 4) + element % 2
-        )
+        row = (warp_m * self.fragments[0] + frag_m) * 16 + lane // 4 + 8 * (element // 2)
+        column = (warp_n * self.fragments[1] + frag_n) * 8 + 2 * (lane % 4) + element % 2
         return row, column
 
 

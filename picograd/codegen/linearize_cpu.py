@@ -38,12 +38,7 @@ from picograd.codegen.tile import (
 from picograd.dtype import bool_, int32
 from picograd.errors import internal
 from picograd.helpers import product, round_up
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
@@ -61,14 +56,9 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
         tasks = product(axis.size for axis in part.grid)
         condition = None
         if len(tiles.parts) > 1:
-            first_value, last = (
-                emitter.integer(first),
-                emitter.integer(first + tasks - 1),
-            )
+            first_value, last = (emitter.integer(first), emitter.integer(first + tasks - 1))
             above = emitter.raw("less_equal", bool_, first_value, task)
-            condition = emitter.both(
-                above, emitter.raw("less_equal", bool_, task, last)
-            )
+            condition = emitter.both(above, emitter.raw("less_equal", bool_, task, last))
         with emitter.when(condition):
             builder.part(part, emitter.arithmetic("add", task, emitter.integer(-first)))
         first += tasks
@@ -110,9 +100,7 @@ class CpuBuilder:
         self.first_workspace = len(self.workspaces)
         self.workspaces += part.workspaces
         self.pointers = [
-            emitter.add(
-                "workspace", int32 if is_zeroed else None, arg=self.first_workspace + n
-            )
+            emitter.add("workspace", int32 if is_zeroed else None, arg=self.first_workspace + n)
             for n, (_, is_zeroed) in enumerate(part.workspaces)
         ]
         self.uses = {}
@@ -125,9 +113,7 @@ class CpuBuilder:
         flat = Axis("task", product(a.size for a in part.grid))
         with emitter.scope({flat: task}):
             shape = tuple(axis.size for axis in part.grid)
-            for axis, index in zip(
-                part.grid, unflatten(axis_index(flat), shape), strict=True
-            ):
+            for axis, index in zip(part.grid, unflatten(axis_index(flat), shape), strict=True):
                 emitter.bind(axis, emitter.index(index))
             self.steps(part.steps)
 
@@ -145,15 +131,11 @@ class CpuBuilder:
         dtype, size = compute_dtype(tile.dtype), padded_size(tile)
         if tile.space == "workspace":
             number = self.first_workspace + tile.workspace
-            self.memory[tile.name] = self.emitter.add(
-                "workspace", tile.dtype, arg=number
-            )
+            self.memory[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
         elif tile.space == "register" and size * dtype.itemsize <= STACK_BYTES:
             self.memory[tile.name] = self.emitter.add("array", dtype, arg=size)
         else:
-            self.memory[tile.name] = self.emitter.add(
-                "scratch", tile.dtype, arg=scratch
-            )
+            self.memory[tile.name] = self.emitter.add("scratch", tile.dtype, arg=scratch)
             return round_up(scratch + size * tile.dtype.itemsize, 64)
         return scratch
 
@@ -179,11 +161,7 @@ class CpuBuilder:
         """Write a tile element."""
         memory, emitter = self.memory[name], self.emitter
         if emitter.instructions[memory].op == "array":
-            emitter.add(
-                "set",
-                None,
-                (memory, position, emitter.cast(value, emitter.dtype(memory))),
-            )
+            emitter.add("set", None, (memory, position, emitter.cast(value, emitter.dtype(memory))))
         else:
             emitter.store(memory, position, value)
 
@@ -255,20 +233,14 @@ class CpuBuilder:
                 emitter.assume(c for c in conditions if c not in later)
                 self.nest(rest, later, body, is_unrolled)
 
-    def tighten(
-        self, start: int, stop: int, bounds: tuple[Index, Index]
-    ) -> tuple[int, int]:
+    def tighten(self, start: int, stop: int, bounds: tuple[Index, Index]) -> tuple[int, int]:
         """Limit loop bounds to bounds[0] <= axis < bounds[1]."""
         emitter, (low, high) = self.emitter, bounds
         begin, end = emitter.instructions[start].arg, emitter.instructions[stop].arg
         if not isinstance(begin, int) or low.hi > begin:
-            start = emitter.raw(
-                "maximum", emitter.index_dtype, start, emitter.index(low)
-            )
+            start = emitter.raw("maximum", emitter.index_dtype, start, emitter.index(low))
         if not isinstance(end, int) or high.lo < end:
-            stop = emitter.raw(
-                "minimum", emitter.index_dtype, stop, emitter.index(high)
-            )
+            stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(high))
         return start, stop
 
     def pointwise(self, steps: Sequence[Assign | Store | Accumulate]) -> None:
@@ -292,17 +264,12 @@ class CpuBuilder:
         self.nest(dims, conditions, body)
         self.values.clear()
 
-    def values_at(
-        self, step: Assign | Accumulate, value: int, inside: set[int]
-    ) -> None:
+    def values_at(self, step: Assign | Accumulate, value: int, inside: set[int]) -> None:
         """Keep an assigned value for this point, and write it to the tile if others read it."""
         here = tuple(axis_index(d) for d in step.dims)
         index = step.index if isinstance(step, Assign) and step.index else here
         uses = self.uses.get(step.tile, [])
-        is_local = (
-            all(user in inside and read == here for user, read in uses)
-            and index == here
-        )
+        is_local = all(user in inside and read == here for user, read in uses) and index == here
         if is_local and step.dims:
             self.values[step.tile] = value
         else:
@@ -322,9 +289,7 @@ class CpuBuilder:
         def body() -> None:
             value = emitter.value(step.expr)
             old = emitter.add("get", dtype, (total, zero))
-            emitter.add(
-                "set", None, (total, zero, self.combine(step.monoid, old, value))
-            )
+            emitter.add("set", None, (total, zero, self.combine(step.monoid, old, value)))
 
         is_unrolled = product(a.size for a in step.over) <= UNROLLED_WINDOW
         self.nest(step.over, (), body, is_unrolled)

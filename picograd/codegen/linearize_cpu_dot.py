@@ -10,11 +10,7 @@ element in a register of its own; `a` is loaded one scalar at a time and repeate
 from collections.abc import Iterator
 
 from picograd.codegen.emit import Emitter
-from picograd.codegen.linearize_cpu_pack import (
-    Builder,
-    flat_position,
-    tile_strides,
-)
+from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
 from picograd.codegen.tile import Dot
 from picograd.dtype import DType
 from picograd.errors import check
@@ -51,9 +47,7 @@ class Block:
 
     def __init__(self, builder: Builder, dot: Dot) -> None:
         check(
-            dot.block and not dot.b_is_nk,
-            "a CPU dot has a register block and a [k, n] tile b",
-            dot,
+            dot.block and not dot.b_is_nk, "a CPU dot has a register block and a [k, n] tile b", dot
         )
         self.emitter, self.dot = builder.emitter, dot
         self.rows, columns = dot.block or (0, 0)
@@ -63,10 +57,7 @@ class Block:
         self.dtype = acc.dtype
         self.lanes = block_lanes(columns, acc.dtype)
         self.vectors = columns // self.lanes
-        self.acc_row, self.b_depth = (
-            tile_strides(acc)[-2],
-            tile_strides(b)[-2],
-        )
+        self.acc_row, self.b_depth = (tile_strides(acc)[-2], tile_strides(b)[-2])
         a_steps = tile_strides(a)[-2:]
         self.a_row, self.a_depth = a_steps[::-1] if dot.a_is_km else a_steps
         origins = dot.acc_origin, dot.a_origin, dot.b_origin
@@ -75,9 +66,7 @@ class Block:
             for tile, origin in zip((acc, a, b), origins, strict=True)
         ]
         size = self.rows * self.vectors
-        self.array = self.emitter.add(
-            "array", acc.dtype, arg=size, lanes=self.lanes
-        )
+        self.array = self.emitter.add("array", acc.dtype, arg=size, lanes=self.lanes)
 
     def places(self) -> Iterator[tuple[int, int]]:
         """Yield every accumulator: its number and its place in the tile."""
@@ -107,24 +96,17 @@ class Block:
         emitter, lanes = self.emitter, self.lanes
         b_at = at_depth(emitter, self.starts[2], position, self.b_depth)
         panel = [
-            emitter.load(
-                self.b, plus(emitter, b_at, v * lanes), lanes=lanes
-            )
+            emitter.load(self.b, plus(emitter, b_at, v * lanes), lanes=lanes)
             for v in range(self.vectors)
         ]
         a_at = at_depth(emitter, self.starts[1], position, self.a_depth)
         for row in range(self.rows):
-            scalar = emitter.load(
-                self.a, plus(emitter, a_at, row * self.a_row)
-            )
+            scalar = emitter.load(self.a, plus(emitter, a_at, row * self.a_row))
             factor = emitter.splat(scalar, lanes)
             for vector in range(self.vectors):
                 number = row * self.vectors + vector
                 total = self.get(number)
-                self.set(
-                    number,
-                    multiply_add(emitter, factor, panel[vector], total),
-                )
+                self.set(number, multiply_add(emitter, factor, panel[vector], total))
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.

@@ -17,12 +17,7 @@ from picograd.helpers import row_major
 from picograd.schedule.index import Axis, Index, constant
 from picograd.schedule.loop import Condition, Expr, const, walk
 
-LANES = {
-    8: 8,
-    4: 16,
-    2: 32,
-    1: 32,
-}  # elements of a 64-byte vector, by bytes of an element
+LANES = {8: 8, 4: 16, 2: 32, 1: 32}  # elements of a 64-byte vector, by bytes of an element
 
 
 class Builder(Protocol):
@@ -83,11 +78,7 @@ class Pack:
 
     def __init__(self, builder: Builder, step: Assign, expr: Expr) -> None:
         tile = builder.tiles[step.tile]
-        self.emitter, self.memory, self.expr = (
-            builder.emitter,
-            builder.memory[step.tile],
-            expr,
-        )
+        self.emitter, self.memory, self.expr = (builder.emitter, builder.memory[step.tile], expr)
         self.zero = const(0, expr.dtype)
         self.target = flat_position(tile, step.index or ())
         width = LANES[tile.dtype.itemsize]
@@ -101,9 +92,7 @@ class Pack:
         used = [i for i in indices if dims[-1] in self.emitter.index_axes(i)]
         return all(is_unit(index, dims[-1]) for index in used)
 
-    def nest(
-        self, dims: Sequence[Axis], conditions: Sequence[Condition], fills: bool
-    ) -> None:
+    def nest(self, dims: Sequence[Axis], conditions: Sequence[Condition], fills: bool) -> None:
         """Emit the loops over `dims`; `fills`: write zeros."""
         emitter = self.emitter
         ready = [c for c in conditions if emitter.index_axes(c[0]).isdisjoint(dims)]
@@ -142,12 +131,8 @@ class Pack:
         self.span(axis, zero, size, True)
         start, stop = zero, size
         for low, high in bounds:
-            start = emitter.raw(
-                "maximum", emitter.index_dtype, start, emitter.index(low)
-            )
-            stop = emitter.raw(
-                "minimum", emitter.index_dtype, stop, emitter.index(high)
-            )
+            start = emitter.raw("maximum", emitter.index_dtype, start, emitter.index(low))
+            stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(high))
         self.span(axis, start, stop, False)
 
     def span(self, axis: Axis, start: int, stop: int, fills: bool) -> None:
@@ -160,9 +145,7 @@ class Pack:
             self.loop(axis, start, stop, 1, fills)
         elif not is_fixed:
             length = emitter.raw("sub", emitter.index_dtype, stop, start)
-            whole = emitter.raw(
-                "maximum", emitter.index_dtype, length, emitter.integer(0)
-            )
+            whole = emitter.raw("maximum", emitter.index_dtype, length, emitter.integer(0))
             count = emitter.arithmetic("quotient", whole, emitter.integer(lanes))
             size = emitter.arithmetic("mul", count, emitter.integer(lanes))
             middle = emitter.arithmetic("add", start, size)
@@ -171,9 +154,7 @@ class Pack:
         else:
             while lanes > 1 and first < last:
                 middle = first + (last - first) // lanes * lanes
-                self.loop(
-                    axis, emitter.integer(first), emitter.integer(middle), lanes, fills
-                )
+                self.loop(axis, emitter.integer(first), emitter.integer(middle), lanes, fills)
                 first, lanes = middle, lanes // 2
             self.loop(axis, emitter.integer(first), emitter.integer(last), 1, fills)
 
@@ -196,16 +177,12 @@ class Pack:
         emitter.store(self.memory, emitter.index(self.target), value)
 
 
-def bounds_of(
-    axis: Axis, conditions: Sequence[Condition]
-) -> list[tuple[Index, Index]] | None:
+def bounds_of(axis: Axis, conditions: Sequence[Condition]) -> list[tuple[Index, Index]] | None:
     """Turn every lo <= axis + rest <= hi into (begin, end); None if one has another form."""
     found = []
     for index, lo, hi in conditions:
         if not is_unit(index, axis):
             return None
-        rest = Index(
-            tuple((a, c) for a, c in index.terms if a is not axis), index.const
-        )
+        rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
         found.append((rest * -1 + lo, rest * -1 + (hi + 1)))
     return found

@@ -47,13 +47,7 @@ from picograd.codegen.tile import (
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import (
-    Axis,
-    axis_index,
-    constant,
-    substitute,
-    unflatten,
-)
+from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
@@ -63,9 +57,7 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
     """Write the program of one block."""
     kernel, block = tile_kernel.kernel, Block(tile_kernel)
     emitter = block.emitter
-    blocks = [
-        product(axis.size for axis in part.grid) for part in tile_kernel.parts
-    ]
+    blocks = [product(axis.size for axis in part.grid) for part in tile_kernel.parts]
     task = Axis("task", sum(blocks))
     emitter.bind(task, emitter.add("task", emitter.index_dtype))
     emitter.bind(block.thread, emitter.add("thread", emitter.index_dtype))
@@ -75,19 +67,13 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         where = emitter.conditions([(axis_index(task), first, first + count - 1)])
         with emitter.when(where):
             block.enter(part, len(workspaces))
-            grid = unflatten(
-                axis_index(task) - first, tuple(axis.size for axis in part.grid)
-            )
+            grid = unflatten(axis_index(task) - first, tuple(axis.size for axis in part.grid))
             for axis, index in zip(part.grid, grid, strict=True):
                 emitter.bind(axis, emitter.index(index))
             steps(block, part.steps)
         first += count
         workspaces += part.workspaces
-    check(
-        block.shared_bytes <= target.shared_bytes,
-        f"{block.shared_bytes} shared bytes",
-        kernel,
-    )
+    check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
     return Program(
         kernel.name,
         tuple(emitter.instructions),
@@ -113,35 +99,20 @@ def assign(block: Block, step: Assign) -> None:
     is_register = tile.space == "register"
     layout = tile.layout if is_register else step.layout
     layout = layout or default_layout(block, step.dims)
-    where = (
-        [axis_index(a) for a in step.dims]
-        if step.index is None
-        else list(step.index)
-    )
+    where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
     found, values = block.walked(layout, step.dims, [step.expr], places)
     has_registers = is_register or any(reads(block, step.expr))
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], has_registers)
-        inside(
-            block,
-            stack,
-            found,
-            emitter.both(mask, emitter.conditions(found.conditions)),
-        )
+        inside(block, stack, found, emitter.both(mask, emitter.conditions(found.conditions)))
         value = emitter.value(rewrite(step.expr, values))
         if is_register:
             set_registers(block, found, tile, value)
         else:
             target = substitute(places[0], values)
-            put(
-                block,
-                block.places[tile.name],
-                target,
-                value,
-                emitter.scopes[-1].mask,
-            )
+            put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:
@@ -164,9 +135,7 @@ def layout_of(block: Block, step: Store) -> Layout:
 def store(block: Block, step: Store) -> None:
     """Write a Store to a slot of the kernel."""
     emitter, layout = block.emitter, layout_of(block, step)
-    found, values = block.walked(
-        layout, step.dims, [step.expr], [step.index], step.conditions
-    )
+    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
     has_registers = any(reads(block, step.expr))
     first_lane = {found.vector[0]: constant(0)} if found.vector else {}
     with ExitStack() as stack:
@@ -242,14 +211,9 @@ def scatter(block: Block, step: ScatterStep) -> None:
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         inside(block, stack, found, mask)
         value = emitter.value(rewrite(step.expr, values))
-        pointer, place = (
-            emitter.slots[step.slot],
-            emitter.index(substitute(step.target, values)),
-        )
+        pointer, place = (emitter.slots[step.slot], emitter.index(substitute(step.target, values)))
         if step.monoid is not None:
-            value = combine(
-                emitter, step.monoid, emitter.load(pointer, place, mask), value
-            )
+            value = combine(emitter, step.monoid, emitter.load(pointer, place, mask), value)
         emitter.store(pointer, place, value, mask)
 
 

@@ -12,24 +12,10 @@ from dataclasses import dataclass
 
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import is_unit
-from picograd.codegen.mainloop_operands import (
-    Operand,
-    Schedule,
-    operands_of,
-    plain_load,
-)
-from picograd.codegen.tensor_core import (
-    MmaSchedule,
-    SimtSchedule,
-    multiply_tiles,
-    primitive,
-)
+from picograd.codegen.mainloop_operands import Operand, Schedule, operands_of, plain_load
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, multiply_tiles, primitive
 from picograd.codegen.tile import MainLoop
-from picograd.codegen.wgmma import (
-    WgmmaSchedule,
-    multiply_warpgroup,
-    warpgroup_primitive,
-)
+from picograd.codegen.wgmma import WgmmaSchedule, multiply_warpgroup, warpgroup_primitive
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 from picograd.schedule.index import Axis, Index, axis_index, substitute
@@ -51,20 +37,13 @@ def main_loop(block: Block, step: MainLoop) -> None:
     acc = block.arrays[step.acc]
     registers = Axis("register", emitter.instructions[acc].arg)
     with emitter.axis_loop(registers, True):
-        at, zero = (
-            emitter.index(axis_index(registers)),
-            emitter.const(0, emitter.dtype(acc)),
-        )
+        at, zero = (emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc)))
         emitter.add("set", None, (acc, at, zero))
     operands = operands_of(step)
     copiers = [copier(block, operand, schedule.stages) for operand in operands]
     k = step.dims[2]
     tiles = Axis("k_tile", k.size // schedule.block[2])
-    check(
-        tiles.size * schedule.block[2] == k.size,
-        "K is not a multiple of the tile depth",
-        step,
-    )
+    check(tiles.size * schedule.block[2] == k.size, "K is not a multiple of the tile depth", step)
     multiply = MULTIPLIERS[type(schedule)]
     pipeline(
         block,
@@ -75,9 +54,7 @@ def main_loop(block: Block, step: MainLoop) -> None:
         lambda: multiply(block, step, tiles, copiers),
     )
     if isinstance(schedule, WgmmaSchedule):
-        block.emitter.add(
-            "mma", None, (acc,), warpgroup_primitive("finish_multiply")
-        )
+        block.emitter.add("mma", None, (acc,), warpgroup_primitive("finish_multiply"))
 
 
 def tile_count(block: Block, step: MainLoop, tiles: Axis) -> int:
@@ -105,10 +82,7 @@ def copier(block: Block, operand: Operand, stages: int) -> Copier:
 def chunk_count(block: Block, operand: Operand) -> int:
     """Chunks of a tile that each thread copies."""
     chunks = operand.rows * operand.columns // operand.lanes
-    check(
-        chunks % block.threads == 0,
-        f"{block.threads} threads do not share {chunks} chunks",
-    )
+    check(chunks % block.threads == 0, f"{block.threads} threads do not share {chunks} chunks")
     return chunks // block.threads
 
 
@@ -128,9 +102,7 @@ def pipeline(
     has_async = any(c.staging is None for c in copiers)
     first, later = Axis("k_tile", tiles.size), Axis("k_tile", tiles.size)
     started = min(ahead, tiles.size)
-    with emitter.loop(
-        emitter.integer(0), emitter.integer(started), 1, False
-    ) as variable:
+    with emitter.loop(emitter.integer(0), emitter.integer(started), 1, False) as variable:
         emitter.bind(first, variable)
         fetch(block, copiers, first, stages)
         put(block, copiers, first, stages)
@@ -162,9 +134,7 @@ def call(block: Block, function: str, is_needed: bool) -> None:
         block.emitter.add("mma", None, (), primitive(function))
 
 
-def chunks(
-    block: Block, stack: ExitStack, operand: Operand
-) -> tuple[Index, Index, Index]:
+def chunks(block: Block, stack: ExitStack, operand: Operand) -> tuple[Index, Index, Index]:
     """Open the loop over a thread's chunks; give (number in staging, row, chunk of the row)."""
     turn = Axis("turn", chunk_count(block, operand))
     stack.enter_context(block.emitter.axis_loop(turn, True))
@@ -221,9 +191,7 @@ def fetch_registers(
         for number in range(operand.lanes):
             with emitter.scope({lane: emitter.integer(number)}):
                 lanes.append(emitter.value(expr))
-        value = emitter.add(
-            "pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes
-        )
+        value = emitter.add("pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes)
     value = emitter.cast(value, operand.expr.dtype)
     emitter.add("set", None, (item.staging or 0, emitter.index(turn), value))
 
@@ -243,9 +211,7 @@ def put(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
             store_chunk(block, item, place, value, dtype)
 
 
-def store_chunk(
-    block: Block, item: Copier, place: int, value: int, dtype: DType
-) -> None:
+def store_chunk(block: Block, item: Copier, place: int, value: int, dtype: DType) -> None:
     """Store one chunk: as a vector, or down a column where the tile is stored transposed."""
     emitter, operand = block.emitter, item.operand
     if operand.spread == 1:
@@ -253,12 +219,8 @@ def store_chunk(
         emitter.add("store", dtype, args, lanes=operand.lanes)
         return
     for lane in range(operand.lanes):
-        at = emitter.arithmetic(
-            "add", place, emitter.integer(lane * operand.spread)
-        )
-        emitter.add(
-            "store", dtype, (item.shared, at, lane_of(emitter, value, lane))
-        )
+        at = emitter.arithmetic("add", place, emitter.integer(lane * operand.spread))
+        emitter.add("store", dtype, (item.shared, at, lane_of(emitter, value, lane)))
 
 
 def stage_place(
@@ -270,16 +232,12 @@ def stage_place(
     return emitter.arithmetic("add", start, operand.place(emitter, row, chunk))
 
 
-def mma_multiply(
-    block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]
-) -> None:
+def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
     """Write acc += a @ b of one stage on the tensor cores."""
     emitter, schedule = block.emitter, step.schedule
     args = [block.arrays[step.acc]]
     for item in copiers:
-        start = emitter.index(
-            axis_index(tiles) % schedule.stages * item.operand.size
-        )
+        start = emitter.index(axis_index(tiles) % schedule.stages * item.operand.size)
         args += [item.shared, start]
     if isinstance(schedule, WgmmaSchedule):
         called = multiply_warpgroup(schedule, step.a.dtype)
@@ -288,16 +246,12 @@ def mma_multiply(
     emitter.add("mma", None, args, called)
 
 
-def simt_multiply(
-    block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]
-) -> None:
+def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
     """Write acc += a @ b of one stage: an outer product of registers for every k."""
     emitter, schedule = block.emitter, step.schedule
     acc, dtype = block.arrays[step.acc], step.a.dtype
     layout = schedule.layout
-    parts = [
-        emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)
-    ]
+    parts = [emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)]
     depth, axes = Axis("depth", schedule.block[2]), []
     with emitter.axis_loop(depth, True), ExitStack() as stack:
         for d, item in enumerate(copiers):
@@ -317,13 +271,7 @@ def simt_multiply(
 
 
 def load_part(
-    block: Block,
-    step: MainLoop,
-    tiles: Axis,
-    item: Copier,
-    depth: Axis,
-    d: int,
-    part: int,
+    block: Block, step: MainLoop, tiles: Axis, item: Copier, depth: Axis, d: int, part: int
 ) -> None:
     """Load this thread's rows (or columns) of one k from shared memory into registers."""
     emitter, schedule = block.emitter, step.schedule

@@ -124,9 +124,7 @@ def reads_registers(block: Block, step: Accumulate) -> bool:
     )
 
 
-def add_lanes(
-    block: Block, monoid: str, found: Walk, partial: int, lanes: int, value: int
-) -> None:
+def add_lanes(block: Block, monoid: str, found: Walk, partial: int, lanes: int, value: int) -> None:
     """Add the lanes of a value to the partial results: to one each, or all to the same."""
     emitter = block.emitter
     dtype = emitter.dtype(partial)
@@ -138,9 +136,7 @@ def add_lanes(
         emitter.add("set", None, (partial, at, new))
 
 
-def across_threads(
-    block: Block, layout: Blocked, count: int, monoid: str, value: int
-) -> int:
+def across_threads(block: Block, layout: Blocked, count: int, monoid: str, value: int) -> int:
     """Combine a value over the threads that share an element; all of them get the result.
 
     They are `stride` apart: as far as there are copies of each, or elements where those are faster.
@@ -152,10 +148,7 @@ def across_threads(
         stride = product(layout.threads[:count])
     if shared == 1:
         return value
-    check(
-        shared & (shared - 1) == 0,
-        f"{shared} threads share an element: not a power of two",
-    )
+    check(shared & (shared - 1) == 0, f"{shared} threads share an element: not a power of two")
     mask = stride
     while mask < min(shared * stride, WARP):
         other = emitter.add("shuffle_xor", emitter.dtype(value), (value,), mask)
@@ -163,17 +156,12 @@ def across_threads(
         mask *= 2
     if shared * stride <= WARP:
         return value
-    check(
-        stride <= WARP and shared * stride % WARP == 0,
-        "a reduction ends inside a warp",
-    )
+    check(stride <= WARP and shared * stride % WARP == 0, "a reduction ends inside a warp")
     elements = stride if layout.is_first_fastest else 1
     return across_warps(block, shared * stride // WARP, elements, monoid, value)
 
 
-def across_warps(
-    block: Block, warps: int, elements: int, monoid: str, value: int
-) -> int:
+def across_warps(block: Block, warps: int, elements: int, monoid: str, value: int) -> int:
     """Combine what the first `elements` lanes of a warp hold over groups of `warps` warps."""
     emitter = block.emitter
     dtype, thread = emitter.dtype(value), axis_index(block.thread)
@@ -194,9 +182,7 @@ def across_warps(
     return total
 
 
-def finish(
-    block: Block, step: Accumulate, found: Walk, tile: Tile, lane: int, value: int
-) -> None:
+def finish(block: Block, step: Accumulate, found: Walk, tile: Tile, lane: int, value: int) -> None:
     """Put a finished element into the result tile, joined to what it held unless this is first."""
     emitter = block.emitter
     where = found.register(len(step.dims))

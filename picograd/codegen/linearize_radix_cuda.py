@@ -22,9 +22,7 @@ from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import DIGITS
 
 WARP = 32
-ROW = (
-    DIGITS + 1
-)  # counters of a warp: one a digit, and one for places past the end
+ROW = DIGITS + 1  # counters of a warp: one a digit, and one for places past the end
 
 
 def radix_cuda(block: Block, step: RadixStep) -> None:
@@ -54,9 +52,7 @@ class RadixTile:
         self.warps = block.threads // WARP
         self.turns = step.count // block.threads
         self.thread = axis_index(block.thread)
-        self.held = self.emitter.add(
-            "array", step.expr.dtype, arg=self.turns
-        )
+        self.held = self.emitter.add("array", step.expr.dtype, arg=self.turns)
         self.ranks = self.emitter.add("array", int32, arg=self.turns)
 
     def write(self) -> None:
@@ -69,10 +65,7 @@ class RadixTile:
         emitter.add("barrier", None)
         own = emitter.conditions([(self.thread, 0, DIGITS - 1)])
         places = [self.thread + warp * ROW for warp in range(self.warps)]
-        counts = [
-            emitter.load(self.counters, emitter.index(place), own)
-            for place in places
-        ]
+        counts = [emitter.load(self.counters, emitter.index(place), own) for place in places]
         total = counts[0]
         for count in counts[1:]:
             total = emitter.raw("add", int32, total, count)
@@ -120,9 +113,7 @@ class RadixTile:
     def digit(self, value: int) -> int:
         """Take the digit of a value."""
         emitter, dtype = self.emitter, self.step.expr.dtype
-        shift, low = (
-            emitter.const(n, dtype) for n in (self.step.shift, DIGITS - 1)
-        )
+        shift, low = (emitter.const(n, dtype) for n in (self.step.shift, DIGITS - 1))
         shifted = emitter.raw("shift_right", dtype, value, shift)
         low_byte = emitter.raw("bitwise_and", dtype, shifted, low)
         return emitter.cast(low_byte, uint32)
@@ -134,9 +125,7 @@ class RadixTile:
         digit, (_, mask) = self.digit(value), self.element(turn)
         if mask is not None:
             outside = emitter.const(DIGITS, uint32)
-            digit = emitter.apply(
-                "where", mask, digit, outside, dtype=uint32
-            )
+            digit = emitter.apply("where", mask, digit, outside, dtype=uint32)
         own = emitter.index(self.thread // WARP * ROW)
         place = emitter.cast(digit, emitter.index_dtype)
         return digit, emitter.arithmetic("add", own, place)
@@ -150,21 +139,15 @@ class RadixTile:
         below = emitter.raw("sub", uint32, bit, one)
         with emitter.axis_loop(turn, True):
             digit, cell = self.cell(turn)
-            bits = (
-                DIGITS.bit_length()
-            )  # one more than a digit has, for places past the end
+            bits = DIGITS.bit_length()  # one more than a digit has, for places past the end
             same = emitter.add("match_any", uint32, (digit,), bits)
             before = emitter.raw("bitwise_and", uint32, same, below)
-            before = emitter.cast(
-                emitter.raw("popcount", uint32, before), int32
-            )
+            before = emitter.cast(emitter.raw("popcount", uint32, before), int32)
             met = emitter.load(self.counters, cell)
             rank = emitter.raw("add", int32, met, before)
             at = emitter.axis_value(turn)
             emitter.add("set", None, (self.ranks, at, rank))
-            count = emitter.cast(
-                emitter.raw("popcount", uint32, same), int32
-            )
+            count = emitter.cast(emitter.raw("popcount", uint32, same), int32)
             emitter.add("warp_barrier", None)
             is_first = emitter.raw("equal", bool_, before, none)
             total = emitter.raw("add", int32, met, count)
@@ -174,15 +157,11 @@ class RadixTile:
     def store_count(self, total: int, own: int | None) -> None:
         """Store how often the thread's digit occurs in the tile."""
         emitter, step = self.emitter, self.step
-        with emitter.scope(
-            {step.digit: emitter.axis_value(self.block.thread)}
-        ):
+        with emitter.scope({step.digit: emitter.axis_value(self.block.thread)}):
             place = emitter.index(step.target)
         emitter.store(emitter.slots[step.slot], place, total, own)
 
-    def place_warps(
-        self, counts: list[int], total: int, own: int | None
-    ) -> None:
+    def place_warps(self, counts: list[int], total: int, own: int | None) -> None:
         """Turn counters into places in the sorted tile; note how far a digit is from its start."""
         emitter, step, offsets = self.emitter, self.step, self.memory[1]
         in_warp, sum_of_warp = across_warp(self.block, "sum", total)
@@ -207,23 +186,15 @@ class RadixTile:
             at = emitter.axis_value(turn)
             _, cell = self.cell(turn)
             _, mask = self.element(turn)
-            value = emitter.add(
-                "get", self.step.expr.dtype, (self.held, at)
-            )
+            value = emitter.add("get", self.step.expr.dtype, (self.held, at))
             rank = emitter.add("get", int32, (self.ranks, at))
             first = emitter.load(self.counters, cell)
-            place = emitter.cast(
-                emitter.raw("add", int32, first, rank), emitter.index_dtype
-            )
+            place = emitter.cast(emitter.raw("add", int32, first, rank), emitter.index_dtype)
             emitter.store(self.memory[2], place, value, mask)
 
     def store(self) -> None:
         """Store the sorted tile: neighbours of one digit side by side."""
-        emitter, step, turn = (
-            self.emitter,
-            self.step,
-            Axis("turn", self.turns),
-        )
+        emitter, step, turn = (self.emitter, self.step, Axis("turn", self.turns))
         _, offsets, ordered = self.memory
         within = axis_index(turn) * self.block.threads + self.thread
         place = step.place * step.count + within
@@ -232,9 +203,7 @@ class RadixTile:
             at = emitter.index(within)
             value = emitter.load(ordered, at, mask)
             digit = emitter.cast(self.digit(value), emitter.index_dtype)
-            offset = emitter.cast(
-                emitter.load(offsets, digit), emitter.index_dtype
-            )
+            offset = emitter.cast(emitter.load(offsets, digit), emitter.index_dtype)
             moved = emitter.raw("add", emitter.index_dtype, at, offset)
             with emitter.scope({step.axis: moved}):
                 target = emitter.index(step.target)

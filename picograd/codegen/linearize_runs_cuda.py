@@ -14,13 +14,7 @@ combined one by one. The groups lie at multiples of `fan`: the order depends on 
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from picograd.codegen.block_cuda import (
-    Block,
-    default_layout,
-    inside,
-    loops,
-    write_once,
-)
+from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.tile import RunStep
 from picograd.dtype import bool_
@@ -35,32 +29,21 @@ def runs_cuda(block: Block, step: RunStep) -> None:
     with ExitStack() as stack:
         once = write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], False)
-        tests = [
-            (substitute(i, values), lo, hi)
-            for i, lo, hi in step.conditions
-        ]
-        mask = emitter.both(
-            once, emitter.conditions([*found.conditions, *tests])
-        )
+        tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
+        mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         stack.enter_context(emitter.when(mask))
         inside(block, stack, found, None)
         place = emitter.index(substitute(step.place, values))
         run = Run(block, step, values)
         stack.enter_context(emitter.when(run.ends_at(place)))
         with emitter.scope({step.axis: place}):
-            where = substitute(
-                step.target, values, lambda expr: rewrite(expr, values)
-            )
+            where = substitute(step.target, values, lambda expr: rewrite(expr, values))
             target = emitter.index(where)
         slot = emitter.slots[step.slot]
         if step.monoid is None:
             emitter.store(slot, target, run.element(0, place))
         else:
-            emitter.store(
-                slot,
-                target,
-                run.reduced(emitter.load(slot, target), place),
-            )
+            emitter.store(slot, target, run.reduced(emitter.load(slot, target), place))
 
 
 class Run:
@@ -69,15 +52,11 @@ class Run:
     step: RunStep
     total: int
 
-    def __init__(
-        self, block: Block, step: RunStep, values: Mapping[Axis, Index]
-    ) -> None:
+    def __init__(self, block: Block, step: RunStep, values: Mapping[Axis, Index]) -> None:
         self.emitter, self.step = block.emitter, step
         self.dtype = block.emitter.index_dtype
         levels = ((step.axis, step.expr), *step.levels)
-        self.levels = [
-            (axis, rewrite(expr, values)) for axis, expr in levels
-        ]
+        self.levels = [(axis, rewrite(expr, values)) for axis, expr in levels]
         self.total = -1
 
     def element(self, level: int, place: int) -> int:
@@ -91,20 +70,14 @@ class Run:
         emitter, axis = self.emitter, self.step.axis
         last = emitter.integer(axis.size - 1)
         has_next = emitter.raw("less", bool_, place, last)
-        following = emitter.raw(
-            "add", self.dtype, place, emitter.integer(1)
-        )
+        following = emitter.raw("add", self.dtype, place, emitter.integer(1))
         with emitter.scope({axis: place}):
             own = emitter.value(self.step.key)
         with emitter.scope({axis: following}):
-            emitter.scopes[-1].mask = emitter.both(
-                emitter.scopes[-1].mask, has_next
-            )
+            emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, has_next)
             other = emitter.value(self.step.key)
         is_other = emitter.raw("not_equal", bool_, own, other)
-        return emitter.raw(
-            "or", bool_, emitter.raw("not", bool_, has_next), is_other
-        )
+        return emitter.raw("or", bool_, emitter.raw("not", bool_, has_next), is_other)
 
     def reduced(self, start: int, place: int) -> int:
         """Combine a value with the run that ends at a position."""
@@ -113,9 +86,7 @@ class Run:
         self.total = emitter.add("array", dtype, arg=1)
         emitter.add("set", None, (self.total, zero, start))
         with emitter.scope({self.step.axis: place}):
-            first = emitter.cast(
-                emitter.value(self.step.first), self.dtype
-            )
+            first = emitter.cast(emitter.value(self.step.first), self.dtype)
         stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
         self.walk(0, first, stop)
         return emitter.add("get", dtype, (self.total, zero))
@@ -146,7 +117,5 @@ class Run:
         with emitter.loop(first, stop) as place:
             old = emitter.add("get", dtype, (self.total, zero))
             value = emitter.cast(self.element(level, place), dtype)
-            new = combine(
-                emitter, self.step.monoid or "sum", old, value
-            )
+            new = combine(emitter, self.step.monoid or "sum", old, value)
             emitter.add("set", None, (self.total, zero, new))

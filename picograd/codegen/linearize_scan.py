@@ -59,9 +59,7 @@ def running_logaddexp(emitter: Emitter, a: int, b: int) -> int:
     infinite = emitter.const(float("inf"), dtype)  # inf - inf is NaN
     size = emitter.apply("abs", high)
     is_infinite = emitter.apply("equal", size, infinite)
-    is_same = emitter.apply(
-        "and", is_infinite, emitter.apply("equal", a, b)
-    )
+    is_same = emitter.apply("and", is_infinite, emitter.apply("equal", a, b))
     return emitter.apply("where", is_same, high, total, dtype=dtype)
 
 
@@ -91,17 +89,9 @@ def log_of_one_plus(emitter: Emitter, share: int) -> int:
     whole = emitter.apply("add", share, one)
     kept = emitter.apply("sub", whole, one)
     is_lost = emitter.apply("equal", kept, emitter.const(0.0, dtype))
-    scale = emitter.apply(
-        "div",
-        share,
-        emitter.apply("where", is_lost, one, kept, dtype=dtype),
-    )
+    scale = emitter.apply("div", share, emitter.apply("where", is_lost, one, kept, dtype=dtype))
     log = steady("log", dtype)
-    value = emitter.apply(
-        "mul",
-        emitter.apply(log, whole),
-        scale,
-    )
+    value = emitter.apply("mul", emitter.apply(log, whole), scale)
     return emitter.apply("where", is_lost, share, value, dtype=dtype)
 
 
@@ -123,14 +113,8 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
     emitter, dtype = builder.emitter, compute_dtype(step.expr.dtype)
     size = product(axis.size for axis in step.dims)
     totals = emitter.add("array", dtype, arg=size)
-    flat = flatten(
-        [axis_index(a) for a in step.dims], [a.size for a in step.dims]
-    )
-    uniform = [
-        c
-        for c in step.conditions
-        if step.axis not in emitter.index_axes(c[0])
-    ]
+    flat = flatten([axis_index(a) for a in step.dims], [a.size for a in step.dims])
+    uniform = [c for c in step.conditions if step.axis not in emitter.index_axes(c[0])]
 
     def clear() -> None:
         start = start_of(emitter, step, dtype)

@@ -29,13 +29,7 @@ from picograd.codegen.linearize_scan import combine, nothing, start_of
 from picograd.codegen.tile import ScanStep
 from picograd.codegen.walk_cuda import Walk
 from picograd.helpers import ceil_div
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    constant,
-    substitute,
-)
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import rewrite
 
 LANES = 4  # 16 bytes of float32
@@ -59,27 +53,15 @@ def scan_columns(block: Block, step: ScanStep) -> None:
     with ExitStack() as stack:
         once = write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], False)
-        tests = [
-            (substitute(i, values), lo, hi) for i, lo, hi in step.conditions
-        ]
-        uniform = [
-            c for c in tests if step.axis not in emitter.index_axes(c[0])
-        ]
-        outside = emitter.both(
-            once, emitter.conditions([*found.conditions, *uniform])
-        )
+        tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
+        uniform = [c for c in tests if step.axis not in emitter.index_axes(c[0])]
+        outside = emitter.both(once, emitter.conditions([*found.conditions, *uniform]))
         inside(block, stack, found, outside)
         start = None if step.start is None else rewrite(step.start, values)
-        first = (
-            nothing(emitter, step.monoid, dtype)
-            if start is None
-            else emitter.value(start)
-        )
+        first = nothing(emitter, step.monoid, dtype) if start is None else emitter.value(start)
         emitter.add("set", None, (total, zero, emitter.cast(first, dtype)))
         stack.enter_context(emitter.axis_loop(step.axis))
-        mask = emitter.both(
-            outside, emitter.conditions([c for c in tests if c not in uniform])
-        )
+        mask = emitter.both(outside, emitter.conditions([c for c in tests if c not in uniform]))
         emitter.scopes[-1].mask = mask
         value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
         old = emitter.add("get", dtype, (total, zero))
@@ -93,10 +75,7 @@ def scan_row(block: Block, step: ScanStep) -> None:
     """Let the block scan a row, tile after tile."""
     emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
     width = block.threads * LANES
-    tile, within = (
-        Axis("tile", ceil_div(step.axis.size, width)),
-        Axis("in", width),
-    )
+    tile, within = (Axis("tile", ceil_div(step.axis.size, width)), Axis("in", width))
     layout = Blocked((width,), (block.threads,), (LANES,))
     held = emitter.add("array", dtype, arg=LANES)
     carry, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
@@ -129,12 +108,7 @@ class RowTile:
     values: dict[Axis, Index]
 
     def __init__(
-        self,
-        block: Block,
-        step: ScanStep,
-        place: Index,
-        within: Axis,
-        layout: Blocked,
+        self, block: Block, step: ScanStep, place: Index, within: Axis, layout: Blocked
     ) -> None:
         self.block, self.step, self.layout = block, step, layout
         at = {step.axis: place}
@@ -142,23 +116,18 @@ class RowTile:
         tests = [(substitute(i, at), lo, hi) for i, lo, hi in step.conditions]
         if place.hi >= step.axis.size:
             tests.append((place, 0, step.axis.size - 1))
-        found, self.values = block.walked(
-            layout, (within,), [self.expr], [target], tests
-        )
+        found, self.values = block.walked(layout, (within,), [self.expr], [target], tests)
         self.found: Walk = found
         self.target = substitute(target, self.values)
         first_lane = {found.vector[0]: constant(0)} if found.vector else {}
         self.tests = [
-            (substitute(substitute(i, self.values), first_lane), lo, hi)
-            for i, lo, hi in tests
+            (substitute(substitute(i, self.values), first_lane), lo, hi) for i, lo, hi in tests
         ]
 
     def enter(self, stack: ExitStack) -> int | None:
         """Open the loops and the scope of a point; give its mask."""
         loops(self.block, stack, [axis for axis, _ in self.found.loops], True)
-        mask = self.block.emitter.conditions(
-            [*self.found.conditions, *self.tests]
-        )
+        mask = self.block.emitter.conditions([*self.found.conditions, *self.tests])
         inside(self.block, stack, self.found, mask)
         return mask
 
@@ -167,10 +136,7 @@ class RowTile:
         where, vector = self.found.register(1), self.found.vector
         if vector is None:
             return (where,)
-        return [
-            substitute(where, {vector[0]: constant(lane)})
-            for lane in range(vector[1])
-        ]
+        return [substitute(where, {vector[0]: constant(lane)}) for lane in range(vector[1])]
 
     def read(self, held: int) -> None:
         """Fill the registers; what is outside the row is the identity."""
@@ -178,9 +144,7 @@ class RowTile:
         dtype = emitter.dtype(held)
         with ExitStack() as stack:
             mask = self.enter(stack)
-            value = emitter.cast(
-                emitter.value(rewrite(self.expr, self.values)), dtype
-            )
+            value = emitter.cast(emitter.value(rewrite(self.expr, self.values)), dtype)
             if mask is not None:
                 fill = nothing(emitter, self.step.monoid, dtype)
                 value = emitter.apply("where", mask, value, fill, dtype=dtype)
@@ -201,13 +165,7 @@ class RowTile:
             value = made[0]
             if len(made) > 1:
                 value = emitter.add("pack", dtype, made, lanes=len(made))
-            put(
-                self.block,
-                emitter.slots[self.step.slot],
-                self.target,
-                value,
-                mask,
-            )
+            put(self.block, emitter.slots[self.step.slot], self.target, value, mask)
 
 
 def across_warp(block: Block, monoid: str, total: int) -> tuple[int, int]:
@@ -221,17 +179,13 @@ def across_warp(block: Block, monoid: str, total: int) -> tuple[int, int]:
         other = emitter.add("shuffle_xor", dtype, (total,), distance)
         longer = combine(emitter, monoid, other, before)
         if is_upper is not None:
-            before = emitter.apply(
-                "where", is_upper, longer, before, dtype=dtype
-            )
+            before = emitter.apply("where", is_upper, longer, before, dtype=dtype)
         total = combine(emitter, monoid, total, other)
         distance *= 2
     return before, total
 
 
-def across_block(
-    block: Block, monoid: str, carried: int, total: int
-) -> tuple[int, int]:
+def across_block(block: Block, monoid: str, carried: int, total: int) -> tuple[int, int]:
     """Combine the warps' totals in order: what comes before this warp, and after the last."""
     emitter = block.emitter
     dtype, thread = emitter.dtype(total), axis_index(block.thread)
@@ -249,7 +203,5 @@ def across_block(
         is_own = emitter.conditions([(thread // WARP, number, number)])
         if is_own is not None:
             before = emitter.apply("where", is_own, whole, before, dtype=dtype)
-        whole = combine(
-            emitter, monoid, whole, emitter.load(place, emitter.integer(number))
-        )
+        whole = combine(emitter, monoid, whole, emitter.load(place, emitter.integer(number)))
     return before, whole

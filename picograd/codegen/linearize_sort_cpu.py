@@ -16,26 +16,18 @@ BYTE = 256
 
 def sort_cpu(builder: Builder, step: SortStep) -> None:
     """Write a sort with the method of the step."""
-    check(
-        step.method in ("rank", "radix"),
-        f"the CPU has no {step.method} sort",
-        step,
-    )
+    check(step.method in ("rank", "radix"), f"the CPU has no {step.method} sort", step)
     if step.method == "rank":
         sort_by_counting(builder, step)
     else:
         RadixSort(builder, step).write()
 
 
-def store_position(
-    emitter: Emitter, step: SortStep, place: int, position: int
-) -> None:
+def store_position(emitter: Emitter, step: SortStep, place: int, position: int) -> None:
     """Store which element of the row comes at a place."""
     with emitter.scope({step.axis: place}):
         target = emitter.index(step.target)
-        emitter.store(
-            emitter.slots[step.slot], target, emitter.cast(position, int64)
-        )
+        emitter.store(emitter.slots[step.slot], target, emitter.cast(position, int64))
 
 
 def sort_by_counting(builder: Builder, step: SortStep) -> None:
@@ -61,9 +53,7 @@ def sort_by_counting(builder: Builder, step: SortStep) -> None:
             new = emitter.raw("add", int32, old, emitter.cast(is_before, int32))
             emitter.add("set", None, (before, zero, new))
         total = emitter.add("get", int32, (before, zero))
-        store_position(
-            emitter, step, emitter.cast(total, emitter.index_dtype), own
-        )
+        store_position(emitter, step, emitter.cast(total, emitter.index_dtype), own)
 
 
 class RadixSort:
@@ -81,19 +71,10 @@ class RadixSort:
     def __init__(self, builder: Builder, step: SortStep) -> None:
         self.emitter, self.step = builder.emitter, step
         self.dtype = step.expr.dtype
-        first, second, positions, others, counts = (
-            builder.memory[n] for n in step.tiles
-        )
-        self.keys, self.positions, self.counts = (
-            (first, second),
-            (positions, others),
-            counts,
-        )
+        first, second, positions, others, counts = (builder.memory[n] for n in step.tiles)
+        self.keys, self.positions, self.counts = ((first, second), (positions, others), counts)
         self.passes = self.dtype.itemsize
-        self.zero, self.count = (
-            self.emitter.integer(0),
-            self.emitter.integer(step.count),
-        )
+        self.zero, self.count = (self.emitter.integer(0), self.emitter.integer(step.count))
 
     def write(self) -> None:
         """Write the walk that counts, then a pass for each byte."""
@@ -111,13 +92,9 @@ class RadixSort:
         """Counter of a byte of a key."""
         emitter, dtype = self.emitter, self.dtype
         if number:
-            key = emitter.raw(
-                "shift_right", dtype, key, emitter.const(8 * number, dtype)
-            )
+            key = emitter.raw("shift_right", dtype, key, emitter.const(8 * number, dtype))
         if dtype.bits > 8:
-            key = emitter.raw(
-                "bitwise_and", dtype, key, emitter.const(BYTE - 1, dtype)
-            )
+            key = emitter.raw("bitwise_and", dtype, key, emitter.const(BYTE - 1, dtype))
         place = emitter.cast(key, emitter.index_dtype)
         return emitter.arithmetic("add", place, emitter.integer(number * BYTE))
 
@@ -132,17 +109,11 @@ class RadixSort:
     def count_bytes(self) -> None:
         """Compute the keys, and count the values of all their bytes."""
         emitter, one = self.emitter, self.emitter.const(1, int32)
-        with emitter.loop(
-            self.zero, emitter.integer(self.passes * BYTE)
-        ) as cell:
-            emitter.add(
-                "set", None, (self.counts, cell, emitter.const(0, int32))
-            )
+        with emitter.loop(self.zero, emitter.integer(self.passes * BYTE)) as cell:
+            emitter.add("set", None, (self.counts, cell, emitter.const(0, int32)))
         with emitter.axis_loop(self.step.axis):
             key = emitter.value(self.step.expr)
-            emitter.store(
-                self.keys[0], self.at(emitter.axis_value(self.step.axis)), key
-            )
+            emitter.store(self.keys[0], self.at(emitter.axis_value(self.step.axis)), key)
             for number in range(self.passes):
                 self.take(self.cell(key, number), one)
 

@@ -17,11 +17,7 @@ from picograd.schedule.index import Axis, axis_index
 
 def sort_cuda(block: Block, step: SortStep) -> None:
     """Write a sort of one run."""
-    check(
-        step.method == "bitonic",
-        f"CUDA has no {step.method} sort",
-        step,
-    )
+    check(step.method == "bitonic", f"CUDA has no {step.method} sort", step)
     BitonicSort(block, step).write()
 
 
@@ -36,9 +32,7 @@ class BitonicSort:
 
     def __init__(self, block: Block, step: SortStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
-        self.keys, self.positions = (
-            block.places[name] for name in step.tiles
-        )
+        self.keys, self.positions = (block.places[name] for name in step.tiles)
         self.size = block.tiles[step.tiles[0]].shape[0]
 
     def write(self) -> None:
@@ -46,24 +40,12 @@ class BitonicSort:
         emitter = self.emitter
         self.read()
         levels, one = self.size.bit_length() - 1, emitter.integer(1)
-        with emitter.loop(
-            one, emitter.integer(levels + 1), 1, None
-        ) as level:
-            size = emitter.raw(
-                "shift_left", emitter.index_dtype, one, level
-            )
-            with emitter.loop(
-                emitter.integer(0), level, 1, None
-            ) as number:
-                below = emitter.raw(
-                    "add", emitter.index_dtype, number, one
-                )
-                shift = emitter.raw(
-                    "sub", emitter.index_dtype, level, below
-                )
-                stride = emitter.raw(
-                    "shift_left", emitter.index_dtype, one, shift
-                )
+        with emitter.loop(one, emitter.integer(levels + 1), 1, None) as level:
+            size = emitter.raw("shift_left", emitter.index_dtype, one, level)
+            with emitter.loop(emitter.integer(0), level, 1, None) as number:
+                below = emitter.raw("add", emitter.index_dtype, number, one)
+                shift = emitter.raw("sub", emitter.index_dtype, level, below)
+                stride = emitter.raw("shift_left", emitter.index_dtype, one, shift)
                 emitter.add("barrier", None)
                 self.exchange(size, stride)
         emitter.add("barrier", None)
@@ -71,36 +53,23 @@ class BitonicSort:
 
     def read(self) -> None:
         """Fill the shared tiles, past the end of the row too."""
-        emitter, step, dtype = (
-            self.emitter,
-            self.step,
-            self.step.expr.dtype,
-        )
+        emitter, step, dtype = (self.emitter, self.step, self.step.expr.dtype)
         turn = Axis("turn", ceil_div(self.size, self.block.threads))
-        place = axis_index(turn) * self.block.threads + axis_index(
-            self.block.thread
-        )
+        place = axis_index(turn) * self.block.threads + axis_index(self.block.thread)
         along = step.first + place
         with emitter.axis_loop(turn):
-            tests = [
-                (place, 0, step.count - 1),
-                (along, 0, step.axis.size - 1),
-            ]
+            tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
             mask = emitter.conditions(tests)
             with emitter.scope({step.axis: emitter.index(along)}):
                 emitter.scopes[-1].mask = mask
                 key = emitter.value(step.expr)
             if mask is not None:
                 last = emitter.const((1 << dtype.bits) - 1, dtype)
-                key = emitter.apply(
-                    "where", mask, key, last, dtype=dtype
-                )
+                key = emitter.apply("where", mask, key, last, dtype=dtype)
             inside = emitter.conditions([(place, 0, self.size - 1)])
             at = emitter.index(place)
             emitter.store(self.keys, at, key, inside)
-            emitter.store(
-                self.positions, at, emitter.cast(at, int32), inside
-            )
+            emitter.store(self.positions, at, emitter.cast(at, int32), inside)
 
     def exchange(self, size: int, stride: int) -> None:
         """Order all pairs of one step of the network."""
@@ -141,23 +110,14 @@ class BitonicSort:
         """Store the positions in order, counted from the start of the row."""
         emitter, step = self.emitter, self.step
         turn = Axis("turn", ceil_div(step.count, self.block.threads))
-        place = axis_index(turn) * self.block.threads + axis_index(
-            self.block.thread
-        )
+        place = axis_index(turn) * self.block.threads + axis_index(self.block.thread)
         along = step.first + place
         with emitter.axis_loop(turn):
-            tests = [
-                (place, 0, step.count - 1),
-                (along, 0, step.axis.size - 1),
-            ]
+            tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
             mask = emitter.conditions(tests)
-            at = emitter.load(
-                self.positions, emitter.index(place), mask
-            )
+            at = emitter.load(self.positions, emitter.index(place), mask)
             first = emitter.cast(emitter.index(step.first), int64)
-            value = emitter.raw(
-                "add", int64, emitter.cast(at, int64), first
-            )
+            value = emitter.raw("add", int64, emitter.cast(at, int64), first)
             with emitter.scope({step.axis: emitter.index(along)}):
                 target = emitter.index(step.target)
             emitter.store(emitter.slots[step.slot], target, value, mask)

@@ -9,21 +9,14 @@ from typing import Union
 
 from picograd.codegen.block_cuda import is_multiple, is_uniform
 from picograd.codegen.emit import Emitter, is_unit
-from picograd.codegen.tensor_core import (
-    CHUNK,
-    MmaSchedule,
-    SharedOperand,
-    SimtSchedule,
-)
+from picograd.codegen.tensor_core import CHUNK, MmaSchedule, SharedOperand, SimtSchedule
 from picograd.codegen.tile import MainLoop
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel
 
 Schedule = Union[MmaSchedule, SimtSchedule, WgmmaSchedule]
-Place = Callable[
-    [Emitter, Index, Index], int
-]  # (row, chunk) -> position of the chunk
+Place = Callable[[Emitter, Index, Index], int]  # (row, chunk) -> position of the chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +47,7 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
     m, n, k = step.dims
     found = []
     majors = schedule.a_is_k_major, schedule.b_is_k_major
-    for expr, outer, is_k_major in zip(
-        (step.a, step.b), (m, n), majors, strict=True
-    ):
+    for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
         depth = schedule.block[2]
         rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
         if isinstance(schedule, SimtSchedule):
@@ -66,9 +57,7 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
         else:
             tile = schedule.a if outer is m else schedule.b
             place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
-        operand = Operand(
-            expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place
-        )
+        operand = Operand(expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place)
         found.append(operand)
     return found[0], found[1]
 
@@ -99,15 +88,11 @@ def pitched(pitch: int, is_k_major: bool, lanes: int) -> Place:
     return place
 
 
-def plain_load(
-    kernel: Kernel, operand: Operand
-) -> tuple[int, Index, tuple[Condition, ...]] | None:
+def plain_load(kernel: Kernel, operand: Operand) -> tuple[int, Index, tuple[Condition, ...]] | None:
     """Find (slot, index, conditions) of an operand that cp.async can copy chunk by chunk."""
     conditions: tuple[Condition, ...] = ()
     expr = operand.expr
-    while (
-        expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0
-    ):
+    while expr.op == "guard" and expr.args[1].op == "const" and expr.args[1].arg == 0:
         conditions, expr = conditions + expr.arg, expr.args[0]
     slot_dtype = kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
     if slot_dtype is not operand.expr.dtype or operand.spread != 1:
@@ -115,11 +100,7 @@ def plain_load(
     if operand.lanes * slot_dtype.itemsize != 16:
         return None
     slot, index = expr.arg
-    lane, chunk, row = (
-        Axis("lane", operand.lanes),
-        Axis("chunk", 1 << 20),
-        Axis("row", 1 << 20),
-    )
+    lane, chunk, row = (Axis("lane", operand.lanes), Axis("chunk", 1 << 20), Axis("row", 1 << 20))
     column = axis_index(chunk) * operand.lanes + axis_index(lane)
     values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)
     where = substitute(index, values)

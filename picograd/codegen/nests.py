@@ -97,9 +97,7 @@ def as_bounds(
     return rest * -1 + lo, rest * -1 + (hi + 1)
 
 
-def split_guards(
-    steps: Sequence[Accumulate],
-) -> tuple[list[Expr], tuple[Condition, ...]]:
+def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Condition, ...]]:
     """Take off guards that only keep out what adds nothing, if all steps have the same ones."""
     first = steps[0].expr
     for step in steps:

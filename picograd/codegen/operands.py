@@ -46,9 +46,7 @@ class Contraction:
     @property
     def sizes(self) -> tuple[int, int, int, int]:
         """Batch, M, N and K as numbers."""
-        batch, m, n, k = (
-            size_of(x) for x in (self.batch, self.rows, self.columns, self.depth)
-        )
+        batch, m, n, k = (size_of(x) for x in (self.batch, self.rows, self.columns, self.depth))
         return batch, m, n, k
 
 
@@ -89,25 +87,15 @@ def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
     conditions: tuple[Condition, ...] = ()
     while body.op in ("cast", "guard"):
         if body.op == "guard":
-            check(
-                body.args[1].op == "const" and not body.args[1].arg,
-                "fill must be 0",
-                kernel,
-            )
+            check(body.args[1].op == "const" and not body.args[1].arg, "fill must be 0", kernel)
             conditions += body.arg
         body = body.args[0]
-    check(
-        body.op in ("mul", "logical_and"),
-        "a contraction multiplies two operands",
-        kernel,
-    )
+    check(body.op in ("mul", "logical_and"), "a contraction multiplies two operands", kernel)
     a, b = (guarded(cast(x, dtype), own_conditions(x, conditions)) for x in body.args)
     return a, b
 
 
-def own_conditions(
-    expr: Expr, conditions: Iterable[Condition]
-) -> tuple[Condition, ...]:
+def own_conditions(expr: Expr, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Keep the conditions whose axes are all axes of an expression."""
     axes = expr_axes(expr)
     return tuple(condition for condition in conditions if axes_of(condition[0]) <= axes)
@@ -121,11 +109,7 @@ def cast(expr: Expr, dtype: DType) -> Expr:
 def guarded(expr: Expr, conditions: Iterable[Condition]) -> Expr:
     """Make an expression 0 where a condition fails; conditions that always hold are dropped."""
     needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
-    return (
-        Expr("guard", (expr, const(0, expr.dtype)), needed, expr.dtype)
-        if needed
-        else expr
-    )
+    return Expr("guard", (expr, const(0, expr.dtype)), needed, expr.dtype) if needed else expr
 
 
 def expr_axes(expr: Expr) -> set[Axis]:
@@ -151,9 +135,7 @@ def reorder(
 ) -> Contraction:
     """Put the axes within a role in another order, which changes only how positions are counted."""
     c = contraction
-    return replace(
-        c, rows=rows or c.rows, columns=columns or c.columns, depth=depth or c.depth
-    )
+    return replace(c, rows=rows or c.rows, columns=columns or c.columns, depth=depth or c.depth)
 
 
 def step_of(index: Index, axis: Axis) -> int | None:
@@ -164,9 +146,7 @@ def step_of(index: Index, axis: Axis) -> int | None:
             result = c
         elif not isinstance(atom, Axis) and axis in axes_of(Index(((atom, c),), 0)):
             return None
-    return (
-        None if any(axis in expr_axes(d.expr) for d in dynamics_of(index)) else result
-    )
+    return None if any(axis in expr_axes(d.expr) for d in dynamics_of(index)) else result
 
 
 def main_load(expr: Expr) -> Index | None:
@@ -181,16 +161,12 @@ def strides(expr: Expr, axes: Iterable[Axis]) -> dict[Axis, int]:
     if index is None:
         return dict.fromkeys(axes, 0)
     steps = {axis: step_of(index, axis) for axis in axes}
-    return {
-        axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()
-    }
+    return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
 
 
 def by_stride(axes: tuple[Axis, ...], far: Mapping[Axis, int]) -> tuple[Axis, ...]:
     """Sort axes from the farthest stride to the nearest; size-1 axes count for nothing."""
-    return tuple(
-        sorted(axes, key=lambda axis: far[axis] if axis.size > 1 else 1 << 61)[::-1]
-    )
+    return tuple(sorted(axes, key=lambda axis: far[axis] if axis.size > 1 else 1 << 61)[::-1])
 
 
 def output_index(contraction: Contraction) -> Index:
@@ -206,9 +182,7 @@ def output_strides(contraction: Contraction, axes: Iterable[Axis]) -> dict[Axis,
     """Stride of the output along each axis."""
     index = output_index(contraction)
     steps = {axis: step_of(index, axis) for axis in axes}
-    return {
-        axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()
-    }
+    return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
 
 
 def bind(expr: Expr, values: Mapping[Axis, Index]) -> Expr:
@@ -238,9 +212,7 @@ def element_values(
     return replace_ref
 
 
-def stores(
-    contraction: Contraction, values: Mapping[Axis, Index], acc: Expr
-) -> list[Output]:
+def stores(contraction: Contraction, values: Mapping[Axis, Index], acc: Expr) -> list[Output]:
     """Write the elements of the epilogue at one point: `values` are the axes there."""
     replace_ref = element_values(contraction, values, acc)
     found = []

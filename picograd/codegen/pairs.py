@@ -42,9 +42,7 @@ class Pair:
     def __add__(self, other: Wide) -> "Pair":
         if isinstance(other, Pair):
             total = two_sum(self.high, other.high)
-            return quick_sum(
-                total.high, total.low + (self.low + other.low)
-            )
+            return quick_sum(total.high, total.low + (self.low + other.low))
         total = two_sum(self.high, as_value(other, self))
         return quick_sum(total.high, total.low + self.low)
 
@@ -58,14 +56,10 @@ class Pair:
         if isinstance(other, Pair):
             product = two_product(self.high, other.high)
             low = self.high.fma(other.low, product.low)
-            return quick_sum(
-                product.high, self.low.fma(other.high, low)
-            )
+            return quick_sum(product.high, self.low.fma(other.high, low))
         factor = as_value(other, self)
         product = two_product(self.high, factor)
-        return quick_sum(
-            product.high, self.low.fma(factor, product.low)
-        )
+        return quick_sum(product.high, self.low.fma(factor, product.low))
 
     def __truediv__(self, other: "Pair") -> "Pair":
         quotient = self.high / other.high
@@ -80,11 +74,7 @@ class Pair:
 
 def as_value(number: Value | float, like: Pair) -> Value:
     """Make a float64 value of a number."""
-    return (
-        number
-        if isinstance(number, Value)
-        else like.high.constant(number)
-    )
+    return number if isinstance(number, Value) else like.high.constant(number)
 
 
 def square_root(x: Wide) -> Wide:
@@ -101,10 +91,7 @@ def choose(mask: Value, a: Wide, b: Wide) -> Wide:
     """Choose a where a mask holds, else b."""
     if isinstance(a, Pair) or isinstance(b, Pair):
         first, second = as_pair(a), as_pair(b)
-        return Pair(
-            mask.where(first.high, second.high),
-            mask.where(first.low, second.low),
-        )
+        return Pair(mask.where(first.high, second.high), mask.where(first.low, second.low))
     return mask.where(a, b)
 
 

@@ -84,12 +84,7 @@ ERF_LARGE = (
     -2.0819413439796525e-06,
 )
 # sin(x) = x + x t P(t), cos(x) = 1 - t/2 + t^2 Q(t), t = x^2, |x| <= pi/4
-SIN = (
-    -0.1666666663955762,
-    0.008333329143894869,
-    -0.0001983925662858202,
-    2.7175644127073607e-06,
-)
+SIN = (-0.1666666663955762, 0.008333329143894869, -0.0001983925662858202, 2.7175644127073607e-06)
 COS = (0.041666645652426997, -0.001388730602473925, 2.4431203146151428e-05)
 # sin(x) as above for |x| <= pi/2, relative error 3e-11; and for |x| <= pi/4, 4e-9
 SIN_HALF_TURN = (
@@ -101,18 +96,9 @@ SIN_HALF_TURN = (
 )
 SIN_SHORT = (-0.1666665457314762, 0.008332158410258741, -0.00019514957699675014)
 
-LN2_HIGH32, LN2_LOW32 = (
-    0.693145751953125,
-    1.42860682030941723212e-06,
-)  # the first has 17 bits
-LN2_HIGH64, LN2_LOW64 = (
-    0.6931471803691238,
-    1.9082149292705877e-10,
-)  # the first has 32 bits
-ROUND32, ROUND64 = (
-    1.5 * 2.0**23,
-    1.5 * 2.0**52,
-)  # adding it rounds to an integer in the low bits
+LN2_HIGH32, LN2_LOW32 = (0.693145751953125, 1.42860682030941723212e-06)  # the first has 17 bits
+LN2_HIGH64, LN2_LOW64 = (0.6931471803691238, 1.9082149292705877e-10)  # the first has 32 bits
+ROUND32, ROUND64 = (1.5 * 2.0**23, 1.5 * 2.0**52)  # adding it rounds to an integer in the low bits
 PI_LOW = 1.2246467991473532e-16  # of pi, beyond float64
 
 

@@ -90,11 +90,7 @@ def verify(program: Program) -> Program:
     scope_of: list[int] = []
     for number, instr in enumerate(program.instructions):
         for arg in instr.args:
-            check(
-                0 <= arg < number,
-                f"%{number} uses %{arg} before its definition",
-                program,
-            )
+            check(0 <= arg < number, f"%{number} uses %{arg} before its definition", program)
             is_global = program.instructions[arg].op in EVERYWHERE
             is_visible = is_global or scope_of[arg] in open_scopes
             check(is_visible, f"%{number} uses %{arg} outside its scope", program)

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from picograd.codegen.cuts import Cut, Piece
 from picograd.codegen.operands import size_of
 from picograd.helpers import ceil_div
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axes_of,
-    axis_index,
-    constant,
-    substitute,
-)
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, dynamics_of
 
 
@@ -31,9 +24,7 @@ class Reach:
     count: Index
     when: tuple[Condition, ...] = ()  # the block holds something wanted
     limit: Index | None = None  # of the positions of a block
-    cycle: tuple[Index, int] | None = (
-        None  # axis = (first + position) // step % size
-    )
+    cycle: tuple[Index, int] | None = None  # axis = (first + position) // step % size
 
 
 def below(index: Index) -> Condition:
@@ -50,9 +41,7 @@ def single_axis(end: Condition) -> Axis | None:
     return axis if (axis, 1) in end[0].terms else None
 
 
-def reaches(
-    cut: Cut, role: Sequence[Axis], ends: Sequence[Condition]
-) -> list[Reach]:
+def reaches(cut: Cut, role: Sequence[Axis], ends: Sequence[Condition]) -> list[Reach]:
     """Say how far the ends along the axes of a role let its blocks go."""
     found = []
     for end in ends:
@@ -60,17 +49,11 @@ def reaches(
         if axis is not None and axis in role and cut.pieces:
             count = axis_index(axis) - end[0]
             is_range = cut.first is not None
-            found.append(
-                (reach_range if is_range else reach_nested)(
-                    cut, role, axis, count
-                )
-            )
+            found.append((reach_range if is_range else reach_nested)(cut, role, axis, count))
     return found
 
 
-def reach_range(
-    cut: Cut, role: Sequence[Axis], axis: Axis, count: Index
-) -> Reach:
+def reach_range(cut: Cut, role: Sequence[Axis], axis: Axis, count: Index) -> Reach:
     """Say how far one end goes where blocks are ranges of the flat positions of a role."""
     first = cut.first or constant(0)
     wide = [each for each in role if each.size != 1]
@@ -81,9 +64,7 @@ def reach_range(
     return Reach(axis, count, (below(limit * -1),), limit)
 
 
-def reach_nested(
-    cut: Cut, role: Sequence[Axis], axis: Axis, count: Index
-) -> Reach:
+def reach_nested(cut: Cut, role: Sequence[Axis], axis: Axis, count: Index) -> Reach:
     """Say how far one end goes where a block is the last axes and a part of the one before."""
     piece = cut.pieces[0]
     place, dims = piece.values.get(axis, axis_index(axis)), piece.dims
@@ -111,9 +92,7 @@ def inside(
     return tuple(found)
 
 
-def starts(
-    reaches: Sequence[Reach], position: Index, length: int
-) -> tuple[Condition, ...]:
+def starts(reaches: Sequence[Reach], position: Index, length: int) -> tuple[Condition, ...]:
     """Say that something may be wanted among `length` positions of a block.
 
     Of a cycle the last of them is looked at: its place less the places gone through on the way is
@@ -126,9 +105,7 @@ def starts(
         elif each.cycle:
             first, step = each.cycle
             last = (first + position + (length - 1)) // step % each.axis.size
-            found.append(
-                below(last - ceil_div(length - 1, step) - each.count)
-            )
+            found.append(below(last - ceil_div(length - 1, step) - each.count))
     return tuple(found)
 
 
@@ -160,15 +137,7 @@ def compares_counts(expr: Expr) -> bool:
     return expr.op == "guard" and any(is_count(test[0]) for test in expr.arg)
 
 
-def depth_ends(
-    a: Expr, b: Expr, depth: Sequence[Axis]
-) -> tuple[Condition, ...]:
+def depth_ends(a: Expr, b: Expr, depth: Sequence[Axis]) -> tuple[Condition, ...]:
     """List the ends that both operands have along the axes that are summed over."""
     both, axes = set(guards_of(b)), set(depth)
-    return tuple(
-        [
-            end
-            for end in guards_of(a)
-            if end in both and axes_of(end[0]) <= axes
-        ]
-    )
+    return tuple([end for end in guards_of(a) if end in both and axes_of(end[0]) <= axes])

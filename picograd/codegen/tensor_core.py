@@ -72,9 +72,7 @@ class SharedOperand:
         return f"{row} * {self.span} + (({chunk}) ^ {bits}) * {CHUNK}"
 
 
-def shared_operand(
-    size: int, depth: int, is_k_major: bool, span: int = 0
-) -> SharedOperand:
+def shared_operand(size: int, depth: int, is_k_major: bool, span: int = 0) -> SharedOperand:
     """Make the tile of an operand with `size` rows (or columns) of the product."""
     rows, columns = (size, depth) if is_k_major else (depth, size)
     return SharedOperand(rows, columns, is_k_major, min(span or columns, columns))
@@ -230,9 +228,7 @@ def fragment_load(operand: SharedOperand, is_left: bool) -> str:
     in the order (rows 0-7, k 0-7), (rows 8-15, k 0-7), (rows 0-7, k 8-15), (rows 8-15, k 8-15); the
     right operand the middle two exchanged. A tile stored along m or n is read transposed.
     """
-    part, start, target = (
-        ("i", "m0", "a_part[i]") if is_left else ("j", "n0", "b_part[j]")
-    )
+    part, start, target = ("i", "m0", "a_part[i]") if is_left else ("j", "n0", "b_part[j]")
     source = "a" if is_left else "b"
     low, high = "(lane & 7) + (lane >> 4) * 8", "(lane >> 3 & 1)"
     if is_left == operand.is_k_major:
@@ -248,20 +244,11 @@ def fragment_load(operand: SharedOperand, is_left: bool) -> str:
 
 def multiply_tiles(schedule: MmaSchedule, dtype: DType) -> Call:
     """Write the function acc += a @ b over one stage: shared tiles to fragments to `mma.sync`."""
-    check(
-        dtype.bits == 16 and dtype.is_float,
-        f"mma.sync of {dtype.name} is not supported",
-    )
+    check(dtype.bits == 16 and dtype.is_float, f"mma.sync of {dtype.name} is not supported")
     m_parts, n_parts = schedule.layout.fragments
-    check(
-        n_parts % 2 == 0,
-        "a warp needs an even number of 8-column fragments",
-        schedule,
-    )
+    check(n_parts % 2 == 0, "a warp needs an even number of 8-column fragments", schedule)
     sizes = "x".join(map(str, (*schedule.block, *schedule.warps)))
-    majors = ("k" if schedule.a_is_k_major else "m") + (
-        "k" if schedule.b_is_k_major else "n"
-    )
+    majors = ("k" if schedule.a_is_k_major else "m") + ("k" if schedule.b_is_k_major else "n")
     name = f"multiply_tiles_{dtype.name}_{sizes}_{majors}"
     text = MULTIPLY_TILES.format(
         name=name,

@@ -45,9 +45,7 @@ class Tile:
     space: str  # "register", "shared" or "workspace"
     layout: Layout | None = None
     workspace: int = -1
-    row_padding: int = (
-        0  # extra elements after each row of the last dimension (bank conflicts)
-    )
+    row_padding: int = 0  # extra elements after each row of the last dimension (bank conflicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,7 @@ class Assign:
     dims: tuple[Axis, ...]
     expr: Expr
     index: tuple[Index, ...] | None = None  # where in the tile, if not at `dims` itself
-    layout: Layout | None = (
-        None  # how threads walk dims when the tile is not in registers
-    )
+    layout: Layout | None = None  # how threads walk dims when the tile is not in registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +309,7 @@ def verify(tiles: TileKernel) -> TileKernel:
         if len(known) != len(part.tiles):
             internal("two tiles of one name", format_tiles(tiles))
         for tile in part.tiles:
-            is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(
-                part.workspaces
-            )
+            is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(part.workspaces)
             if not is_placed:
                 internal(f"tile {tile.name} has no workspace", format_tiles(tiles))
         for step in part.steps:
@@ -324,11 +318,7 @@ def verify(tiles: TileKernel) -> TileKernel:
 
 
 def verify_step(
-    tiles: TileKernel,
-    part: TilePart,
-    known: Mapping[str, Tile],
-    step: Step,
-    bound: set[Axis],
+    tiles: TileKernel, part: TilePart, known: Mapping[str, Tile], step: Step, bound: set[Axis]
 ) -> None:
     """Check one step whose enclosing axes are `bound`."""
     if isinstance(step, For):
@@ -384,9 +374,7 @@ def format_tiles(tiles: TileKernel) -> str:
         for tile in part.tiles:
             shape = ", ".join(map(str, tile.shape))
             layout = f" {format_layout(tile.layout)}" if tile.layout else ""
-            lines.append(
-                f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}"
-            )
+            lines.append(f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}")
         for step in part.steps:
             lines += format_step(step, 2)
     return "\n".join(lines)
@@ -406,13 +394,8 @@ def format_step(step: Step, depth: int) -> list[str]:
     if isinstance(step, For | When | LastBlock):
         title = f"for {step.axis!r}" if isinstance(step, For) else "last block"
         if isinstance(step, When):
-            title = "when " + " & ".join(
-                f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions
-            )
-        return [
-            f"{head}{title}:",
-            *(x for s in step.body for x in format_step(s, depth + 1)),
-        ]
+            title = "when " + " & ".join(f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions)
+        return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
     if isinstance(step, Dot) and step.stop is not None:
         return [f"{head}{step!r} stops at {step.stop}"]
     if isinstance(step, MainLoop) and step.stops:

@@ -11,12 +11,7 @@ class Emitter(Protocol):
     """What a Value asks of the emitter (codegen/emit.py, which casts with Values)."""
 
     def add(
-        self,
-        op: str,
-        dtype: DType,
-        args: tuple[int, ...],
-        arg: Any = None,
-        lanes: int = 1,
+        self, op: str, dtype: DType, args: tuple[int, ...], arg: Any = None, lanes: int = 1
     ) -> int:
         """Append one instruction."""
 
@@ -43,9 +38,7 @@ class Value:
     emitter: Emitter
     position: int
 
-    def __init__(
-        self, emitter: Emitter, position: int
-    ) -> None:
+    def __init__(self, emitter: Emitter, position: int) -> None:
         self.emitter, self.position = emitter, position
 
     @property
@@ -63,20 +56,10 @@ class Value:
         """Make a constant of this dtype."""
         return Value(self.emitter, self.lift(number))
 
-    def raw(
-        self,
-        op: str,
-        *others: Operand,
-        dtype: DType | None = None,
-    ) -> "Value":
+    def raw(self, op: str, *others: Operand, dtype: DType | None = None) -> "Value":
         """Append `op(self, *others)`."""
         positions = [self.lift(o) for o in others]
-        result = self.emitter.raw(
-            op,
-            dtype or self.dtype,
-            self.position,
-            *positions,
-        )
+        result = self.emitter.raw(op, dtype or self.dtype, self.position, *positions)
         return Value(self.emitter, result)
 
     def __add__(self, other: Operand) -> "Value":
@@ -95,16 +78,10 @@ class Value:
         return self.raw("neg")
 
     def __and__(self, other: Operand) -> "Value":
-        return self.raw(
-            "and" if self.dtype is bool_ else "bitwise_and",
-            other,
-        )
+        return self.raw("and" if self.dtype is bool_ else "bitwise_and", other)
 
     def __or__(self, other: Operand) -> "Value":
-        return self.raw(
-            "or" if self.dtype is bool_ else "bitwise_or",
-            other,
-        )
+        return self.raw("or" if self.dtype is bool_ else "bitwise_or", other)
 
     def __invert__(self) -> "Value":
         return self.raw("not")
@@ -125,32 +102,21 @@ class Value:
         lanes = self.emitter.lanes(self.position)
         return Value(self.emitter, self.emitter.add("rare", self.dtype, args, op, lanes))
 
-    def fma(
-        self, factor: Operand, addend: Operand
-    ) -> "Value":
+    def fma(self, factor: Operand, addend: Operand) -> "Value":
         """Append self * factor + addend, rounded once."""
         return self.raw("fma", factor, addend)
 
     def where(self, a: "Value", b: Operand) -> "Value":
         """Choose a where self (a mask) holds, else b."""
-        other = (
-            b
-            if isinstance(b, Value)
-            else Value(self.emitter, a.lift(b))
-        )
+        other = b if isinstance(b, Value) else Value(self.emitter, a.lift(b))
         return self.raw("where", a, other, dtype=a.dtype)
 
     def cast(self, dtype: DType) -> "Value":
         """Convert."""
-        return Value(
-            self.emitter,
-            self.emitter.cast(self.position, dtype),
-        )
+        return Value(self.emitter, self.emitter.cast(self.position, dtype))
 
     def bitcast(self, dtype: DType) -> "Value":
         """Reinterpret the bits."""
         lanes = self.emitter.lanes(self.position)
-        position = self.emitter.add(
-            "bitcast", dtype, (self.position,), lanes=lanes
-        )
+        position = self.emitter.add("bitcast", dtype, (self.position,), lanes=lanes)
         return Value(self.emitter, position)

@@ -7,22 +7,10 @@ substitution of these indices for a step's dims lets every division by a tile si
 
 from dataclasses import dataclass
 
-from picograd.codegen.layout import (
-    Blocked,
-    Layout,
-    MmaAccumulator,
-    WgmmaAccumulator,
-)
+from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    constant,
-    flatten,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
 from picograd.schedule.loop import Condition
 
 
@@ -40,9 +28,7 @@ class Walk:
     vector: tuple[Axis, int] | None
     steps: tuple[tuple[Index, int], ...]
     lanes: tuple[tuple[Index, int], ...]
-    fragment: Index | None = (
-        None  # the register, when the layout is an accumulator fragment
-    )
+    fragment: Index | None = None  # the register, when the layout is an accumulator fragment
     vector_dim: int = -1
 
     def register(self, count: int) -> Index:
@@ -68,9 +54,7 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
     column = lane % 4 * 2 + axis_index(pair)
     loops: list[Axis]
     if isinstance(layout, MmaAccumulator):
-        down, across = (
-            Axis(n, s) for n, s in zip(("down", "across"), layout.fragments)
-        )
+        down, across = (Axis(n, s) for n, s in zip(("down", "across"), layout.fragments))
         warp_row, warp_column = unflatten(warp, layout.warps)
         row = row + (warp_row * down.size + axis_index(down)) * 16
         column = column + (warp_column * across.size + axis_index(across)) * 8
@@ -115,9 +99,7 @@ def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
         coordinates.append(coordinate)
         if coordinate.hi >= size:
             is_whole = size % vector == 0
-            conditions.append(
-                (step if is_whole else coordinate, 0, size // vector - 1)
-            )
+            conditions.append((step if is_whole else coordinate, 0, size // vector - 1))
             if not is_whole:
                 conditions[-1] = (coordinate, 0, size - 1)
         loops.append((steps[d], d))

@@ -107,9 +107,7 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     return [each for each in found if is_pending(each[0])]
 
 
-def waiting(
-    numbers: Mapping[int, int], live: Any, stored: set[int]
-) -> list[tuple[Node, int]]:
+def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
     """List what live tensors hold that reads what a graph computes and does not store."""
     for key in NEW:
         tensor = None if key in numbers else live.get(key)
@@ -124,9 +122,7 @@ def waiting(
     return [
         (node, is_free)
         for node, is_free in WAITING.items()
-        if node.realized is None
-        and id(node) not in numbers
-        and reads(node, numbers, stored, left)
+        if node.realized is None and id(node) not in numbers and reads(node, numbers, stored, left)
     ]
 
 

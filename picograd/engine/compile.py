@@ -116,11 +116,7 @@ def progress(count: int) -> Any:
     from tqdm import tqdm  # here, as most runs need none
 
     return tqdm(
-        total=count,
-        desc="compiling kernels",
-        delay=PROGRESS_AFTER,
-        leave=False,
-        file=sys.stderr,
+        total=count, desc="compiling kernels", delay=PROGRESS_AFTER, leave=False, file=sys.stderr
     )
 
 

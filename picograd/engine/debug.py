@@ -61,9 +61,7 @@ class Totals:
     rows: dict[int, Row] = field(default_factory=dict)
     named: Counter[str] = field(default_factory=Counter)
 
-    def add(
-        self, device: Device, executable: Executable, seconds: float, times: int = 1
-    ) -> None:
+    def add(self, device: Device, executable: Executable, seconds: float, times: int = 1) -> None:
         """Count one launch, or the launches of all steps of a loop."""
         self.launches += times
         self.seconds += seconds
@@ -148,9 +146,7 @@ def log_copy(start: float, source: str, target: str, nbytes: int, device: Device
         log_action("copy", f"{source} -> {target}  {text}")
 
 
-def log_launches(
-    tape: Tape, seconds: Sequence[float], device: Device, times: int = 1
-) -> None:
+def log_launches(tape: Tape, seconds: Sequence[float], device: Device, times: int = 1) -> None:
     """Print one line a launch (DEBUG=1); with its user's line (DEBUG=2).
 
     The body of a loop has run `times` times in these seconds; its lines end with that number.

@@ -133,4 +133,3 @@ class PlanCache:
 
 
 PLANS = PlanCache()
-

@@ -120,10 +120,7 @@ def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
     """List where arrays end, those of a node and of what it sums."""
     found: list[Any] = []
     for ends in (node.ends, *node.sources):
-        listed = [
-            (end.axis, end.step, end.size, name(end))
-            for end in ends
-        ]
+        listed = [(end.axis, end.step, end.size, name(end)) for end in ends]
         found.append(tuple(listed))
     return tuple(found)
 

@@ -102,6 +102,7 @@ class BoundedPlan:
             return None
         self.family.reused += 1
         return BoundedPlan(self.inner, bound, FOR_EVER, self.nbytes, self.binding, self.family)
+
     key: Any = None  # in the cache of plans
 
     @property

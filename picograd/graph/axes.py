@@ -24,23 +24,10 @@ from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.number import GivenInt
 
-Part = (
-    int | tuple[int]
-)  # a factor of an axis: a fixed size, or the class of a dynamic one
+Part = int | tuple[int]  # a factor of an axis: a fixed size, or the class of a dynamic one
 Parts = tuple[Part, ...]
-Group = tuple[
-    tuple[int, ...], tuple[int, ...]
-]  # axes of the input, axes of the output
-SAME = {
-    "contiguous",
-    "detach",
-    "assign",
-    "scan",
-    "sort",
-    "copy",
-    "flip",
-    "scan_chunks",
-}
+Group = tuple[tuple[int, ...], tuple[int, ...]]  # axes of the input, axes of the output
+SAME = {"contiguous", "detach", "assign", "scan", "sort", "copy", "flip", "scan_chunks"}
 LEAVES = {"buffer", "const", "iota", "scalar", "random_bits"}
 
 
@@ -66,12 +53,8 @@ class Changes:
     """What differed between recordings: axes of nodes, and numbers in arguments."""
 
     axes: set[int] = field(default_factory=set)  # by number, of all axes of all nodes
-    numbers: set[tuple[int, int]] = field(
-        default_factory=set
-    )  # of a const: axis -1
-    partial: set[tuple[int, int]] = field(
-        default_factory=set
-    )  # axes a slice cuts
+    numbers: set[tuple[int, int]] = field(default_factory=set)  # of a const: axis -1
+    partial: set[tuple[int, int]] = field(default_factory=set)  # axes a slice cuts
 
     def copy(self) -> "Changes":
         """Copy what was found."""
@@ -98,9 +81,7 @@ class Changes:
             elif node.op == "slice":
                 self.compare_slice(number, node, arg)
             elif node.op == "pad":
-                for axis, ((low, _), (was, _)) in enumerate(
-                    zip(node.arg[0], arg[0])
-                ):
+                for axis, ((low, _), (was, _)) in enumerate(zip(node.arg[0], arg[0])):
                     known = (number, axis) in self.numbers
                     if not known and low != was and type(low) is not GivenInt:
                         self.numbers.add((number, axis))
@@ -162,9 +143,7 @@ def record(order: Sequence[Node]) -> Record:
             args.append(None)
         elif node.op == "slice":
             sizes = node.inputs[0].shape
-            args.append(
-                tuple((*cut, size) for cut, size in zip(node.arg, sizes))
-            )
+            args.append(tuple((*cut, size) for cut, size in zip(node.arg, sizes)))
         else:
             args.append(node.arg if node.op in ("const", "pad") else None)
     shapes = [node.shape for node in order]
@@ -181,9 +160,7 @@ class Axes:
     parents: list[int]
     sizes: list[int]
 
-    def __init__(
-        self, order: Sequence[Node], first: Record, changes: Changes
-    ) -> None:
+    def __init__(self, order: Sequence[Node], first: Record, changes: Changes) -> None:
         self.order, self.first, self.changes = order, first, changes
         self.numbers = {id(node): number for number, node in enumerate(order)}
         self.bases: list[int] = []
@@ -257,11 +234,7 @@ class Axes:
 
     def dynamic_axes(self, node: Node) -> list[int]:
         """List the axes of a node that vary."""
-        return [
-            axis
-            for axis in range(len(node.shape))
-            if self.is_dynamic(node, axis)
-        ]
+        return [axis for axis in range(len(node.shape)) if self.is_dynamic(node, axis)]
 
     def find_dynamic(self) -> None:
         """Mark the classes that differ, and those that follow from them by a rule of sizes."""
@@ -283,9 +256,7 @@ class Axes:
             joined = False
             self.dynamic = {self.root(found) for found in self.dynamic}
             self.parts = {}
-            for node in [
-                each for each in self.order if each.op == "reshape"
-            ] * 2:
+            for node in [each for each in self.order if each.op == "reshape"] * 2:
                 if node.realized is None:
                     joined = self.merge_all(node) or joined
 
@@ -314,8 +285,7 @@ class Axes:
         if known == parts:
             return False
         if len(known) != len(parts) or any(
-            isinstance(a, int) != isinstance(b, int)
-            or (isinstance(a, int) and a != b)
+            isinstance(a, int) != isinstance(b, int) or (isinstance(a, int) and a != b)
             for a, b in zip(known, parts)
         ):
             raise NoRule("an axis is merged of several in two ways")
@@ -342,28 +312,14 @@ class Axes:
         number = self.numbers[id(node)]
         was_out = self.first.shapes[number]
         was_in = self.first.shapes[self.numbers[id(source)]]
-        ins = [
-            a
-            for a in range(len(source.shape))
-            if (source.shape[a], was_in[a]) != (1, 1)
-        ]
-        outs = [
-            a
-            for a in range(len(node.shape))
-            if (node.shape[a], was_out[a]) != (1, 1)
-        ]
+        ins = [a for a in range(len(source.shape)) if (source.shape[a], was_in[a]) != (1, 1)]
+        outs = [a for a in range(len(node.shape)) if (node.shape[a], was_out[a]) != (1, 1)]
         groups: list[Group] = []
         while ins or outs:
             left, right = ins[:1], outs[:1]
             while True:
-                a = (
-                    product(source.shape[n] for n in left),
-                    product(was_in[n] for n in left),
-                )
-                b = (
-                    product(node.shape[n] for n in right),
-                    product(was_out[n] for n in right),
-                )
+                a = (product(source.shape[n] for n in left), product(was_in[n] for n in left))
+                b = (product(node.shape[n] for n in right), product(was_out[n] for n in right))
                 if a == b and left and right:
                     break
                 takes_left = a < b if a[0] != b[0] else a[1] < b[1]
@@ -387,8 +343,7 @@ def derived_axes(axes: Axes, node: Node) -> list[tuple[int, Node, int]]:
         return [
             (axis, node.inputs[0], axis)
             for axis in range(len(node.shape))
-            if node.op == "pad"
-            or ((number, axis) in partial and node.arg[axis][2] > 1)
+            if node.op == "pad" or ((number, axis) in partial and node.arg[axis][2] > 1)
         ]
     if node.op in ("window", "fold"):
         windows = node.arg if node.op == "window" else node.arg[0]
@@ -421,27 +376,17 @@ def link_permute(axes: Axes, node: Node) -> None:
 def link_expand(axes: Axes, node: Node) -> None:
     """Follow what is not repeated."""
     source = node.inputs[0]
-    axes.link_all(
-        node, source, [a for a, size in enumerate(source.shape) if size == 1]
-    )
+    axes.link_all(node, source, [a for a, size in enumerate(source.shape) if size == 1])
 
 
 def link_partial(axes: Axes, node: Node) -> None:
     """Follow the axes that a slice or a pad leaves whole."""
     number = axes.numbers[id(node)]
-    skipped = [
-        axis
-        for axis in range(len(node.shape))
-        if (number, axis) in axes.changes.partial
-    ]
+    skipped = [axis for axis in range(len(node.shape)) if (number, axis) in axes.changes.partial]
     if node.op == "pad":
         was = axes.first.args[number][0]
         pairs = zip(node.arg[0], was)
-        skipped = [
-            axis
-            for axis, (now, old) in enumerate(pairs)
-            if (now, old) != NO_PADS
-        ]
+        skipped = [axis for axis, (now, old) in enumerate(pairs) if (now, old) != NO_PADS]
     axes.link_all(node, node.inputs[0], skipped)
 
 
@@ -462,9 +407,7 @@ def link_window(axes: Axes, node: Node) -> None:
 def link_reduce(axes: Axes, node: Node) -> None:
     """Follow the axes that stay."""
     source = node.inputs[0]
-    kept = [
-        axis for axis in range(len(source.shape)) if axis not in node.arg[1]
-    ]
+    kept = [axis for axis in range(len(source.shape)) if axis not in node.arg[1]]
     for axis, old in enumerate(kept):
         axes.link(node, axis, source, old)
 

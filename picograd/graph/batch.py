@@ -19,12 +19,7 @@ from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.parts import Step, Steps
-from picograd.graph.recurrence import (
-    make_body,
-    outcome,
-    placeholder,
-    recur,
-)
+from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.shape import Shape, Window
 
 Guard = Callable[[], AbstractContextManager[Any]]
@@ -43,26 +38,19 @@ class Batch:
     def __init__(self, size: int, guard: Guard = nullcontext) -> None:
         self.size, self.guard = size, guard
         self.done: dict[int, tuple[Node, Node | None]] = {}
-        self.numbers: dict[
-            int, list[int]
-        ] = {}  # of the nodes of a batched loop's body
+        self.numbers: dict[int, list[int]] = {}  # of the nodes of a batched loop's body
 
     def sample(self, batched: Node) -> Node:
         """Make the leaf that stands for one slice along the first axis of a node."""
         shape = batched.shape[1:]
-        leaf = Node(
-            "buffer", (), Sample(), shape, batched.dtype, batched.device
-        )
+        leaf = Node("buffer", (), Sample(), shape, batched.dtype, batched.device)
         self.done[id(leaf)] = leaf, batched
         return leaf
 
     def convert(self, roots: Sequence[Node]) -> list[Node | None]:
         """Find the batched form of nodes, each input before its users; linear in the graph."""
         done = self.done
-        for node in toposort(
-            roots,
-            lambda node: id(node) in done or node.realized is not None,
-        ):
+        for node in toposort(roots, lambda node: id(node) in done or node.realized is not None):
             if id(node) not in done:
                 done[id(node)] = node, self.converted(node)
         return [done[id(root)][1] for root in roots]
@@ -76,9 +64,7 @@ class Batch:
             return None
         if node in HOOKS:
             text = "a tensor inside has a gradient hook, which sees one sample"
-            raise GradientError(
-                "vmap", text, "register the hook on a tensor outside"
-            )
+            raise GradientError("vmap", text, "register the hook on a tensor outside")
         if node.op in REFUSED:
             raise GradientError(f"vmap of {node.op}", *REFUSED[node.op])
         if node.op in RULES:
@@ -97,24 +83,15 @@ class Batch:
 
     def repeat(self, node: Node) -> Node:
         """Repeat a value that all samples share."""
-        return node.reshape((1, *node.shape)).expand(
-            (self.size, *node.shape)
-        )
+        return node.reshape((1, *node.shape)).expand((self.size, *node.shape))
 
-    def filled(
-        self, node: Node, found: Sequence[Node | None]
-    ) -> list[Node]:
+    def filled(self, node: Node, found: Sequence[Node | None]) -> list[Node]:
         """Give the batched form of every input of a node."""
         pairs = zip(node.inputs, found)
-        return [
-            self.repeat(child) if each is None else each
-            for child, each in pairs
-        ]
+        return [self.repeat(child) if each is None else each for child, each in pairs]
 
 
-Found = Sequence[
-    Node | None
-]  # the batched form of each input, None where samples share it
+Found = Sequence[Node | None]  # the batched form of each input, None where samples share it
 Rule = Callable[[Batch, Node, Found], Node]
 
 
@@ -122,10 +99,7 @@ def same_op(batch: Batch, node: Node, found: Found) -> Node:
     """Apply the op to batched inputs, its axes counted one further."""
     argument = ARGUMENT.get(node.op)
     arg = node.arg if argument is None else argument(node, batch.size)
-    inputs, shape = (
-        tuple(batch.filled(node, found)),
-        (batch.size, *node.shape),
-    )
+    inputs, shape = (tuple(batch.filled(node, found)), (batch.size, *node.shape))
     return Node(node.op, inputs, arg, shape, node.dtype, node.device)
 
 
@@ -189,10 +163,7 @@ ARGUMENT: dict[str, Callable[[Node, int], Any]] = {
     "put": next_steps,
     "pad": lambda node, size: (((0, 0), *node.arg[0]), node.arg[1]),
     "window": lambda node, size: shifted_windows(node.arg),
-    "fold": lambda node, size: (
-        shifted_windows(node.arg[0]),
-        node.arg[1],
-    ),
+    "fold": lambda node, size: (shifted_windows(node.arg[0]), node.arg[1]),
     "reduce": lambda node, size: (node.arg[0], shifted(node.arg[1])),
     "copy": same,
     "host_call": same,
@@ -238,13 +209,9 @@ def batch_contract(batch: Batch, node: Node, found: Found) -> Node:
     labels_a, labels_b, out = node.arg
     letter = max((*labels_a, *labels_b), default=-1) + 1
     labels = [
-        own if each is None else (letter, *own)
-        for own, each in zip((labels_a, labels_b), found)
+        own if each is None else (letter, *own) for own, each in zip((labels_a, labels_b), found)
     ]
-    a, b = (
-        child if each is None else each
-        for child, each in zip(node.inputs, found)
-    )
+    a, b = (child if each is None else each for child, each in zip(node.inputs, found))
     return a.contract(b, (labels[0], labels[1], (letter, *out)))
 
 
@@ -258,22 +225,16 @@ def batch_conv(batch: Batch, node: Node, found: Found) -> Node:
         rows = x.reshape((size * n, *own_x.shape[1:]))
         return rows.conv(own_weight, spec).reshape((size, *node.shape))
     if x is None and weight is not None:
-        joined = from_front(weight, 1).reshape(
-            (g, size * o, *own_weight.shape[2:])
-        )
+        joined = from_front(weight, 1).reshape((g, size * o, *own_weight.shape[2:]))
         y = own_x.conv(joined, spec)
         return to_front(y.reshape((n, g, size, o, *spatial)), 2)
     x, weight = batch.filled(node, found)
     groups = from_front(x, 1).reshape((n, size * g, *own_x.shape[2:]))
-    y = groups.conv(
-        weight.reshape((size * g, *own_weight.shape[1:])), spec
-    )
+    y = groups.conv(weight.reshape((size * g, *own_weight.shape[1:])), spec)
     return to_front(y.reshape((n, size, g, o, *spatial)), 1)
 
 
-def batched_indices(
-    batch: Batch, node: Node, found: Found, first: int
-) -> list[Node]:
+def batched_indices(batch: Batch, node: Node, found: Found, first: int) -> list[Node]:
     """Give the indices of a node, inputs from `first` on, with one more that counts samples."""
     indices = batch.filled(node, found)[first:]
     return [indices[0].iota(0), *indices]
@@ -283,17 +244,10 @@ def batch_gather(batch: Batch, node: Node, found: Found) -> Node:
     """Shared indices read every sample; else the sample's number is one more index."""
     x, axes = found[0], node.arg
     if all(each is None for each in found[1:]) and x is not None:
-        return to_front(
-            x.gather(node.inputs[1:], shifted(axes)),
-            node.inputs[1].rank,
-        )
+        return to_front(x.gather(node.inputs[1:], shifted(axes)), node.inputs[1].rank)
     if x is None:
-        return node.inputs[0].gather(
-            batch.filled(node, found)[1:], axes
-        )
-    return x.gather(
-        batched_indices(batch, node, found, 1), (0, *shifted(axes))
-    )
+        return node.inputs[0].gather(batch.filled(node, found)[1:], axes)
+    return x.gather(batched_indices(batch, node, found, 1), (0, *shifted(axes)))
 
 
 def batch_scatter(batch: Batch, node: Node, found: Found) -> Node:
@@ -302,9 +256,7 @@ def batch_scatter(batch: Batch, node: Node, found: Found) -> Node:
     axes, monoid = node.arg
     indices = batched_indices(batch, node, found, 2)
     inside = indices[len(axes) + 1 :]
-    return base.scatter(
-        values, indices[: len(axes) + 1], (0, *shifted(axes)), monoid, *inside
-    )
+    return base.scatter(values, indices[: len(axes) + 1], (0, *shifted(axes)), monoid, *inside)
 
 
 def batch_batch_norm(batch: Batch, node: Node, found: Found) -> Node:
@@ -313,11 +265,7 @@ def batch_batch_norm(batch: Batch, node: Node, found: Found) -> Node:
     n, c, *spatial = node.shape
     wide = (n, batch.size * c, *spatial)
     channels = [each.reshape((batch.size * c,)) for each in others]
-    y = (
-        from_front(x, 1)
-        .reshape(wide)
-        .composite("batch_norm", node.arg, *channels)
-    )
+    y = from_front(x, 1).reshape(wide).composite("batch_norm", node.arg, *channels)
     return to_front(y.reshape((n, batch.size, c, *spatial)), 1)
 
 
@@ -328,15 +276,10 @@ def batch_custom(batch: Batch, node: Node, found: Found) -> Node:
     def batched_vjp(*given: Node) -> list[Node | None]:
         with batch.guard():
             answers = vjp(*(batch.sample(each) for each in given))
-        return [
-            None if each is None else batch.full(each)
-            for each in answers
-        ]
+        return [None if each is None else batch.full(each) for each in answers]
 
     arg, shape = CustomGradient(batched_vjp), (batch.size, *node.shape)
-    return Node(
-        "custom", tuple(inputs), arg, shape, node.dtype, node.device
-    )
+    return Node("custom", tuple(inputs), arg, shape, node.dtype, node.device)
 
 
 def batch_recur(batch: Batch, node: Node, found: Found) -> Node:
@@ -344,21 +287,15 @@ def batch_recur(batch: Batch, node: Node, found: Found) -> Node:
     body, size = node.arg.body, batch.size
     inner, leaves = Batch(size, batch.guard), []
     for leaf in body.leaves:
-        wide = placeholder(
-            leaf.arg, (size, *leaf.shape), leaf.dtype, leaf.device
-        )
+        wide = placeholder(leaf.arg, (size, *leaf.shape), leaf.dtype, leaf.device)
         inner.done[id(leaf)] = leaf, wide
         leaves.append(wide)
     results = [inner.full(each) for each in body.order]
     first, last = len(body.carries), len(body.carries) + len(body.xs)
     groups = leaves[:first], leaves[first:last], leaves[last:]
-    made, numbers = make_body(
-        groups, [results[number] for number in body.nexts], results
-    )
+    made, numbers = make_body(groups, [results[number] for number in body.nexts], results)
     inputs = batch.filled(node, found)
-    inputs[first:last] = [
-        from_front(each, 1) for each in inputs[first:last]
-    ]
+    inputs[first:last] = [from_front(each, 1) for each in inputs[first:last]]
     loop = recur(made, node.arg.length, node.arg.is_reverse, inputs)
     batch.numbers[id(loop)] = [numbers[id(each)] for each in results]
     return loop
@@ -384,18 +321,12 @@ RULES: dict[str, Rule] = {
     "outcome": batch_outcome,
 }
 REFUSED: dict[str, tuple[str, str]] = {
-    "flow": (
-        "a cotangent of a loop exists only while its gradient is taken",
-        "report this",
-    ),
+    "flow": ("a cotangent of a loop exists only while its gradient is taken", "report this"),
     "assign": (
         "a tensor from outside would be overwritten by every sample",
         "return the value, or pass the tensor as an argument",
     ),
-    "scatter_runs": (
-        "it is what a scatter becomes on CUDA",
-        "report this",
-    ),
+    "scatter_runs": ("it is what a scatter becomes on CUDA", "report this"),
     "random_bits": (
         "the position in the random stream depends on the sample",
         'draw inside, with randomness="different"',

@@ -67,16 +67,9 @@ class Bounded:
         """Apply the rule of one node."""
         if memory_of(node) is not None:
             return self.leaf(node)
-        if (
-            not any(map(self.axes.dynamic_axes, (node, *node.inputs)))
-            and node.op != "const"
-        ):
+        if not any(map(self.axes.dynamic_axes, (node, *node.inputs))) and node.op != "const":
             return node.with_inputs(tuple(self.inputs(node)))
-        if OPS[node.op].is_elementwise or node.op in (
-            "contiguous",
-            "detach",
-            "expand",
-        ):
+        if OPS[node.op].is_elementwise or node.op in ("contiguous", "detach", "expand"):
             return self.same(node, self.inputs(node))
         if node.op not in self.rules:
             raise NoRule(f"{node.op} has sizes that are fixed")
@@ -99,9 +92,7 @@ class Bounded:
     def bound(self, node: Node, axis: int) -> int:
         """Find the bounded size of an axis."""
         parts = self.axes.parts_of(node, axis)
-        return product(
-            self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts
-        )
+        return product(self.bounds[p[0]] if isinstance(p, tuple) else p for p in parts)
 
     def layout(self, node: Node) -> tuple[Parts, Shape]:
         """Give the factors of all axes of a node, and their bounds."""
@@ -121,24 +112,10 @@ class Bounded:
         key = id(buffer), self.layout(node)
         if key not in self.laid:
             self.laid[key] = Buffer(node.device, node.dtype, product(shape), 0)
-            made = Node(
-                "buffer",
-                (),
-                Storage(self.laid[key]),
-                shape,
-                node.dtype,
-                node.device,
-            )
+            made = Node("buffer", (), Storage(self.laid[key]), shape, node.dtype, node.device)
             self.leaves.append((buffer, node, made))
             return made
-        return Node(
-            "buffer",
-            (),
-            Storage(self.laid[key]),
-            shape,
-            node.dtype,
-            node.device,
-        )
+        return Node("buffer", (), Storage(self.laid[key]), shape, node.dtype, node.device)
 
     # sizes, ends and masks
 
@@ -156,9 +133,7 @@ class Bounded:
                 step *= bound
         return tuple(found)
 
-    def scalar(
-        self, node: Node, path: tuple[int, ...], shape: Shape, dtype: DType = int64
-    ) -> Node:
+    def scalar(self, node: Node, path: tuple[int, ...], shape: Shape, dtype: DType = int64) -> Node:
         """Take a number in the argument of a node from each call anew; a user's is so already."""
         value = node.arg
         for part in path:
@@ -188,19 +163,13 @@ class Bounded:
             bound = self.bounds[part[0]] if isinstance(part, tuple) else part
             here = position.binary("mod", bound) if at else position
             if isinstance(part, tuple):
-                test = here.binary(
-                    "less", self.size(part[0], like.shape, like.device)
-                )
-                found = (
-                    test if found is None else found.binary("logical_and", test)
-                )
+                test = here.binary("less", self.size(part[0], like.shape, like.device))
+                found = test if found is None else found.binary("logical_and", test)
             if at:
                 position = position.binary("floordiv", bound)
         return found
 
-    def mask(
-        self, node: Node, made: Node, axes: Sequence[int], fill: Number
-    ) -> Node:
+    def mask(self, node: Node, made: Node, axes: Sequence[int], fill: Number) -> Node:
         """Replace what lies beyond the sizes of some axes of a node by a number."""
         for axis in axes:
             inside = self.valid(node, axis, made)
@@ -246,8 +215,6 @@ class Bounded:
             raise NoRule(f"{node.op} along an axis merged of several")
 
 
-
-
 def wide(node: Node, shape: Shape) -> Node:
     """Repeat a number over a shape."""
     return node.reshape((1,) * len(shape)).expand(shape)
@@ -257,15 +224,8 @@ def fit(node: Node, axis: int, size: int) -> Node:
     """Cut an axis off at a size, or fill it up with what nobody looks at."""
     now = node.shape[axis]
     if now > size:
-        return node.slice(
-            tuple(
-                (0, size if a == axis else n, 1)
-                for a, n in enumerate(node.shape)
-            )
-        )
-    pads = tuple(
-        (0, size - now if a == axis else 0) for a in range(len(node.shape))
-    )
+        return node.slice(tuple((0, size if a == axis else n, 1) for a, n in enumerate(node.shape)))
+    pads = tuple((0, size - now if a == axis else 0) for a in range(len(node.shape)))
     return node.pad(pads, zero(node.dtype))
 
 

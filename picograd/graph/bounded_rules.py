@@ -9,16 +9,7 @@ from math import lcm, nan
 
 from picograd.dtype import DType, bool_, int64
 from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
-from picograd.graph.bounded import (
-    Bounded,
-    clamped,
-    fit,
-    fit_all,
-    read_along,
-    vector,
-    wide,
-    zero,
-)
+from picograd.graph.bounded import Bounded, clamped, fit, fit_all, read_along, vector, wide, zero
 from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
 from picograd.graph.scanning import scan_identity
@@ -39,9 +30,7 @@ def bound_const(graph: Bounded, node: Node) -> Node:
     """A number that varies with the sizes is a scalar of the call."""
     shape = graph.shape(node)
     if not graph.varies(node, -1):
-        return Node(
-            "const", (), node.arg, shape, node.dtype, node.device
-        )
+        return Node("const", (), node.arg, shape, node.dtype, node.device)
     if node.dtype is bool_:
         raise NoRule("a bool that varies with the sizes")
     return graph.scalar(node, (), shape, node.dtype)
@@ -49,15 +38,11 @@ def bound_const(graph: Bounded, node: Node) -> Node:
 
 def bound_iota(graph: Bounded, node: Node) -> Node:
     """Count as far as the bound."""
-    made = Node(
-        "iota", (), node.arg, graph.shape(node), int64, node.device
-    )
+    made = Node("iota", (), node.arg, graph.shape(node), int64, node.device)
     return own_place(graph, node, node.arg, made)[0].cast(node.dtype)
 
 
-def own_place(
-    graph: Bounded, node: Node, axis: int, place: Node
-) -> tuple[Node, Node]:
+def own_place(graph: Bounded, node: Node, axis: int, place: Node) -> tuple[Node, Node]:
     """Turn places along a bounded axis into those without bounds; gives the size, too."""
     parts = graph.axes.parts_of(node, axis)
     step, found = place.const_like(1), place.const_like(0)
@@ -78,19 +63,10 @@ def bound_random(graph: Bounded, node: Node) -> Node:
         counter = wide(offset, shape).cast(int64)
         step = counter.const_like(1)
         for axis in reversed(range(len(shape))):
-            place, size = own_place(
-                graph, node, axis, counter.iota(axis)
-            )
+            place, size = own_place(graph, node, axis, counter.iota(axis))
             counter, step = counter + place * step, step * size
         offset = counter
-    return Node(
-        "random_bits",
-        (offset, seed),
-        node.arg,
-        shape,
-        node.dtype,
-        node.device,
-    )
+    return Node("random_bits", (offset, seed), node.arg, shape, node.dtype, node.device)
 
 
 def bound_assign(graph: Bounded, node: Node) -> Node:
@@ -102,14 +78,7 @@ def bound_assign(graph: Bounded, node: Node) -> Node:
     buffer = memory_of(target)
     if buffer is None:
         raise NoRule("an assignment to what has no memory")
-    value = Node(
-        "contiguous",
-        (value,),
-        None,
-        value.shape,
-        value.dtype,
-        value.device,
-    )
+    value = Node("contiguous", (value,), None, value.shape, value.dtype, value.device)
     value = ended(value, graph.ends(node, graph.axes.dynamic_axes(node)))
     graph.written.append((buffer, node, value))
     return value
@@ -118,38 +87,19 @@ def bound_assign(graph: Bounded, node: Node) -> Node:
 def bound_permute(graph: Bounded, node: Node) -> Node:
     """Reorder the axes."""
     (x,) = graph.inputs(node)
-    return Node(
-        "permute",
-        (x,),
-        node.arg,
-        graph.shape(node),
-        node.dtype,
-        node.device,
-    )
+    return Node("permute", (x,), node.arg, graph.shape(node), node.dtype, node.device)
 
 
 def bound_flip(graph: Bounded, node: Node) -> Node:
     """Read a varying axis from its last element on."""
     (x,) = graph.inputs(node)
-    x = x.flip(
-        tuple(
-            axis
-            for axis in node.arg
-            if not graph.axes.is_dynamic(node, axis)
-        )
-    )
+    x = x.flip(tuple(axis for axis in node.arg if not graph.axes.is_dynamic(node, axis)))
     for axis in node.arg:
         if graph.axes.is_dynamic(node, axis):
             graph.need_plain(node, axis)
             size = x.shape[axis]
-            count = graph.size(
-                graph.axes.find(node, axis), (size,), x.device
-            )
-            x = read_along(
-                x,
-                clamped(count - 1 - vector(size, x.device), size),
-                axis,
-            )
+            count = graph.size(graph.axes.find(node, axis), (size,), x.device)
+            x = read_along(x, clamped(count - 1 - vector(size, x.device), size), axis)
     return x
 
 
@@ -198,10 +148,7 @@ def is_prefix(parts: Parts) -> bool:
 def bound_slice(graph: Bounded, node: Node) -> Node:
     """Cut where the range starts in this call."""
     (x,), shape = graph.inputs(node), graph.shape(node)
-    number, partial = (
-        graph.axes.numbers[id(node)],
-        graph.axes.changes.partial,
-    )
+    number, partial = (graph.axes.numbers[id(node)], graph.axes.changes.partial)
     ranges = [(0, size, 1) for size in x.shape]
     moved = []
     for axis, (start, _, step) in enumerate(node.arg):
@@ -212,9 +159,7 @@ def bound_slice(graph: Bounded, node: Node) -> Node:
         if graph.moves(node, axis, start):
             moved.append((axis, step))
             continue
-        count = min(
-            shape[axis], max(-(-(x.shape[axis] - start) // step), 1)
-        )
+        count = min(shape[axis], max(-(-(x.shape[axis] - start) // step), 1))
         ranges[axis] = (start, start + (count - 1) * step + 1, step)
     x = x.slice(tuple(ranges))
     for axis, step in moved:
@@ -260,14 +205,9 @@ def bound_pad(graph: Bounded, node: Node) -> Node:
     return x
 
 
-def one_pad(
-    node: Node, axis: int, low: int, high: int
-) -> tuple[tuple[int, int], ...]:
+def one_pad(node: Node, axis: int, low: int, high: int) -> tuple[tuple[int, int], ...]:
     """List the pads of one axis."""
-    return tuple(
-        (low, high) if a == axis else (0, 0)
-        for a in range(len(node.shape))
-    )
+    return tuple((low, high) if a == axis else (0, 0) for a in range(len(node.shape)))
 
 
 def bound_window(graph: Bounded, node: Node) -> Node:
@@ -284,17 +224,12 @@ def bound_fold(graph: Bounded, node: Node) -> Node:
     (x,), source = graph.inputs(node), node.inputs[0]
     windows, shape = node.arg[0], graph.shape(node)
     counted = [window[0] for window in windows]
-    dynamic = [
-        axis for axis in counted if graph.axes.is_dynamic(source, axis)
-    ]
+    dynamic = [axis for axis in counted if graph.axes.is_dynamic(source, axis)]
     for axis in dynamic:
         graph.need_plain(source, axis)
     x = graph.mask(source, x, dynamic, zero(node.dtype))
     sizes = tuple(
-        max(
-            shape[axis],
-            (x.shape[axis] - 1) * stride + span(kernel, gap),
-        )
+        max(shape[axis], (x.shape[axis] - 1) * stride + span(kernel, gap))
         for axis, kernel, stride, gap in windows
     )
     return fit_all(x.fold(windows, sizes), shape)
@@ -304,9 +239,7 @@ def bound_reduce(graph: Bounded, node: Node) -> Node:
     """Reduce over the elements that there are."""
     (x,), source = graph.inputs(node), node.inputs[0]
     monoid, axes = node.arg
-    dynamic = [
-        axis for axis in axes if graph.axes.is_dynamic(source, axis)
-    ]
+    dynamic = [axis for axis in axes if graph.axes.is_dynamic(source, axis)]
     return ended(x.reduce(monoid, axes), (), (graph.ends(source, dynamic),))
 
 
@@ -323,19 +256,9 @@ def bound_contract(graph: Bounded, node: Node) -> Node:
     sources: list[tuple[End, ...]] = []
     varying: set[int] = set()
     for source, labels in zip(node.inputs, node.arg):
-        summed = [
-            a
-            for a, label in enumerate(labels)
-            if label not in node.arg[2]
-        ]
-        dynamic = [
-            axis
-            for axis in summed
-            if graph.axes.is_dynamic(source, axis)
-        ]
-        varying.update(
-            labels[axis] for axis in graph.axes.dynamic_axes(source)
-        )
+        summed = [a for a, label in enumerate(labels) if label not in node.arg[2]]
+        dynamic = [axis for axis in summed if graph.axes.is_dynamic(source, axis)]
+        varying.update(labels[axis] for axis in graph.axes.dynamic_axes(source))
         sources.append(graph.ends(source, dynamic))
     if varying == set(node.arg[0] + node.arg[1]) and len(varying) > 2:
         raise NoRule("a product all sizes of which vary")
@@ -351,10 +274,7 @@ def bound_conv(graph: Bounded, node: Node) -> Node:
     masked_x = [2] if axes.is_dynamic(own_x, 2) else []
     masked_weight = list(masked_x)
     for number, axis in enumerate(range(3, len(shape))):
-        is_wide, is_long = (
-            axes.is_dynamic(own_x, axis),
-            axes.is_dynamic(own_weight, axis),
-        )
+        is_wide, is_long = (axes.is_dynamic(own_x, axis), axes.is_dynamic(own_weight, axis))
         low, high = padding[number]
         if not (is_wide or is_long or axes.is_dynamic(node, axis)):
             continue
@@ -364,19 +284,10 @@ def bound_conv(graph: Bounded, node: Node) -> Node:
         masked_weight += [axis] if is_long else []
         reach = (shape[axis] - 1) * spec.stride[number]
         reach += span(weight.shape[axis], spec.kernel_dilation[number])
-        high = (
-            reach
-            - span(x.shape[axis], spec.input_dilation[number])
-            - low
-        )
+        high = reach - span(x.shape[axis], spec.input_dilation[number]) - low
         padding[number] = (low, high)
     sources = graph.ends(own_x, masked_x), graph.ends(own_weight, masked_weight)
-    wanted = type(spec)(
-        spec.stride,
-        tuple(padding),
-        spec.input_dilation,
-        spec.kernel_dilation,
-    )
+    wanted = type(spec)(spec.stride, tuple(padding), spec.input_dilation, spec.kernel_dilation)
     return ended(x.conv(weight, wanted), (), sources)
 
 
@@ -386,21 +297,14 @@ def index_mask(graph: Bounded, index: Node, made: Node) -> Node | None:
     for axis in graph.axes.dynamic_axes(index):
         inside = graph.valid(index, axis, made)
         if inside is not None:
-            found = (
-                inside
-                if found is None
-                else found.binary("logical_and", inside)
-            )
+            found = inside if found is None else found.binary("logical_and", inside)
     return found
 
 
 def bound_gather(graph: Bounded, node: Node) -> Node:
     """Read by an index that is 0 where there is none."""
     x, *indices = graph.inputs(node)
-    indices = [
-        graph.place(node.inputs[0], a, index)
-        for a, index in zip(node.arg, indices)
-    ]
+    indices = [graph.place(node.inputs[0], a, index) for a, index in zip(node.arg, indices)]
     indices = same_dtype(indices)
     inside = index_mask(graph, node.inputs[1], indices[0])
     if inside is not None:
@@ -417,16 +321,12 @@ def bound_scatter(graph: Bounded, node: Node) -> Node:
         graph.need_plain(node, axis)
     inside = index_mask(graph, node.inputs[2], indices[0])
     if inside is None:
-        return base.scatter(
-            values, tuple(indices), axes, monoid, *wanted
-        )
+        return base.scatter(values, tuple(indices), axes, monoid, *wanted)
     size = base.shape[axes[0]]
     more = [inside.where(index, 0) for index in indices[1:]]
     first = inside.where(indices[0], size)
     longer = base.pad(one_pad(base, axes[0], 0, 1), zero(base.dtype))
-    written = longer.scatter(
-        values, (first, *more), axes, monoid, *wanted
-    )
+    written = longer.scatter(values, (first, *more), axes, monoid, *wanted)
     return fit(written, axes[0], size)
 
 

@@ -23,17 +23,7 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 }
 Look = Callable[[Node], Bounds | None]  # bounds of an input
 DEPTH, NODES = 24, 200
-MOVED = {
-    "reshape",
-    "permute",
-    "expand",
-    "slice",
-    "flip",
-    "detach",
-    "contiguous",
-    "window",
-    "copy",
-}
+MOVED = {"reshape", "permute", "expand", "slice", "flip", "detach", "contiguous", "window", "copy"}
 
 
 def bounds(node: Node, known: Look = lambda node: None) -> Bounds | None:
@@ -149,9 +139,7 @@ def union(a: Bounds | None, b: Bounds | None) -> Bounds | None:
 def extreme(node: Node, look: Look) -> Bounds | None:
     """maximum and minimum: a bound of one side may be one of the result."""
     choose = max if node.op == "maximum" else min
-    first, second = (
-        look(child) or limits(child) for child in node.inputs
-    )
+    first, second = (look(child) or limits(child) for child in node.inputs)
     low = choose(first[0], second[0])
     high = choose(first[1], second[1])
     return low, high

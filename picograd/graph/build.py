@@ -69,9 +69,7 @@ def buffer(storage: Storage, shape: Shape) -> Node:
     """Name the current contents of a storage, row-major."""
     held = storage.buffer
     if held is None:
-        raise ValueRangeError(
-            "buffer", "the storage has no buffer", "realize it first"
-        )
+        raise ValueRangeError("buffer", "the storage has no buffer", "realize it first")
     return Node("buffer", (), storage, tuple(shape), held.dtype, held.device)
 
 
@@ -82,9 +80,7 @@ def const(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
         low = -(1 << (dtype.bits - 1)) if signed else 0
         if value != value or not low <= value < low + (1 << dtype.bits):
             raise ValueRangeError(
-                "full",
-                f"{value} does not fit in {dtype.name}",
-                "use a wider dtype",
+                "full", f"{value} does not fit in {dtype.name}", "use a wider dtype"
             )
     return constant(value, tuple(shape), dtype, device)
 
@@ -103,16 +99,11 @@ def scalar(value: RuntimeScalar, device: str, dtype: DType = float32) -> Node:
 def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
     """Draw uint32 bits: threefry2x32 with key `seed` at counters `offset` + flat index."""
     if offset.shape != () or not offset.dtype.is_integer:
-        raise ShapeError(
-            "random_bits",
-            "the offset is not an integer scalar",
-            "pass a scalar node",
-        )
+        raise ShapeError("random_bits", "the offset is not an integer scalar", "pass a scalar node")
     if isinstance(seed, int):
         seed = const(signed(seed), (), int64, offset.device)
     inputs = (offset, seed)
     return Node("random_bits", inputs, None, tuple(shape), uint32, offset.device)
-
 
 
 # elementwise
@@ -139,11 +130,7 @@ def binary(op: str, a: Node, b: Node, name: str | None = None) -> Node:
 def where(condition: Node, a: Node, b: Node) -> Node:
     """Choose `a` where the condition holds, else `b`; one shape, `a` and `b` of one dtype."""
     if condition.dtype is not bool_:
-        raise DTypeError(
-            "where",
-            f"the condition is {condition.dtype.name}",
-            "compare it first",
-        )
+        raise DTypeError("where", f"the condition is {condition.dtype.name}", "compare it first")
     check_dtype("where", OPS["where"].dtype_rule, (a, b))
     check_same("where", (condition, a, b))
     return condition.where(a, b)
@@ -193,10 +180,7 @@ def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
     """Repeat axes of size 1; -1 keeps a size; new axes may be added on the left."""
     added = len(shape) - node.rank
     sizes = (1,) * added + node.shape
-    wanted = tuple(
-        size if want == -1 else want
-        for want, size in zip(shape, sizes[-len(shape) :])
-    )
+    wanted = tuple(size if want == -1 else want for want, size in zip(shape, sizes[-len(shape) :]))
     check_expand(sizes if added >= 0 else node.shape, wanted, name)
     return node.broadcast_to(wanted)
 
@@ -207,26 +191,16 @@ def broadcast(*nodes: Node, name: str = "broadcast") -> tuple[Node, ...]:
     return tuple(node.broadcast_to(shape) for node in nodes)
 
 
-def slice_(
-    node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slice"
-) -> Node:
+def slice_(node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slice") -> Node:
     """Take `range(start, stop, step)` of each axis; normalised, step >= 1."""
     if len(ranges) != node.rank:
-        raise ShapeError(
-            name,
-            f"{len(ranges)} ranges for shape {node.shape}",
-            "one range an axis",
-        )
+        raise ShapeError(name, f"{len(ranges)} ranges for shape {node.shape}", "one range an axis")
     for (start, stop, step), size in zip(ranges, node.shape):
         if not (0 <= start <= size and 0 <= stop <= size and step >= 1):
             raise ValueRangeError(
-                name,
-                f"range {start}:{stop}:{step} does not fit size {size}",
-                "normalise it first",
+                name, f"range {start}:{stop}:{step} does not fit size {size}", "normalise it first"
             )
-    return node.slice(
-        tuple((start, max(start, stop), step) for start, stop, step in ranges)
-    )
+    return node.slice(tuple((start, max(start, stop), step) for start, stop, step in ranges))
 
 
 def flip(node: Node, axes: int | Sequence[int], name: str = "flip") -> Node:
@@ -234,27 +208,14 @@ def flip(node: Node, axes: int | Sequence[int], name: str = "flip") -> Node:
     return node.flip(normalise_axes(axes, node.rank, name))
 
 
-def pad(
-    node: Node,
-    pads: Sequence[tuple[int, int]],
-    fill: Number = 0,
-    name: str = "pad",
-) -> Node:
+def pad(node: Node, pads: Sequence[tuple[int, int]], fill: Number = 0, name: str = "pad") -> Node:
     """Add `lo` and `hi` elements around each axis; negative ones cut elements off."""
     if len(pads) != node.rank:
-        raise ShapeError(
-            name,
-            f"{len(pads)} pads for shape {node.shape}",
-            "give (lo, hi) an axis",
-        )
+        raise ShapeError(name, f"{len(pads)} pads for shape {node.shape}", "give (lo, hi) an axis")
     ranges = []
     for (lo, hi), size in zip(pads, node.shape):
         if lo + hi + size < 0:
-            raise ShapeError(
-                name,
-                f"padding {(lo, hi)} cuts more than size {size}",
-                "cut less",
-            )
+            raise ShapeError(name, f"padding {(lo, hi)} cuts more than size {size}", "cut less")
         ranges.append((min(max(-lo, 0), size), max(min(size + hi, size), 0), 1))
     cut = slice_(node, ranges, name)
     return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads), fill)
@@ -265,9 +226,7 @@ def check_windows(node: Node, windows: Window, name: str) -> None:
     for axis, kernel, stride, dilation in windows:
         if min(kernel, stride, dilation) < 1:
             raise ValueRangeError(
-                name,
-                f"kernel {kernel}, stride {stride}, dilation {dilation}",
-                "use sizes >= 1",
+                name, f"kernel {kernel}, stride {stride}, dilation {dilation}", "use sizes >= 1"
             )
         if window_count(node.shape[axis], kernel, stride, dilation) < 1:
             raise ShapeError(
@@ -286,9 +245,7 @@ def window(node: Node, windows: Window, name: str = "window") -> Node:
 def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
     """Sum windows back to axes of `sizes`: the adjoint of `window`."""
     kernels = node.shape[node.rank - len(windows) :]
-    for (axis, kernel, stride, dilation), size, found in zip(
-        windows, sizes, kernels
-    ):
+    for (axis, kernel, stride, dilation), size, found in zip(windows, sizes, kernels):
         count = window_count(size, kernel, stride, dilation)
         if found != kernel or node.shape[axis] != count:
             raise ShapeError(
@@ -313,40 +270,26 @@ def reduce(
     """Reduce axes (None: all) with "sum", "prod", "max" or "min"."""
     name = name or monoid
     if monoid not in MONOIDS:
-        raise ValueRangeError(
-            "reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}"
-        )
+        raise ValueRangeError("reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}")
     if monoid in ("sum", "prod") and node.dtype is bool_:
-        raise DTypeError(
-            name,
-            "takes an integer or float dtype, not bool",
-            "cast to int64 first",
-        )
+        raise DTypeError(name, "takes an integer or float dtype, not bool", "cast to int64 first")
     check_dtype(name, ORDERED, (node,))
     axes = normalise_axes(axes, node.rank, name)
     if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
         raise ShapeError(
-            name,
-            f"an empty axis of {node.shape} has no {monoid}",
-            "reduce axes of size >= 1",
+            name, f"an empty axis of {node.shape} has no {monoid}", "reduce axes of size >= 1"
         )
     return node.reduce(monoid, axes, keepdim)
 
 
-def contract(
-    a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "contract"
-) -> Node:
+def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "contract") -> Node:
     """Multiply and sum out the labels that are not in `labels[2]` (einsum with two operands)."""
     check_dtype(name, OPS["contract"].dtype_rule, (a, b))
     check_device(name, (a, b))
     sizes: dict[int, int] = {}
     for node, names in zip((a, b), labels):
         if len(names) != node.rank or len(set(names)) != len(names):
-            raise ShapeError(
-                name,
-                f"labels {names} do not name {node.shape}",
-                "one label an axis",
-            )
+            raise ShapeError(name, f"labels {names} do not name {node.shape}", "one label an axis")
         for label, size in zip(names, node.shape):
             if sizes.setdefault(label, size) != size:
                 raise ShapeError(
@@ -354,47 +297,30 @@ def contract(
                     f"inner sizes differ: {a.shape} @ {b.shape}",
                     "make them equal, or transpose one with .T",
                 )
-    if len(set(labels[2])) != len(labels[2]) or not sizes.keys() >= set(
-        labels[2]
-    ):
-        raise ShapeError(
-            name,
-            f"output labels {labels[2]} are not input labels",
-            "list each once",
-        )
+    if len(set(labels[2])) != len(labels[2]) or not sizes.keys() >= set(labels[2]):
+        raise ShapeError(name, f"output labels {labels[2]} are not input labels", "list each once")
     return a.contract(b, labels)
 
 
 def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
     """Multiply (*B, M, K) @ (*B, K, N); 1-D operands as in NumPy; batch sizes broadcast."""
     if not a.rank or not b.rank:
-        raise ShapeError(
-            name, f"a scalar has no inner axis: {a.shape} @ {b.shape}", "use *"
-        )
+        raise ShapeError(name, f"a scalar has no inner axis: {a.shape} @ {b.shape}", "use *")
     inner = b.shape[-2] if b.rank > 1 else b.shape[0]
     if a.shape[-1] != inner:
         fix = "make them equal"
         if b.rank > 1 and a.shape[-1] == b.shape[-1]:
             fix = "transpose the second operand with .T"
-        raise ShapeError(
-            name, f"inner sizes differ: {a.shape} @ {b.shape}", fix
-        )
+        raise ShapeError(name, f"inner sizes differ: {a.shape} @ {b.shape}", fix)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], op=name)
     names = tuple(range(len(batch)))
     row, column, shared = len(batch), len(batch) + 1, (len(batch) + 2,)
-    rows, columns = (
-        ((row,) if a.rank > 1 else ()),
-        ((column,) if b.rank > 1 else ()),
-    )
+    rows, columns = (((row,) if a.rank > 1 else ()), ((column,) if b.rank > 1 else ()))
     left, left_names = squeezed_batch(a, batch, len(rows) + 1)
     right, right_names = squeezed_batch(b, batch, len(columns) + 1)
     present = {*left_names, *right_names}
     kept = tuple(label for label in names if label in present)
-    labels = (
-        left_names + rows + shared,
-        right_names + shared + columns,
-        kept + rows + columns,
-    )
+    labels = (left_names + rows + shared, right_names + shared + columns, kept + rows + columns)
     result = contract(left, right, labels, name)
     return result.reshape(batch + result.shape[len(kept) :])
 
@@ -416,20 +342,14 @@ def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
     check_dtype(name, OPS["conv"].dtype_rule, (x, weight))
     check_device(name, (x, weight))
     if x.rank != weight.rank or x.rank < 3 or x.rank - 3 != len(spec.stride):
-        raise ShapeError(
-            name,
-            f"ranks of {x.shape} and {weight.shape} differ",
-            "match the axes",
-        )
+        raise ShapeError(name, f"ranks of {x.shape} and {weight.shape} differ", "match the axes")
     if (x.shape[1], x.shape[2]) != (weight.shape[0], weight.shape[2]):
         raise ShapeError(
             name,
             f"input channels differ: input {x.shape}, weight {weight.shape}",
             "make groups x channels equal",
         )
-    if any(
-        size < 1 for size in conv_sizes(x.shape[3:], weight.shape[3:], spec)
-    ):
+    if any(size < 1 for size in conv_sizes(x.shape[3:], weight.shape[3:], spec)):
         raise ShapeError(
             name,
             f"kernel {weight.shape[3:]} does not fit input {x.shape[3:]} padded by {spec.padding}",
@@ -438,28 +358,18 @@ def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
     return x.conv(weight, spec)
 
 
-def check_indices(
-    node: Node, indices: Sequence[Node], axes: Shape, name: str
-) -> None:
+def check_indices(node: Node, indices: Sequence[Node], axes: Shape, name: str) -> None:
     """Raise unless the indices are integers of one shape, one for each axis."""
     if len(indices) != len(axes) or not axes or list(axes) != sorted(set(axes)):
-        raise ShapeError(
-            name,
-            f"{len(indices)} indices for axes {axes}",
-            "one index a sorted axis",
-        )
+        raise ShapeError(name, f"{len(indices)} indices for axes {axes}", "one index a sorted axis")
     for index in indices:
         if not index.dtype.is_integer:
-            raise DTypeError(
-                name, f"the index is {index.dtype.name}", "cast it to int64"
-            )
+            raise DTypeError(name, f"the index is {index.dtype.name}", "cast it to int64")
     check_same(name, indices)
     check_device(name, (node, *indices))
 
 
-def gather(
-    node: Node, indices: Sequence[Node], axes: Shape, name: str = "gather"
-) -> Node:
+def gather(node: Node, indices: Sequence[Node], axes: Shape, name: str = "gather") -> Node:
     """Read node[index0, index1, ...] along sorted `axes`; the index shape leads the result."""
     check_indices(node, indices, axes, name)
     return node.gather(tuple(indices), tuple(axes))
@@ -478,11 +388,7 @@ def scatter(
     check_dtype(name, OPS["scatter"].dtype_rule, (base, values))
     wanted = base.gather(tuple(indices), tuple(axes)).shape
     if values.shape != wanted:
-        raise ShapeError(
-            name,
-            f"values {values.shape} where {wanted} fits",
-            "broadcast them first",
-        )
+        raise ShapeError(name, f"values {values.shape} where {wanted} fits", "broadcast them first")
     return base.scatter(values, tuple(indices), tuple(axes), monoid)
 
 
@@ -512,16 +418,7 @@ def effect(op: str, node: Node) -> Node:
 def assign(target: Node, value: Node) -> Node:
     """Write `value` in place over the storage of `target`; the node is the next version."""
     if target.op not in ("buffer", "assign") and target.realized is None:
-        raise ValueRangeError(
-            "assign", f"the target is a {target.op}", "realize it first"
-        )
+        raise ValueRangeError("assign", f"the target is a {target.op}", "realize it first")
     check_dtype("assign", OPS["assign"].dtype_rule, (target, value))
     check_same("assign", (target, value))
-    return Node(
-        "assign",
-        (target, value),
-        None,
-        target.shape,
-        target.dtype,
-        target.device,
-    )
+    return Node("assign", (target, value), None, target.shape, target.dtype, target.device)

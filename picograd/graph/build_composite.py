@@ -12,13 +12,7 @@ from picograd.graph.node import Node, Number
 from picograd.graph.norms import batch_axes, count_of, mean_of
 from picograd.graph.ops import OPS
 from picograd.graph.row import FLOAT
-from picograd.graph.shape import (
-    Window,
-    normalise_axes,
-    normalise_axis,
-    reduce_shape,
-    window_count,
-)
+from picograd.graph.shape import Window, normalise_axes, normalise_axis, reduce_shape, window_count
 
 
 def activation(op: str, node: Node, arg: object = None) -> Node:
@@ -52,15 +46,11 @@ def silu(node: Node) -> Node:
 def gelu(node: Node, approximate: str = "none") -> Node:
     """x P(x) with the normal distribution P; "tanh" for its usual approximation."""
     if approximate not in ("none", "tanh"):
-        raise ValueRangeError(
-            "gelu", f"approximate is {approximate!r}", 'use "none" or "tanh"'
-        )
+        raise ValueRangeError("gelu", f"approximate is {approximate!r}", 'use "none" or "tanh"')
     return activation("gelu", node, approximate)
 
 
-def custom(
-    value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Any]]
-) -> Node:
+def custom(value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Any]]) -> Node:
     """Give `value` a gradient of its own: `vjp(gradient, output, *inputs)`, one per input."""
     fixed = Node("detach", (value,), None, value.shape, value.dtype, value.device)
     arg = CustomGradient(vjp)
@@ -95,16 +85,12 @@ def drop_axis(op: str, node: Node, axis: int) -> Node:
     return Node(op, (node,), axis, shape, dtype, node.device)
 
 
-def logsumexp(
-    node: Node, axis: int | Sequence[int], keepdim: bool = False
-) -> Node:
+def logsumexp(node: Node, axis: int | Sequence[int], keepdim: bool = False) -> Node:
     """log(sum(exp(x))) along axes."""
     check_dtype("logsumexp", FLOAT, (node,))
     axes = normalise_axes(axis, node.rank, "logsumexp")
     wide = node.accumulated()
-    for at in reversed(
-        axes
-    ):  # logsumexp of logsumexp is logsumexp over both axes
+    for at in reversed(axes):  # logsumexp of logsumexp is logsumexp over both axes
         if wide.shape[at]:
             wide = drop_axis("logsumexp", wide, at)
         else:
@@ -112,15 +98,9 @@ def logsumexp(
     return kept(wide.cast(node.dtype), node, axes, keepdim)
 
 
-def kept(
-    result: Node, node: Node, axes: tuple[int, ...], keepdim: bool
-) -> Node:
+def kept(result: Node, node: Node, axes: tuple[int, ...], keepdim: bool) -> Node:
     """Give reduced axes size 1 if `keepdim`."""
-    return (
-        result.reshape(reduce_shape(node.shape, axes, True))
-        if keepdim
-        else result
-    )
+    return result.reshape(reduce_shape(node.shape, axes, True)) if keepdim else result
 
 
 def argument(op: str, node: Node, axis: int, keepdim: bool) -> Node:
@@ -130,11 +110,7 @@ def argument(op: str, node: Node, axis: int, keepdim: bool) -> Node:
     if node.rank == 0:
         return Node("const", (), 0, (), int64, node.device)
     if node.shape[axis] == 0:
-        raise ShapeError(
-            op,
-            f"axis {axis} of {node.shape} is empty",
-            "reduce an axis of size >= 1",
-        )
+        raise ShapeError(op, f"axis {axis} of {node.shape} is empty", "reduce an axis of size >= 1")
     return kept(drop_axis(op, node, axis), node, (axis,), keepdim)
 
 
@@ -148,15 +124,11 @@ def argmin(node: Node, axis: int, keepdim: bool = False) -> Node:
     return argument("argmin", node, axis, keepdim)
 
 
-def mean(
-    node: Node, axes: int | Sequence[int] | None = None, keepdim: bool = False
-) -> Node:
+def mean(node: Node, axes: int | Sequence[int] | None = None, keepdim: bool = False) -> Node:
     """Mean over axes (None: all); NaN over none."""
     check_dtype("mean", FLOAT, (node,))
     axes = normalise_axes(axes, node.rank, "mean")
-    return kept(
-        mean_of(node.accumulated(), axes).cast(node.dtype), node, axes, keepdim
-    )
+    return kept(mean_of(node.accumulated(), axes).cast(node.dtype), node, axes, keepdim)
 
 
 def var(
@@ -169,27 +141,17 @@ def var(
     check_dtype("var", FLOAT, (node,))
     axes = normalise_axes(axes, node.rank, "var")
     wide, shape = node.accumulated(), reduce_shape(node.shape, axes)
-    result = Node(
-        "var", (wide,), (axes, correction), shape, wide.dtype, node.device
-    )
+    result = Node("var", (wide,), (axes, correction), shape, wide.dtype, node.device)
     return kept(result.cast(node.dtype), node, axes, keepdim)
 
 
 def layer_norm(
-    x: Node,
-    axes: int,
-    weight: Node | None = None,
-    bias: Node | None = None,
-    eps: float = 1e-5,
+    x: Node, axes: int, weight: Node | None = None, bias: Node | None = None, eps: float = 1e-5
 ) -> Node:
     """Standardise over the last `axes` axes, then weight and bias of those axes' shape."""
     check_dtype("layer_norm", FLOAT, (x,))
     if not 0 < axes <= x.rank:
-        raise ShapeError(
-            "layer_norm",
-            f"{axes} axes of shape {x.shape}",
-            "normalise fewer axes",
-        )
+        raise ShapeError("layer_norm", f"{axes} axes of shape {x.shape}", "normalise fewer axes")
     last = tuple(range(x.rank - axes, x.rank))
     wide = x.accumulated()
     average = mean_of(wide, last)
@@ -197,18 +159,14 @@ def layer_norm(
     missed = mean_of(away, last)  # 0 but for rounding; see graph/norms.py, `expand_var`
     spread = (mean_of(away * away, last) - missed * missed).binary("maximum", 0)
     average = average + missed
-    y = wide.composite(
-        "layer_norm", last, average, (spread + eps).unary("rsqrt")
-    )
+    y = wide.composite("layer_norm", last, average, (spread + eps).unary("rsqrt"))
     for name, node in (("weight", weight), ("bias", bias)):
         if node is None:
             continue
         check_device("layer_norm", (x, node))
         if node.shape != x.shape[x.rank - axes :]:
             raise ShapeError(
-                "layer_norm",
-                f"{name} {node.shape} for input {x.shape}",
-                "match the last axes",
+                "layer_norm", f"{name} {node.shape} for input {x.shape}", "match the last axes"
             )
         full = node.cast(wide.dtype).broadcast_to(x.shape)
         y = y * full if name == "weight" else y + full
@@ -240,18 +198,10 @@ def batch_stats(x: Node) -> tuple[Node, Node]:
     """
     check_dtype("batch_norm", FLOAT, (x,))
     if x.rank < 2:
-        raise ShapeError(
-            "batch_norm",
-            f"shape {x.shape} has no channel axis",
-            "use (N, C, ...)",
-        )
+        raise ShapeError("batch_norm", f"shape {x.shape} has no channel axis", "use (N, C, ...)")
     axes = batch_axes(x)
     if count_of(x, axes) == 0:
-        raise ShapeError(
-            "batch_norm",
-            f"no values per channel in {x.shape}",
-            "use a larger batch",
-        )
+        raise ShapeError("batch_norm", f"no values per channel in {x.shape}", "use a larger batch")
     wide = x.accumulated()
     shift = typical_element(wide) if wide.dtype is float64 else None
     away = wide.cast(float64) if shift is None else wide - shift.expand(x.shape)
@@ -263,11 +213,7 @@ def batch_stats(x: Node) -> tuple[Node, Node]:
 
 
 def batch_norm(
-    x: Node,
-    weight: Node,
-    bias: Node,
-    eps: float = 1e-5,
-    stats: tuple[Node, Node] | None = None,
+    x: Node, weight: Node, bias: Node, eps: float = 1e-5, stats: tuple[Node, Node] | None = None
 ) -> Node:
     """Standardise each channel of (N, C, *S) by its own statistics; weight and bias are (C,).
 
@@ -278,16 +224,12 @@ def batch_norm(
     average, spread = stats or batch_stats(x)
     if weight.shape != average.shape or bias.shape != average.shape:
         raise ShapeError(
-            "batch_norm",
-            f"weight {weight.shape} for input {x.shape}",
-            "one weight a channel",
+            "batch_norm", f"weight {weight.shape} for input {x.shape}", "one weight a channel"
         )
     wide = x.accumulated()
     scale = (spread + eps).unary("rsqrt")
     affine = weight.cast(wide.dtype), bias.cast(wide.dtype)
-    return wide.composite("batch_norm", None, *affine, average, scale).cast(
-        x.dtype
-    )
+    return wide.composite("batch_norm", None, *affine, average, scale).cast(x.dtype)
 
 
 def cross_entropy(
@@ -305,9 +247,7 @@ def cross_entropy(
     check_labels(logits, target, axis)
     if reduction not in ("mean", "sum", "none"):
         raise ValueRangeError(
-            "cross_entropy",
-            f"reduction={reduction!r} is unknown",
-            'use "mean", "sum" or "none"',
+            "cross_entropy", f"reduction={reduction!r} is unknown", 'use "mean", "sum" or "none"'
         )
     wide = logits.accumulated()
     classes = logits.shape[axis]
@@ -324,9 +264,7 @@ def cross_entropy(
     inputs: tuple[Node, ...] = wide, target, drop_axis("logsumexp", wide, axis)
     if label_smoothing:
         inputs += (inputs[2].const_like(label_smoothing),)
-    loss = Node(
-        "cross_entropy", inputs, axis, target.shape, wide.dtype, logits.device
-    )
+    loss = Node("cross_entropy", inputs, axis, target.shape, wide.dtype, logits.device)
     loss = known.where(loss, fill)
     counted = None if ignore_index is None else known
     return reduce_loss(loss, counted, reduction).cast(logits.dtype)
@@ -385,10 +323,6 @@ def max_pool(x: Node, windows: Window, name: str = "max_pool") -> Node:
         shape[axis] = window_count(x.shape[axis], kernel, stride, dilation)
         if shape[axis] < 1:
             raise ShapeError(
-                name,
-                f"a kernel of {kernel} does not fit size {x.shape[axis]}",
-                "pad the input",
+                name, f"a kernel of {kernel} does not fit size {x.shape[axis]}", "pad the input"
             )
-    return Node(
-        "max_pool", (x,), tuple(windows), tuple(shape), x.dtype, x.device
-    )
+    return Node("max_pool", (x,), tuple(windows), tuple(shape), x.dtype, x.device)

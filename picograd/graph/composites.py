@@ -10,15 +10,7 @@ from typing import Any
 
 from picograd.dtype import int32, int64
 from picograd.graph.node import Node
-from picograd.graph.row import (
-    ANY,
-    FLOAT,
-    NUMBER,
-    ORDERED,
-    DTypeRule,
-    Op,
-    table,
-)
+from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, DTypeRule, Op, table
 
 Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
@@ -26,13 +18,7 @@ ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
 
 
-def composite(
-    name: str,
-    arity: int,
-    expand: Any,
-    vjp: Any = None,
-    rule: DTypeRule = FLOAT,
-) -> Op:
+def composite(name: str, arity: int, expand: Any, vjp: Any = None, rule: DTypeRule = FLOAT) -> Op:
     """Make the row of a composite."""
     return Op(name, "composite", arity, rule, None, vjp, expand)
 
@@ -42,14 +28,9 @@ def sum_along(x: Node, axis: int) -> Node:
     return x.reduce("sum", (axis,), keepdim=True).expand(x.shape)
 
 
-def widen(
-    x: Node, shape: tuple[int, ...], axes: tuple[int, ...]
-) -> Node:
+def widen(x: Node, shape: tuple[int, ...], axes: tuple[int, ...]) -> Node:
     """Repeat a reduced value along the axes that were reduced."""
-    kept = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(shape)
-    )
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return x.reshape(kept).expand(shape)
 
 
@@ -63,9 +44,7 @@ def normal_distribution(x: Node) -> Node:
 
 def gelu_tanh(x: Node) -> Node:
     """The tanh inside the approximation of gelu."""
-    return (
-        (x + x * x * x * GELU_CUBIC) * ROOT_TWO_OVER_PI
-    ).unary("tanh")
+    return ((x + x * x * x * GELU_CUBIC) * ROOT_TWO_OVER_PI).unary("tanh")
 
 
 def expand_gelu(node: Node) -> Node:
@@ -80,14 +59,10 @@ def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """P(x) + x P'(x)."""
     if output.arg == "tanh":
         t = gelu_tanh(x)
-        inner = (
-            1.0 + x * x * (3 * GELU_CUBIC)
-        ) * ROOT_TWO_OVER_PI
+        inner = (1.0 + x * x * (3 * GELU_CUBIC)) * ROOT_TWO_OVER_PI
         slope = (1.0 + t) * 0.5 + x * (1.0 - t * t) * inner * 0.5
     else:
-        density = (x * x * -0.5).unary("exp") * (
-            1 / math.sqrt(2 * math.pi)
-        )
+        density = (x * x * -0.5).unary("exp") * (1 / math.sqrt(2 * math.pi))
         slope = normal_distribution(x) + x * density
     return (gradient * slope,)
 
@@ -102,9 +77,7 @@ def relu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 def shifted(x: Node, axis: int) -> Node:
     """Subtract the maximum, so that exp cannot overflow."""
-    return x - x.reduce("max", (axis,), keepdim=True).expand(
-        x.shape
-    )
+    return x - x.reduce("max", (axis,), keepdim=True).expand(x.shape)
 
 
 def expand_softmax(node: Node) -> Node:
@@ -113,14 +86,9 @@ def expand_softmax(node: Node) -> Node:
     return e / sum_along(e, node.arg)
 
 
-def softmax_vjp(
-    gradient: Node, output: Node, x: Node
-) -> Gradients:
+def softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """y (g - sum(g y))."""
-    return (
-        output
-        * (gradient - sum_along(gradient * output, output.arg)),
-    )
+    return (output * (gradient - sum_along(gradient * output, output.arg)),)
 
 
 def expand_log_softmax(node: Node) -> Node:
@@ -130,33 +98,21 @@ def expand_log_softmax(node: Node) -> Node:
     return away - total.unary("log").expand(away.shape)
 
 
-def log_softmax_vjp(
-    gradient: Node, output: Node, x: Node
-) -> Gradients:
+def log_softmax_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """g - exp(y) sum(g)."""
-    return (
-        gradient
-        - output.unary("exp") * sum_along(gradient, output.arg),
-    )
+    return (gradient - output.unary("exp") * sum_along(gradient, output.arg),)
 
 
 def expand_logsumexp(node: Node) -> Node:
     """max + log(sum(exp(x - max))); an infinite maximum is not subtracted: inf - inf is NaN."""
     x, axis = node.inputs[0], node.arg
     top = x.reduce("max", (axis,))
-    finite = (
-        top.unary("abs").binary("equal", math.inf).where(0, top)
-    )
+    finite = top.unary("abs").binary("equal", math.inf).where(0, top)
     away = x - widen(finite, x.shape, (axis,))
-    return (
-        away.unary("exp").reduce("sum", (axis,)).unary("log")
-        + finite
-    )
+    return away.unary("exp").reduce("sum", (axis,)).unary("log") + finite
 
 
-def logsumexp_vjp(
-    gradient: Node, output: Node, x: Node
-) -> Gradients:
+def logsumexp_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """g softmax(x), read off the output."""
     axes = (output.arg,)
     share = (x - widen(output, x.shape, axes)).unary("exp")
@@ -174,8 +130,7 @@ def expand_cross_entropy(node: Node) -> Node:
     """
     (x, target, total), axis = node.inputs[:3], node.arg
     indices = tuple(
-        target if at == axis else target.iota(at - (at > axis))
-        for at in range(len(x.shape))
+        target if at == axis else target.iota(at - (at > axis)) for at in range(len(x.shape))
     )
     chosen = x.gather(indices, tuple(range(len(x.shape))))
     if len(node.inputs) == 3:
@@ -186,12 +141,7 @@ def expand_cross_entropy(node: Node) -> Node:
 
 
 def cross_entropy_vjp(
-    gradient: Node,
-    output: Node,
-    x: Node,
-    target: Node,
-    total: Node,
-    *smoothing: Node,
+    gradient: Node, output: Node, x: Node, target: Node, total: Node, *smoothing: Node
 ) -> Gradients:
     """(softmax - target distribution) g; the one-hot target is a comparison, never a table."""
     axis = output.arg
@@ -203,10 +153,7 @@ def cross_entropy_vjp(
         most = widen(1 - share, x.shape, (axis,))
         rest = widen(share / x.shape[axis], x.shape, (axis,))
         difference = is_target.where(p - most, p) - rest
-    return (
-        difference * widen(gradient, x.shape, (axis,)),
-        *(None for _ in output.inputs[1:]),
-    )
+    return (difference * widen(gradient, x.shape, (axis,)), *(None for _ in output.inputs[1:]))
 
 
 # positions of extremes, pooling
@@ -215,18 +162,12 @@ def cross_entropy_vjp(
 def expand_arg(node: Node, monoid: str) -> Node:
     """First position of the extreme along an axis; a NaN counts as the extreme, as in PyTorch."""
     x, axis = node.inputs[0], node.arg
-    extreme = x.reduce(monoid, (axis,), keepdim=True).expand(
-        x.shape
-    )
+    extreme = x.reduce(monoid, (axis,), keepdim=True).expand(x.shape)
     is_extreme = x.binary("equal", extreme)
     if x.dtype.is_float:
-        is_extreme = is_extreme.binary(
-            "logical_or", x.unary("isnan")
-        )
+        is_extreme = is_extreme.binary("logical_or", x.unary("isnan"))
     number = int32 if x.shape[axis] < 1 << 31 else int64
-    position = is_extreme.where(
-        x.iota(axis, number), x.shape[axis]
-    )
+    position = is_extreme.where(x.iota(axis, number), x.shape[axis])
     return position.reduce("min", (axis,)).cast(int64)
 
 
@@ -238,16 +179,10 @@ def kernel_axes(node: Node) -> tuple[int, ...]:
 
 def expand_max_pool(node: Node) -> Node:
     """Maximum over each window."""
-    return (
-        node.inputs[0]
-        .window(node.arg)
-        .reduce("max", kernel_axes(node))
-    )
+    return node.inputs[0].window(node.arg).reduce("max", kernel_axes(node))
 
 
-def max_pool_vjp(
-    gradient: Node, output: Node, x: Node
-) -> Gradients:
+def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Send the gradient to the first maximum of each window, then sum overlapping windows."""
     axes, rank = kernel_axes(output), len(output.shape)
     windows = x.window(output.arg)
@@ -257,13 +192,9 @@ def max_pool_vjp(
     top = output.again().reshape(column)
     is_top = rows.binary("equal", top.expand(flat))
     position = is_top.where(is_top.iota(rank, int32), flat[rank])
-    first = position.reduce("min", (rank,), keepdim=True).expand(
-        flat
-    )
+    first = position.reduce("min", (rank,), keepdim=True).expand(flat)
     is_first = is_top.iota(rank, int32).binary("equal", first)
-    sent = is_first.where(
-        gradient.reshape(column).expand(flat), 0
-    )
+    sent = is_first.where(gradient.reshape(column).expand(flat), 0)
     sizes = tuple(x.shape[window[0]] for window in output.arg)
     return (sent.reshape(output.shape + tuple(windows.shape[axis] for axis in axes))
             .fold(output.arg, sizes),)  # fmt: skip
@@ -291,53 +222,20 @@ class CustomGradient:
         return "CustomGradient"
 
 
-def custom_vjp(
-    gradient: Node, output: Node, *inputs: Node
-) -> Gradients:
+def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
     """Ask the caller's function for the gradients of all inputs but the last, the value."""
     return (*output.arg.vjp(gradient, output, *inputs[:-1]), None)
 
 
 COMPOSITES = table(
-    composite(
-        "custom",
-        -1,
-        lambda node: node.inputs[-1],
-        custom_vjp,
-        ANY,
-    ),
-    composite(
-        "relu",
-        1,
-        lambda n: n.inputs[0].binary("maximum", 0),
-        relu_vjp,
-        NUMBER,
-    ),
+    composite("custom", -1, lambda node: node.inputs[-1], custom_vjp, ANY),
+    composite("relu", 1, lambda n: n.inputs[0].binary("maximum", 0), relu_vjp, NUMBER),
     composite("gelu", 1, expand_gelu, gelu_vjp),
     composite("softmax", 1, expand_softmax, softmax_vjp),
-    composite(
-        "log_softmax", 1, expand_log_softmax, log_softmax_vjp
-    ),
+    composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp),
     composite("logsumexp", 1, expand_logsumexp, logsumexp_vjp),
-    composite(
-        "cross_entropy",
-        -1,
-        expand_cross_entropy,
-        cross_entropy_vjp,
-    ),
-    composite(
-        "argmax",
-        1,
-        lambda node: expand_arg(node, "max"),
-        rule=ORDERED,
-    ),
-    composite(
-        "argmin",
-        1,
-        lambda node: expand_arg(node, "min"),
-        rule=ORDERED,
-    ),
-    composite(
-        "max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED
-    ),
+    composite("cross_entropy", -1, expand_cross_entropy, cross_entropy_vjp),
+    composite("argmax", 1, lambda node: expand_arg(node, "max"), rule=ORDERED),
+    composite("argmin", 1, lambda node: expand_arg(node, "min"), rule=ORDERED),
+    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED),
 )

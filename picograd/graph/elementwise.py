@@ -29,16 +29,12 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 ERF, ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 
-def unary(
-    name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any
-) -> Op:
+def unary(name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with one input."""
     return Op(name, "unary", 1, rule, numpy, vjp, **options)
 
 
-def binary(
-    name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any
-) -> Op:
+def binary(name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with two inputs of one shape and dtype."""
     return Op(name, "binary", 2, rule, numpy, vjp, **options)
 
@@ -77,9 +73,7 @@ def zero_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
 
 def cos_turn_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """-2 pi sin(2 pi x), which is the cosine a quarter turn on."""
-    return (
-        gradient * (x + 0.25).unary("portable_cos_turn") * (2 * math.pi),
-    )
+    return (gradient * (x + 0.25).unary("portable_cos_turn") * (2 * math.pi),)
 
 
 def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -94,9 +88,7 @@ def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     slope = b * a.binary("pow", no_power.where(one, b) - 1)
     for_a = no_power.where(zero, gradient * slope)
     is_flat = no_base.binary("logical_and", zero.binary("less_equal", b))
-    for_b = is_flat.where(
-        zero, gradient * output * is_flat.where(one, a).unary("log")
-    )
+    for_b = is_flat.where(zero, gradient * output * is_flat.where(one, a).unary("log"))
     return for_a, for_b
 
 
@@ -127,16 +119,10 @@ def extremum_vjp(gradient: Node, a: Node, b: Node) -> Gradients:
     return for_a, for_b
 
 
-def where_vjp(
-    gradient: Node, output: Node, condition: Node, *rest: Node
-) -> Gradients:
+def where_vjp(gradient: Node, output: Node, condition: Node, *rest: Node) -> Gradients:
     """Route by selection, never by multiplication: 0 x infinity is NaN."""
     zero = gradient.const_like(0)
-    return (
-        None,
-        condition.where(gradient, zero),
-        condition.where(zero, gradient),
-    )
+    return (None, condition.where(gradient, zero), condition.where(zero, gradient))
 
 
 def quotient_vjp(scale: float) -> Any:
@@ -149,9 +135,7 @@ def one_minus_square(x: Node) -> Node:
     return (1 - x) * (x + 1)
 
 
-def atan2_vjp(
-    gradient: Node, output: Node, y: Node, x: Node
-) -> Gradients:
+def atan2_vjp(gradient: Node, output: Node, y: Node, x: Node) -> Gradients:
     """(x dy - y dx) / (x^2 + y^2); 0 where both are 0, as in PyTorch."""
     square = x * x + y * y
     is_zero = square.binary("equal", 0.0)
@@ -160,9 +144,7 @@ def atan2_vjp(
     return share * x, -share * y
 
 
-def logaddexp_vjp(
-    gradient: Node, output: Node, a: Node, b: Node
-) -> Gradients:
+def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     """Share by exp(a) : exp(b); equal operands, infinite ones too, halve it."""
     half = gradient.const_like(0.5)
     share = a.binary("equal", b).where(half, (a - b).unary("sigmoid"))
@@ -172,20 +154,11 @@ def logaddexp_vjp(
 UNARY = (
     unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,)),
     unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
-    unary(
-        "log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6
-    ),
+    unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
     unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),), cost=8),
     unary("tanh", FLOAT, np.tanh, lambda g, y, x: (g * (1 - y * y),), cost=8),
-    unary(
-        "sqrt",
-        FLOAT,
-        np.sqrt,
-        lambda g, y, x: (g / (y + y),),
-        domain=(0.2, 4.0),
-        cost=2,
-    ),
+    unary("sqrt", FLOAT, np.sqrt, lambda g, y, x: (g / (y + y),), domain=(0.2, 4.0), cost=2),
     unary(
         "rsqrt",
         FLOAT,
@@ -194,13 +167,7 @@ UNARY = (
         domain=(0.2, 4.0),
         cost=2,
     ),
-    unary(
-        "reciprocal",
-        FLOAT,
-        lambda x: 1 / x,
-        lambda g, y, x: (-g * (y * y),),
-        domain=(0.2, 4.0),
-    ),
+    unary("reciprocal", FLOAT, lambda x: 1 / x, lambda g, y, x: (-g * (y * y),), domain=(0.2, 4.0)),
     unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),)),
     unary("sign", NUMBER, sign, zero_vjp),
     unary("floor", FLOAT, np.floor, zero_vjp),
@@ -208,43 +175,16 @@ UNARY = (
     unary("round", FLOAT, np.round, zero_vjp),
     unary("trunc", FLOAT, np.trunc, zero_vjp),
     unary(
-        "erf",
-        FLOAT,
-        erf,
-        lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,),
-        cost=8,
+        "erf", FLOAT, erf, lambda g, y, x: (g * (-(x * x)).unary("exp") * TWO_OVER_ROOT_PI,), cost=8
     ),
     unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),), cost=10),
     unary("silu", FLOAT, silu, silu_vjp, cost=10),
     unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),), cost=6),
     unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),), cost=30),
-    unary(
-        "log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0), cost=20
-    ),
-    unary(
-        "log10",
-        FLOAT,
-        np.log10,
-        quotient_vjp(math.log(10)),
-        domain=(0.2, 4.0),
-        cost=20,
-    ),
-    unary(
-        "log1p",
-        FLOAT,
-        np.log1p,
-        lambda g, y, x: (g / (x + 1),),
-        domain=(-0.8, 4.0),
-        cost=30,
-    ),
-    unary(
-        "tan",
-        FLOAT,
-        np.tan,
-        lambda g, y, x: (g * (y * y + 1),),
-        domain=(-1.2, 1.2),
-        cost=20,
-    ),
+    unary("log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0), cost=20),
+    unary("log10", FLOAT, np.log10, quotient_vjp(math.log(10)), domain=(0.2, 4.0), cost=20),
+    unary("log1p", FLOAT, np.log1p, lambda g, y, x: (g / (x + 1),), domain=(-0.8, 4.0), cost=30),
+    unary("tan", FLOAT, np.tan, lambda g, y, x: (g * (y * y + 1),), domain=(-1.2, 1.2), cost=20),
     unary(
         "asin",
         FLOAT,
@@ -264,13 +204,7 @@ UNARY = (
     unary("atan", FLOAT, np.arctan, lambda g, y, x: (g / (x * x + 1),), cost=30),
     unary("sinh", FLOAT, np.sinh, lambda g, y, x: (g * x.unary("cosh"),), cost=30),
     unary("cosh", FLOAT, np.cosh, lambda g, y, x: (g * x.unary("sinh"),), cost=30),
-    unary(
-        "asinh",
-        FLOAT,
-        np.arcsinh,
-        lambda g, y, x: (g * (x * x + 1).unary("rsqrt"),),
-        cost=30,
-    ),
+    unary("asinh", FLOAT, np.arcsinh, lambda g, y, x: (g * (x * x + 1).unary("rsqrt"),), cost=30),
     unary(
         "acosh",
         FLOAT,
@@ -295,14 +229,7 @@ UNARY = (
         cost=40,
     ),
     # The same bits on every device, for random numbers; NumPy's last bits may differ.
-    unary(
-        "portable_log",
-        FLOAT,
-        np.log,
-        lambda g, y, x: (g / x,),
-        domain=(0.2, 4.0),
-        cost=10,
-    ),
+    unary("portable_log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=10),
     unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
     unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp, cost=10),
     unary("isnan", FLOAT_TEST, np.isnan),
@@ -311,9 +238,7 @@ UNARY = (
     unary(
         "cast", ANY, lambda x: x, cast_vjp, cost=1
     ),  # the result is converted to the node's dtype
-    unary(
-        "bitcast", ANY, lambda x: x
-    ),  # the interpreter knows it by name: it needs both dtypes
+    unary("bitcast", ANY, lambda x: x),  # the interpreter knows it by name: it needs both dtypes
 )
 
 BINARY = (
@@ -321,12 +246,7 @@ BINARY = (
     binary("sub", NUMBER, np.subtract, lambda g, y, a, b: (g, -g)),
     binary("mul", NUMBER, np.multiply, lambda g, y, a, b: (g * b, g * a)),
     binary(
-        "div",
-        FLOAT,
-        np.divide,
-        lambda g, y, a, b: (g / b, -(g / b) * y),
-        domain=(0.2, 4.0),
-        cost=2,
+        "div", FLOAT, np.divide, lambda g, y, a, b: (g / b, -(g / b) * y), domain=(0.2, 4.0), cost=2
     ),
     binary("floordiv", NUMBER, floor_divide, zero_vjp, domain=(0.2, 4.0), cost=3),
     binary(
@@ -338,18 +258,8 @@ BINARY = (
         cost=3,
     ),
     binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0), cost=12),
-    binary(
-        "maximum",
-        ORDERED,
-        np.maximum,
-        lambda g, y, a, b: extremum_vjp(g, a, b),
-    ),
-    binary(
-        "minimum",
-        ORDERED,
-        np.minimum,
-        lambda g, y, a, b: extremum_vjp(g, b, a),
-    ),
+    binary("maximum", ORDERED, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)),
+    binary("minimum", ORDERED, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)),
     binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0), cost=30),
     binary(
         "hypot",
@@ -373,6 +283,4 @@ BINARY = (
     binary("shift_right", INTEGER, np.right_shift, domain=(0.0, 6.0)),
 )
 
-ELEMENTWISE = table(
-    *UNARY, *BINARY, Op("where", "ternary", 3, ANY, np.where, where_vjp)
-)
+ELEMENTWISE = table(*UNARY, *BINARY, Op("where", "ternary", 3, ANY, np.where, where_vjp))

@@ -128,9 +128,7 @@ def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
     return needed
 
 
-def pass_back(
-    gradients: dict[int, Node], node: Node, flowing: Node, needed: set[int]
-) -> None:
+def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set[int]) -> None:
     """Apply the VJP of one node and add the results to its inputs' gradients."""
     vjp = OPS[node.op].vjp
     if vjp is None:

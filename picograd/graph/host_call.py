@@ -64,9 +64,7 @@ class HostFunction:
     can_fail: bool = False
 
 
-FUNCTIONS: dict[
-    str, HostFunction
-] = {}  # graph/ops.py fills it, from the files that own the rows
+FUNCTIONS: dict[str, HostFunction] = {}  # graph/ops.py fills it, from the files that own the rows
 
 
 def functions(*rows: HostFunction) -> dict[str, HostFunction]:
@@ -78,9 +76,7 @@ def host_call(name: str, *inputs: Node, options: tuple[Any, ...] = ()) -> Node:
     """Record the call of a function on checked inputs."""
     arg = HostCall(name, options)
     first = inputs[0]
-    return Node(
-        "host_call", inputs, arg, result_shape(arg, inputs), first.dtype, first.device
-    )
+    return Node("host_call", inputs, arg, result_shape(arg, inputs), first.dtype, first.device)
 
 
 def result_shape(call: HostCall, inputs: Sequence[Node]) -> Shape:
@@ -94,9 +90,7 @@ def run(call: HostCall, *arrays: Array) -> Array:
         with np.errstate(all="ignore"):
             return call.row.numpy(*arrays, *call.options)
     except np.linalg.LinAlgError as error:
-        raise LinAlgError(
-            f"linalg.{call.name}", str(error), "check the matrix"
-        ) from None
+        raise LinAlgError(f"linalg.{call.name}", str(error), "check the matrix") from None
 
 
 def may_fail(nodes: Sequence[Node]) -> bool:
@@ -130,18 +124,9 @@ def unpacked(node: Node, *shapes: Shape) -> list[Node]:
 def host_vjp(gradient: Node, output: Node, *inputs: Node) -> tuple[Any, ...]:
     """Ask the row of the function."""
     vjp = output.arg.row.vjp
-    return (
-        (None,) * len(inputs) if vjp is None else tuple(vjp(gradient, output, *inputs))
-    )
+    return (None,) * len(inputs) if vjp is None else tuple(vjp(gradient, output, *inputs))
 
 
 HOST_ROWS = table(
-    Op(
-        "host_call",
-        "host",
-        -1,
-        FLOAT,
-        lambda node, *arrays: run(node.arg, *arrays),
-        host_vjp,
-    ),
+    Op("host_call", "host", -1, FLOAT, lambda node, *arrays: run(node.arg, *arrays), host_vjp)
 )

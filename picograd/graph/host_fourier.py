@@ -8,41 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from picograd.graph.host_call import (
-    HostFunction,
-    functions,
-    host_call,
-)
+from picograd.graph.host_call import HostFunction, functions, host_call
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 
 Array = Any
-FLIPPED = {
-    "backward": "forward",
-    "forward": "backward",
-    "ortho": "ortho",
-}
+FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def as_complex(pairs: Array) -> Array:
     """Read (..., 2) as complex numbers."""
     pairs = np.ascontiguousarray(pairs)
-    return pairs.view(np.result_type(pairs.dtype, np.complex64))[
-        ..., 0
-    ]
+    return pairs.view(np.result_type(pairs.dtype, np.complex64))[..., 0]
 
 
 def as_pairs(numbers: Array) -> Array:
     """Read complex numbers as (..., 2)."""
     numbers = np.ascontiguousarray(numbers)
-    return numbers.view(numbers.real.dtype).reshape(
-        *numbers.shape, 2
-    )
+    return numbers.view(numbers.real.dtype).reshape(*numbers.shape, 2)
 
 
-def fft(
-    pairs: Array, axis: int, is_inverse: bool, norm: Any
-) -> Array:
+def fft(pairs: Array, axis: int, is_inverse: bool, norm: Any) -> Array:
     """Transform complex numbers."""
     turn = np.fft.ifft if is_inverse else np.fft.fft
     return as_pairs(turn(as_complex(pairs), axis=axis, norm=norm))
@@ -51,13 +37,7 @@ def fft(
 def fft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
     """Transform back."""
     axis, is_inverse, norm = y.arg.options
-    return [
-        host_call(
-            "fft",
-            g,
-            options=(axis, not is_inverse, FLIPPED[norm]),
-        )
-    ]
+    return [host_call("fft", g, options=(axis, not is_inverse, FLIPPED[norm]))]
 
 
 def rfft(x: Array, axis: int, norm: Any) -> Array:
@@ -76,11 +56,7 @@ def rfft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
     axis, norm = y.arg.options
     size = x.shape[axis]
     halved = is_twofold(g, axis, size).where(g * 0.5, g)
-    return [
-        host_call(
-            "irfft", halved, options=(axis, size, FLIPPED[norm])
-        )
-    ]
+    return [host_call("irfft", halved, options=(axis, size, FLIPPED[norm]))]
 
 
 def irfft(pairs: Array, axis: int, size: int, norm: Any) -> Array:
@@ -88,9 +64,7 @@ def irfft(pairs: Array, axis: int, size: int, norm: Any) -> Array:
     return np.fft.irfft(as_complex(pairs), size, axis, norm)
 
 
-def irfft_shape(
-    x: Shape, axis: int, size: int, norm: str
-) -> Shape:
+def irfft_shape(x: Shape, axis: int, size: int, norm: str) -> Shape:
     """Give the axis its size."""
     at = len(x) - 1 + axis
     return (*x[:at], size, *x[at + 1 : -1])
@@ -100,18 +74,14 @@ def irfft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
     """Transform forwards; the frequencies that stand for two count double."""
     axis, size, norm = y.arg.options
     found = host_call("rfft", g, options=(axis, FLIPPED[norm]))
-    return [
-        is_twofold(found, axis, size).where(found * 2.0, found)
-    ]
+    return [is_twofold(found, axis, size).where(found * 2.0, found)]
 
 
 def is_twofold(node: Node, axis: int, size: int) -> Node:
     """Tell which frequencies have a mirror image: not the first, nor the last of an even size."""
     place = node.iota(node.rank - 1 + axis)
     is_inner = (place * 2).binary("less", size)
-    return is_inner.binary(
-        "logical_and", place.binary("not_equal", 0)
-    )
+    return is_inner.binary("logical_and", place.binary("not_equal", 0))
 
 
 TRANSFORMS = functions(

@@ -69,19 +69,13 @@ def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
             each, at = a[here], x[here]
             with np.errstate(all="ignore"):
                 scale = np.exp(each * np.log(at) - at - log_gamma(each))
-                share = scale * (
-                    lower_series if is_low else upper_fraction
-                )(each, at)
+                share = scale * (lower_series if is_low else upper_fraction)(each, at)
             lower[here] = share if is_low else 1 - share
             upper[here] = 1 - share if is_low else share
     return lower, upper
 
 
 INCOMPLETE = functions(
-    HostFunction(
-        "igamma", lambda a, x: lower_share(a, x)[0], lambda a, x: x
-    ),
-    HostFunction(
-        "igammac", lambda a, x: lower_share(a, x)[1], lambda a, x: x
-    ),
+    HostFunction("igamma", lambda a, x: lower_share(a, x)[0], lambda a, x: x),
+    HostFunction("igammac", lambda a, x: lower_share(a, x)[1], lambda a, x: x),
 )

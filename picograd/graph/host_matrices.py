@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import GradientError
-from picograd.graph.host_call import (
-    HostFunction,
-    functions,
-    host_call,
-    packed,
-    unpacked,
-)
+from picograd.graph.host_call import HostFunction, functions, host_call, packed, unpacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
@@ -36,14 +30,7 @@ def matmul(a: Node, b: Node) -> Node:
     """Multiply two stacks of matrices of the same leading axes."""
     n = a.rank - 2
     lead = tuple(range(n))
-    return a.contract(
-        b,
-        (
-            (*lead, n, n + 1),
-            (*lead, n + 1, n + 2),
-            (*lead, n, n + 2),
-        ),
-    )
+    return a.contract(b, ((*lead, n, n + 1), (*lead, n + 1, n + 2), (*lead, n, n + 2)))
 
 
 def product(*factors: Node) -> Node:
@@ -56,10 +43,7 @@ def product(*factors: Node) -> Node:
 
 def mask(node: Node, op: str, offset: int = 0) -> Node:
     """Compare column + offset with row, everywhere in a stack of matrices."""
-    columns, rows = (
-        node.iota(node.rank - 1),
-        node.iota(node.rank - 2),
-    )
+    columns, rows = (node.iota(node.rank - 1), node.iota(node.rank - 2))
     return (columns + offset).binary(op, rows)
 
 
@@ -80,35 +64,25 @@ def identity(node: Node) -> Node:
 
 def columns_of(vector: Node, like: Node) -> Node:
     """Repeat (..., N) along the columns of matrices (..., M, N)."""
-    return vector.reshape(
-        (*vector.shape[:-1], 1, vector.shape[-1])
-    ).expand(like.shape)
+    return vector.reshape((*vector.shape[:-1], 1, vector.shape[-1])).expand(like.shape)
 
 
 def diagonal(vector: Node) -> Node:
     """Put vectors (..., N) on the diagonals of matrices (..., N, N)."""
     size = vector.shape[-1]
-    wide = vector.reshape((*vector.shape[:-1], 1, size)).expand(
-        (*vector.shape, size)
-    )
+    wide = vector.reshape((*vector.shape[:-1], 1, size)).expand((*vector.shape, size))
     return mask(wide, "equal").where(wide, 0.0)
 
 
 def numbers(scalar: Node, like: Node) -> Node:
     """Repeat one number (...) over each matrix."""
-    return scalar.reshape((*scalar.shape, 1, 1)).expand(
-        like.shape
-    )
+    return scalar.reshape((*scalar.shape, 1, 1)).expand(like.shape)
 
 
 def quotient(top: Node, bottom: Node) -> Node:
     """Divide, with 0 / 0 = 0."""
-    is_nothing = top.binary("equal", 0.0).binary(
-        "logical_and", bottom.binary("equal", 0.0)
-    )
-    return is_nothing.where(
-        0.0, top / is_nothing.where(1.0, bottom)
-    )
+    is_nothing = top.binary("equal", 0.0).binary("logical_and", bottom.binary("equal", 0.0))
+    return is_nothing.where(0.0, top / is_nothing.where(1.0, bottom))
 
 
 # inverses
@@ -129,9 +103,7 @@ def cofactors(x: Array) -> Array:
     """Compute det(x) x^-T from the singular values, also where x has no inverse."""
     u, s, vh = np.linalg.svd(x)
     size = s.shape[-1]
-    others = np.where(
-        np.eye(size, dtype=bool), 1, s[..., None, :]
-    ).prod(-1)
+    others = np.where(np.eye(size, dtype=bool), 1, s[..., None, :]).prod(-1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
     return (u * (sign[..., None] * others)[..., None, :]) @ vh
 
@@ -146,13 +118,7 @@ def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
     back = turned(host_call("inv", x))
     along = (g * back).reduce("sum", (x.rank - 2, x.rank - 1))
     value = numbers(host_call("det", x), x)
-    return [
-        value
-        * (
-            numbers(along, x) * back
-            - product(back, turned(g), back)
-        )
-    ]
+    return [value * (numbers(along, x) * back - product(back, turned(g), back))]
 
 
 def sign_and_logarithm(x: Array) -> Array:
@@ -181,9 +147,7 @@ def pseudo_inverse(x: Array, rtol: float, atol: float) -> Array:
     limit = np.maximum(atol, rtol * s.max(-1, keepdims=True))
     is_large = s > limit
     scale = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
-    return np.swapaxes(vh, -1, -2) @ (
-        scale[..., None] * np.swapaxes(u, -1, -2)
-    )
+    return np.swapaxes(vh, -1, -2) @ (scale[..., None] * np.swapaxes(u, -1, -2))
 
 
 def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -191,9 +155,7 @@ def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
     across = turned(g)
     left = across - product(x, y, across)
     right = across - product(across, y, x)
-    total = product(left, y, turned(y)) + product(
-        turned(y), y, right
-    )
+    total = product(left, y, turned(y)) + product(turned(y), y, right)
     return [total - product(turned(y), g, turned(y))]
 
 
@@ -221,43 +183,28 @@ def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
     shapes = qr_shapes(x.shape, mode)
     if mode == "complete" and rows > width:
         text = "the vectors beyond the columns of the matrix have no gradient"
-        raise GradientError(
-            "linalg.qr", text, 'use mode="reduced"'
-        )
+        raise GradientError("linalg.qr", text, 'use mode="reduced"')
     q, r = unpacked(y, *shapes)
     for_q, for_r = unpacked(g, *shapes)
     if rows >= width:
         return [square_qr_gradient(for_q, for_r, q, r)]
-    left, right = (
-        columns_between(x, 0, rows),
-        columns_between(x, rows, width),
-    )
+    left, right = (columns_between(x, 0, rows), columns_between(x, rows, width))
     for_v = columns_between(for_r, rows, width)
     for_q = for_q + matmul(right, turned(for_v))
     first = square_qr_gradient(
-        for_q,
-        columns_between(for_r, 0, rows),
-        q,
-        columns_between(r, 0, rows),
+        for_q, columns_between(for_r, 0, rows), q, columns_between(r, 0, rows)
     )
     none = ((0, 0),) * (left.rank - 1)
     second = matmul(q, for_v)
-    return [
-        first.pad((*none, (0, width - rows)))
-        + second.pad((*none, (rows, 0)))
-    ]
+    return [first.pad((*none, (0, width - rows))) + second.pad((*none, (rows, 0)))]
 
 
-def square_qr_gradient(
-    for_q: Node, for_r: Node, q: Node, r: Node
-) -> Node:
+def square_qr_gradient(for_q: Node, for_r: Node, q: Node, r: Node) -> Node:
     """Gradient of a matrix with at least as many rows as columns."""
     m = matmul(r, turned(for_r)) - matmul(turned(for_q), q)
     low = lower(m, 1)
     mirrored = low + turned(low) + identity(m) * m
-    return turned(
-        host_call("solve", r, turned(for_q + matmul(q, mirrored)))
-    )
+    return turned(host_call("solve", r, turned(for_q + matmul(q, mirrored))))
 
 
 def columns_between(node: Node, start: int, stop: int) -> Node:
@@ -275,9 +222,7 @@ def svd_shapes(x: Shape) -> tuple[Shape, Shape, Shape]:
 
 def svd(x: Array) -> Array:
     """Write matrices as U diag(S) Vh with min(M, N) singular values."""
-    return packed(
-        x.ndim - 2, *np.linalg.svd(x, full_matrices=False)
-    )
+    return packed(x.ndim - 2, *np.linalg.svd(x, full_matrices=False))
 
 
 def gaps(values: Node) -> Node:
@@ -285,12 +230,7 @@ def gaps(values: Node) -> Node:
     size = values.shape[-1]
     shape = (*values.shape, size)
     rows = values.reshape((*values.shape, 1)).expand(shape)
-    return (
-        values.reshape((*values.shape[:-1], 1, size)).expand(
-            shape
-        )
-        - rows
-    )
+    return values.reshape((*values.shape[:-1], 1, size)).expand(shape) - rows
 
 
 def svd_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -301,23 +241,15 @@ def svd_vjp(g: Node, y: Node, x: Node) -> Gradients:
     for_v, v, apart = turned(for_vh), turned(vh), gaps(s * s)
     j = quotient(skew(matmul(turned(u), for_u)), apart)
     k = quotient(skew(matmul(turned(v), for_v)), apart)
-    core = (
-        j * columns_of(s, j)
-        + turned(columns_of(s, k)) * k
-        + diagonal(for_s)
-    )
+    core = j * columns_of(s, j) + turned(columns_of(s, k)) * k + diagonal(for_s)
     total = product(u, core, vh)
     rows, width = x.shape[-2:]
     if rows > width:
         rest = for_u - product(u, turned(u), for_u)
-        total = total + matmul(
-            quotient(rest, columns_of(s, rest)), vh
-        )
+        total = total + matmul(quotient(rest, columns_of(s, rest)), vh)
     if width > rows:
         rest = for_v - product(v, turned(v), for_v)
-        total = total + matmul(
-            u, turned(quotient(rest, columns_of(s, rest)))
-        )
+        total = total + matmul(u, turned(quotient(rest, columns_of(s, rest))))
     return [total]
 
 
@@ -357,27 +289,18 @@ def eliminate(a: Array) -> tuple[Array, Array]:
         a[[step, best]] = a[[best, step]]
         if a[step, step] != 0:
             a[step + 1 :, step] /= a[step, step]
-            a[step + 1 :, step + 1 :] -= np.outer(
-                a[step + 1 :, step], a[step, step + 1 :]
-            )
+            a[step + 1 :, step + 1 :] -= np.outer(a[step + 1 :, step], a[step, step + 1 :])
     return a, pivots
 
 
 def lu(x: Array) -> Array:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
     flat = x.reshape(count(x.shape[:-2]), *x.shape[-2:])
-    both, swaps = (
-        np.zeros_like(flat),
-        np.zeros((len(flat), min(x.shape[-2:])), x.dtype),
-    )
+    both, swaps = (np.zeros_like(flat), np.zeros((len(flat), min(x.shape[-2:])), x.dtype))
     for number, each in enumerate(flat):
         both[number], swaps[number] = eliminate(each)
     lead = x.shape[:-2]
-    return packed(
-        len(lead),
-        both.reshape(x.shape),
-        swaps.reshape(*lead, swaps.shape[-1]),
-    )
+    return packed(len(lead), both.reshape(x.shape), swaps.reshape(*lead, swaps.shape[-1]))
 
 
 def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
@@ -389,9 +312,7 @@ def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T."""
     if x.shape[-1] != x.shape[-2]:
         text = f"there is no gradient for matrices {x.shape[-2]} x {x.shape[-1]}"
-        raise GradientError(
-            "linalg.lu", text, "pass square matrices"
-        )
+        raise GradientError("linalg.lu", text, "pass square matrices")
     both, swaps = unpacked(y, *lu_shapes(x.shape))
     flowing, _ = unpacked(g, *lu_shapes(x.shape))
     left, right = lower(both, 1) + identity(both), upper(both)
@@ -399,17 +320,13 @@ def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
     inner = inner + upper(matmul(upper(flowing), turned(right)))
     back = host_call("solve", turned(left), inner)
     whole = turned(host_call("solve", right, turned(back)))
-    order = host_call(
-        "permutation", swaps, options=(x.shape[-2],)
-    )
+    order = host_call("permutation", swaps, options=(x.shape[-2],))
     return [matmul(order, whole)]
 
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
-    flat = swaps.reshape(
-        count(swaps.shape[:-1]), swaps.shape[-1]
-    ).astype(np.int64)
+    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).astype(np.int64)
     found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
     for number, each in enumerate(flat):
         order = np.arange(rows)
@@ -427,9 +344,7 @@ def exponential(x: Array) -> Array:
     x = x.astype(np.float64)
     size = np.abs(x).sum(-2).max(-1, initial=0)
     is_plain = (size > 1) & np.isfinite(size)
-    halvings = np.where(
-        is_plain, np.ceil(np.log2(np.where(is_plain, size, 1))), 0
-    )
+    halvings = np.where(is_plain, np.ceil(np.log2(np.where(is_plain, size, 1))), 0)
     x = x * (2.0**-halvings)[..., None, None]
     unit = np.eye(x.shape[-1])
     result = unit + x / TERMS
@@ -445,15 +360,11 @@ def matrix_exp_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Al-Mohy and Higham (2009): the upper right block of exp([[X^T, g], [0, X^T]])."""
     size, none = x.shape[-1], ((0, 0),) * (x.rank - 2)
     start, end = (0, size), (size, 0)
-    whole = turned(x).pad((*none, start, start)) + turned(x).pad(
-        (*none, end, end)
-    )
+    whole = turned(x).pad((*none, start, start)) + turned(x).pad((*none, end, end))
     whole = whole + g.pad((*none, start, end))
     found = host_call("matrix_exp", whole)
     lead = tuple((0, n, 1) for n in x.shape[:-2])
-    return [
-        found.slice((*lead, (0, size, 1), (size, 2 * size, 1)))
-    ]
+    return [found.slice((*lead, (0, size, 1), (size, 2 * size, 1)))]
 
 
 def total(shapes: tuple[Shape, ...], x: Shape) -> Shape:
@@ -466,63 +377,23 @@ def same(x: Shape, *options: Any) -> Shape:
     return x
 
 
-def row(
-    name: str,
-    numpy: Any,
-    shape: Any,
-    vjp: Any,
-    can_fail: bool = False,
-) -> HostFunction:
+def row(name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False) -> HostFunction:
     """Make the row of a function whose value is kept."""
     return HostFunction(name, numpy, shape, vjp, True, can_fail)
 
 
 MATRICES = functions(
     row("inv", np.linalg.inv, same, inverse_vjp, True),
-    row(
-        "solve", np.linalg.solve, lambda a, b: b, solve_vjp, True
-    ),
+    row("solve", np.linalg.solve, lambda a, b: b, solve_vjp, True),
     row("cholesky", np.linalg.cholesky, same, cholesky_vjp, True),
-    row(
-        "pinv",
-        pseudo_inverse,
-        lambda x, *_: (*x[:-2], x[-1], x[-2]),
-        pinv_vjp,
-        True,
-    ),
-    row(
-        "svd",
-        svd,
-        lambda x: total(svd_shapes(x), x),
-        svd_vjp,
-        True,
-    ),
-    row(
-        "eigh",
-        eigh,
-        lambda x: total((x[-1:], x[-2:]), x),
-        eigh_vjp,
-        True,
-    ),
-    row(
-        "qr",
-        qr,
-        lambda x, mode: total(qr_shapes(x, mode), x),
-        qr_vjp,
-    ),
+    row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
+    row("svd", svd, lambda x: total(svd_shapes(x), x), svd_vjp, True),
+    row("eigh", eigh, lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, True),
+    row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
     row("det", np.linalg.det, lambda x: x[:-2], det_vjp),
-    row(
-        "slogdet",
-        sign_and_logarithm,
-        lambda x: (*x[:-2], 2),
-        slogdet_vjp,
-    ),
+    row("slogdet", sign_and_logarithm, lambda x: (*x[:-2], 2), slogdet_vjp),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
-    HostFunction(
-        "permutation",
-        permutation,
-        lambda x, rows: (*x[:-1], rows, rows),
-    ),
+    HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
 )

@@ -33,30 +33,17 @@ def scatter(node: Node, base: Array, values: Array, *rest: Array) -> Array:
         UPDATES[monoid].at(turned, indices, values)
     else:
         for position in np.ndindex(*indices[0].shape):
-            turned[tuple(index[position] for index in indices)] = values[
-                position
-            ]
+            turned[tuple(index[position] for index in indices)] = values[position]
     return out
 
 
-def gather_vjp(
-    gradient: Node, output: Node, x: Node, *indices: Node
-) -> Gradients:
+def gather_vjp(gradient: Node, output: Node, x: Node, *indices: Node) -> Gradients:
     """Add the gradients up where the elements came from."""
     zeros = x.const_like(0)
-    return (
-        zeros.scatter(gradient, indices, output.arg, "sum"),
-        *(None for _ in indices),
-    )
+    return (zeros.scatter(gradient, indices, output.arg, "sum"), *(None for _ in indices))
 
 
-def scatter_vjp(
-    gradient: Node,
-    output: Node,
-    base: Node,
-    values: Node,
-    *rest: Node,
-) -> Gradients:
+def scatter_vjp(gradient: Node, output: Node, base: Node, values: Node, *rest: Node) -> Gradients:
     """Split the gradient between the base and the values.
 
     Overwriting with repeated indices gives every one of the values the gradient, as PyTorch does.
@@ -71,13 +58,9 @@ def scatter_vjp(
     elif monoid is None:
         for_base = gradient.scatter(values.const_like(0), indices, axes, None, *inside)
     elif monoid == "prod":
-        for_base, for_values = product_gradients(
-            gradient, base, values, indices, axes
-        )
+        for_base, for_values = product_gradients(gradient, base, values, indices, axes)
     else:
-        for_base, for_values = extremum_gradients(
-            gradient, output, base, values, indices
-        )
+        for_base, for_values = extremum_gradients(gradient, output, base, values, indices)
     return (for_base, for_values, *(None for _ in rest))
 
 
@@ -88,11 +71,7 @@ def is_wanted(inside: Node, values: Node) -> Node:
 
 
 def product_gradients(
-    gradient: Node,
-    base: Node,
-    values: Node,
-    indices: tuple[Node, ...],
-    axes: tuple[int, ...],
+    gradient: Node, base: Node, values: Node, indices: tuple[Node, ...], axes: tuple[int, ...]
 ) -> tuple[Node, Node]:
     """Multiply the other factors: a zero's own gradient is their product, and two leave nothing."""
     one, is_zero = base.const_like(1), values.binary("equal", 0)
@@ -105,11 +84,7 @@ def product_gradients(
 
 
 def extremum_gradients(
-    gradient: Node,
-    output: Node,
-    base: Node,
-    values: Node,
-    indices: tuple[Node, ...],
+    gradient: Node, output: Node, base: Node, values: Node, indices: tuple[Node, ...]
 ) -> tuple[Node, Node]:
     """Share the gradient evenly among the base and the values that attain the extremum."""
     axes, _ = output.arg

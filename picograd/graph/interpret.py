@@ -45,9 +45,7 @@ class Outcomes:
 
 
 def interpret(
-    nodes: Sequence[Node],
-    float64: bool = False,
-    values: Mapping[Node, Array] | None = None,
+    nodes: Sequence[Node], float64: bool = False, values: Mapping[Node, Array] | None = None
 ) -> list[Array]:
     """Compute nodes in NumPy. `values` gives the contents of some nodes, such as leaves on a GPU.
 
@@ -65,9 +63,7 @@ def interpret(
             if node in given:
                 result = np.asarray(given[node]).reshape(node.shape)
             elif node.realized is not None or node.op == "buffer":
-                result = read(node.realized or node.arg.buffer).reshape(
-                    node.shape
-                )
+                result = read(node.realized or node.arg.buffer).reshape(node.shape)
             elif node.op == "recur":
                 firsts = [done[id(child)] for child in node.inputs]
                 done[id(node)] = run_recurrence(node, firsts, float64)
@@ -114,9 +110,7 @@ def evaluate(node: Node, inputs: list[Array]) -> Array:
         return from_bits(to_bits(inputs[0], node.inputs[0].dtype), node.dtype)
     row = OPS[node.op]
     meaning = row.numpy
-    wide = [
-        x.astype(np.float32) if x.dtype == np.float16 else x for x in inputs
-    ]
+    wide = [x.astype(np.float32) if x.dtype == np.float16 else x for x in inputs]
     if meaning is None:
         raise NotImplementedError(node.op)
     return meaning(*wide) if row.is_elementwise else meaning(node, *wide)
@@ -133,12 +127,6 @@ def read(buffer: Buffer) -> Array:
     if isinstance(buffer.handle, np.ndarray):
         return from_bits(np.array(buffer.handle), buffer.dtype)
     if not is_host(buffer.device):
-        raise DeviceError(
-            "interpret",
-            f"cannot read {buffer}",
-            "pass its contents in `values`",
-        )
+        raise DeviceError("interpret", f"cannot read {buffer}", "pass its contents in `values`")
     raw = ctypes.string_at(buffer.address, buffer.nbytes)
-    return from_bits(
-        np.frombuffer(raw, np.dtype(buffer.dtype.storage)), buffer.dtype
-    )
+    return from_bits(np.frombuffer(raw, np.dtype(buffer.dtype.storage)), buffer.dtype)

@@ -50,13 +50,7 @@ Number = Union[bool, int, float]
 Operand = Union["Node", Number]
 
 # op -> the constant that leaves the left operand as it is
-RIGHT_IDENTITY: dict[str, int] = {
-    "add": 0,
-    "sub": 0,
-    "mul": 1,
-    "div": 1,
-    "pow": 1,
-}
+RIGHT_IDENTITY: dict[str, int] = {"add": 0, "sub": 0, "mul": 1, "div": 1, "pow": 1}
 LEFT_IDENTITY: dict[str, int] = {"add": 0, "mul": 1}
 
 
@@ -82,13 +76,7 @@ class Node:
     shape: Shape
 
     def __init__(
-        self,
-        op: str,
-        inputs: tuple["Node", ...],
-        arg: Any,
-        shape: Shape,
-        dtype: DType,
-        device: str,
+        self, op: str, inputs: tuple["Node", ...], arg: Any, shape: Shape, dtype: DType, device: str
     ) -> None:
         self.op, self.inputs, self.arg = op, inputs, arg
         self.shape, self.dtype, self.device = shape, dtype, device
@@ -106,9 +94,7 @@ class Node:
         return len(self.shape)
 
     def __repr__(self) -> str:
-        return (
-            f"Node({self.op}, {self.shape}, {self.dtype.name}, {self.device})"
-        )
+        return f"Node({self.op}, {self.shape}, {self.dtype.name}, {self.device})"
 
     def with_inputs(self, inputs: tuple["Node", ...]) -> "Node":
         """Apply the same operation to other inputs; the same node if none is another."""
@@ -165,11 +151,7 @@ class Node:
         if other.op == "const":
             if self.op == "const":
                 dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
-                return fold_constant(
-                    Node(
-                        op, (self, other), None, self.shape, dtype, self.device
-                    )
-                )
+                return fold_constant(Node(op, (self, other), None, self.shape, dtype, self.device))
             if op == "pow":
                 return self.constant_power(other)
             if op in RIGHT_IDENTITY and not is_given(other.arg):
@@ -196,9 +178,7 @@ class Node:
         named = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent.arg)
         if named and self.dtype.is_float:
             return self.unary(named)
-        return Node(
-            "pow", (self, exponent), None, self.shape, self.dtype, self.device
-        )
+        return Node("pow", (self, exponent), None, self.shape, self.dtype, self.device)
 
     def where(self, a: Operand, b: Operand) -> "Node":
         """Choose `a` where this bool node holds, `b` elsewhere; one of them must be a node."""
@@ -245,11 +225,7 @@ class Node:
         source = self
         if source.op == "reshape" and source.realized is None:
             source = source.inputs[0]
-        return (
-            source
-            if is_shape(shape, source.shape)
-            else source.view("reshape", shape, shape)
-        )
+        return source if is_shape(shape, source.shape) else source.view("reshape", shape, shape)
 
     def permute(self, axes: Shape) -> "Node":
         """Reorder the axes: axis k of the result is axis `axes[k]` of this node."""
@@ -259,15 +235,11 @@ class Node:
             source = source.inputs[0]
         if axes == tuple(range(len(axes))):
             return source
-        return source.view(
-            "permute", axes, tuple(source.shape[axis] for axis in axes)
-        )
+        return source.view("permute", axes, tuple(source.shape[axis] for axis in axes))
 
     def expand(self, shape: Shape) -> "Node":
         """Repeat axes of size 1."""
-        return (
-            self if is_surely(shape, self.shape) else self.view("expand", shape, shape)
-        )
+        return self if is_surely(shape, self.shape) else self.view("expand", shape, shape)
 
     def broadcast_to(self, shape: Shape) -> "Node":
         """Add axes of size 1 on the left, then repeat axes of size 1."""
@@ -279,24 +251,18 @@ class Node:
     def slice(self, ranges: tuple[tuple[int, int, int], ...]) -> "Node":
         """Take `range(start, stop, step)` of each axis; step >= 1."""
         shape = slice_shape(ranges)
-        return (
-            self if is_surely(shape, self.shape) else self.view("slice", ranges, shape)
-        )
+        return self if is_surely(shape, self.shape) else self.view("slice", ranges, shape)
 
     def flip(self, axes: Shape) -> "Node":
         """Reverse the order along some axes."""
         return self.view("flip", axes, self.shape) if axes else self
 
-    def pad(
-        self, pads: tuple[tuple[int, int], ...], fill: Number = 0
-    ) -> "Node":
+    def pad(self, pads: tuple[tuple[int, int], ...], fill: Number = 0) -> "Node":
         """Add `lo` and `hi` elements of value `fill` before and after each axis."""
         if not any(lo or hi for lo, hi in pads):
             return self
         shape = pad_shape(self.shape, pads)
-        return Node(
-            "pad", (self,), (pads, fill), shape, self.dtype, self.device
-        )
+        return Node("pad", (self,), (pads, fill), shape, self.dtype, self.device)
 
     def window(self, windows: Window) -> "Node":
         """Gather sliding windows; each listed axis becomes its count, kernel axes go last."""
@@ -305,15 +271,10 @@ class Node:
 
     def fold(self, windows: Window, sizes: Shape) -> "Node":
         """Sum windows back to where `window` read them; `sizes` are those of the listed axes."""
-        if all(
-            kernel <= stride and 1 in (gap, kernel)
-            for _, kernel, stride, gap in windows
-        ):
+        if all(kernel <= stride and 1 in (gap, kernel) for _, kernel, stride, gap in windows):
             return unfold_disjoint(self, windows, sizes)
         shape = fold_shape(self.shape, windows, sizes)
-        return Node(
-            "fold", (self,), (windows, sizes), shape, self.dtype, self.device
-        )
+        return Node("fold", (self,), (windows, sizes), shape, self.dtype, self.device)
 
     # reductions, contractions, indexing
 
@@ -323,43 +284,24 @@ class Node:
         if all(is_size(self.shape[axis], 1) for axis in axes):
             node = self.reshape(shape)
         else:
-            node = Node(
-                "reduce",
-                (self,),
-                (monoid, axes),
-                shape,
-                self.dtype,
-                self.device,
-            )
-        return (
-            node.reshape(reduce_shape(self.shape, axes, True))
-            if keepdim
-            else node
-        )
+            node = Node("reduce", (self,), (monoid, axes), shape, self.dtype, self.device)
+        return node.reshape(reduce_shape(self.shape, axes, True)) if keepdim else node
 
-    def contract(
-        self, other: "Node", labels: tuple[Shape, Shape, Shape]
-    ) -> "Node":
+    def contract(self, other: "Node", labels: tuple[Shape, Shape, Shape]) -> "Node":
         """Multiply and sum out the labels that are not in `labels[2]` (einsum)."""
         shape = contract_shape(self.shape, other.shape, labels)
-        return Node(
-            "contract", (self, other), labels, shape, self.dtype, self.device
-        )
+        return Node("contract", (self, other), labels, shape, self.dtype, self.device)
 
     def conv(self, weight: "Node", spec: ConvSpec) -> "Node":
         """Correlate x (N, G, C, *S) with weight (G, O, C, *K) -> (N, G, O, *S')."""
         sizes = conv_sizes(self.shape[3:], weight.shape[3:], spec)
         shape = (*self.shape[:2], weight.shape[1], *sizes)
-        return Node(
-            "conv", (self, weight), spec, shape, self.dtype, self.device
-        )
+        return Node("conv", (self, weight), spec, shape, self.dtype, self.device)
 
     def gather(self, indices: Sequence["Node"], axes: Shape) -> "Node":
         """Read x[index0, index1, ...] along `axes`; the index shape leads the result."""
         shape = gather_shape(self.shape, indices[0].shape, axes)
-        return Node(
-            "gather", (self, *indices), axes, shape, self.dtype, self.device
-        )
+        return Node("gather", (self, *indices), axes, shape, self.dtype, self.device)
 
     def scatter(
         self,
@@ -374,14 +316,7 @@ class Node:
         What overwrites is written only where `inside` is true, a bool of the shape of an index.
         """
         inputs = (self, values, *indices, *(() if inside is None else (inside,)))
-        return Node(
-            "scatter",
-            inputs,
-            (axes, monoid),
-            self.shape,
-            self.dtype,
-            self.device,
-        )
+        return Node("scatter", inputs, (axes, monoid), self.shape, self.dtype, self.device)
 
     def copy(self, device: str) -> "Node":
         """Move to another device."""
@@ -391,9 +326,7 @@ class Node:
 
     def composite(self, op: str, arg: Any = None, *others: "Node") -> "Node":
         """Apply a composite op that keeps this node's shape and dtype."""
-        return Node(
-            op, (self, *others), arg, self.shape, self.dtype, self.device
-        )
+        return Node(op, (self, *others), arg, self.shape, self.dtype, self.device)
 
 
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
@@ -438,12 +371,8 @@ def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:
     count, kernel -> count, stride -> count * stride -> size
     """
     rank = node.rank - len(windows)
-    kernel_axis = {
-        window[0]: rank + number for number, window in enumerate(windows)
-    }
-    gaps = [(0, 0)] * rank + [
-        (0, stride - kernel) for _, kernel, stride, _ in windows
-    ]
+    kernel_axis = {window[0]: rank + number for number, window in enumerate(windows)}
+    gaps = [(0, 0)] * rank + [(0, stride - kernel) for _, kernel, stride, _ in windows]
     order: list[int] = []
     for axis in range(rank):
         order.append(axis)
@@ -454,15 +383,11 @@ def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:
         shape[axis] *= stride
         ends[axis] = size
     merged = node.pad(tuple(gaps)).permute(tuple(order)).reshape(tuple(shape))
-    cut = merged.slice(
-        tuple((0, min(n, end), 1) for n, end in zip(shape, ends))
-    )
+    cut = merged.slice(tuple((0, min(n, end), 1) for n, end in zip(shape, ends)))
     return cut.pad(tuple((0, max(end - n, 0)) for n, end in zip(shape, ends)))
 
 
-def toposort(
-    roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
-) -> list[Node]:
+def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None) -> list[Node]:
     """List every node under `roots` once, inputs before users; iterative, so depth is no limit.
 
     The walk does not look below nodes for which `is_leaf` holds.

@@ -44,15 +44,11 @@ def expand_var(node: Node) -> Node:
 def var_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """2 g (x - mean) / (n - correction); the path through the mean adds up to zero."""
     axes, correction = output.arg
-    scale = widen(
-        gradient * 2 / max(count_of(x, axes) - correction, 0), x.shape, axes
-    )
+    scale = widen(gradient * 2 / max(count_of(x, axes) - correction, 0), x.shape, axes)
     return (deviation(x, axes) * scale,)
 
 
-def standardised(
-    x: Node, mean: Node, scale: Node, axes: tuple[int, ...]
-) -> Node:
+def standardised(x: Node, mean: Node, scale: Node, axes: tuple[int, ...]) -> Node:
     """(x - mean) scale, with `scale` = 1 / standard deviation."""
     return (x - widen(mean, x.shape, axes)) * widen(scale, x.shape, axes)
 
@@ -63,18 +59,12 @@ def expand_layer_norm(node: Node) -> Node:
     return standardised(x, mean, scale, node.arg)
 
 
-def layer_norm_vjp(
-    gradient: Node, output: Node, x: Node, mean: Node, scale: Node
-) -> Gradients:
+def layer_norm_vjp(gradient: Node, output: Node, x: Node, mean: Node, scale: Node) -> Gradients:
     """scale (g - mean(g) - y mean(g y))."""
     axes = output.arg
     level = widen(mean_of(gradient, axes), x.shape, axes)
     slope = widen(mean_of(gradient * output, axes), x.shape, axes)
-    return (
-        (gradient - level - output * slope) * widen(scale, x.shape, axes),
-        None,
-        None,
-    )
+    return ((gradient - level - output * slope) * widen(scale, x.shape, axes), None, None)
 
 
 def batch_axes(x: Node) -> tuple[int, ...]:
@@ -91,13 +81,7 @@ def expand_batch_norm(node: Node) -> Node:
 
 
 def batch_norm_vjp(
-    gradient: Node,
-    output: Node,
-    x: Node,
-    weight: Node,
-    bias: Node,
-    mean: Node,
-    scale: Node,
+    gradient: Node, output: Node, x: Node, weight: Node, bias: Node, mean: Node, scale: Node
 ) -> Gradients:
     """With y standardised: weight scale (g - sum(g)/n - y sum(g y)/n), sum(g y), sum(g)."""
     axes = batch_axes(x)
@@ -108,13 +92,7 @@ def batch_norm_vjp(
     level = widen(for_bias / count, x.shape, axes)
     slope = widen(for_weight / count, x.shape, axes)
     factor = widen(weight * scale, x.shape, axes)
-    return (
-        factor * (gradient - level - y * slope),
-        for_weight,
-        for_bias,
-        None,
-        None,
-    )
+    return (factor * (gradient - level - y * slope), for_weight, for_bias, None, None)
 
 
 NORMS = table(

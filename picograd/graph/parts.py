@@ -43,9 +43,7 @@ def put(base: Node, value: Node, steps: Steps) -> Node:
         return base
     if value.size == base.size:
         return taken_back(base, value, steps)
-    return Node(
-        "put", (base, value), steps, base.shape, base.dtype, base.device
-    )
+    return Node("put", (base, value), steps, base.shape, base.dtype, base.device)
 
 
 def expand_put(node: Node) -> Node:
@@ -74,19 +72,13 @@ def slice_back(source: Node, ranges: Any, value: Node) -> Node:
         value = spread(value, axis, start, step, source.shape[axis])
         mask = inside_range(source, axis, start, stop, step)
         if mask is not None:
-            inside = (
-                mask
-                if inside is None
-                else inside.binary("logical_and", mask)
-            )
+            inside = mask if inside is None else inside.binary("logical_and", mask)
     return value if inside is None else inside.where(value, source)
 
 
 def permute_back(source: Node, axes: Any, value: Node) -> Node:
     """Reorder the axes the other way."""
-    return value.permute(
-        tuple(sorted(range(len(axes)), key=lambda axis: axes[axis]))
-    )
+    return value.permute(tuple(sorted(range(len(axes)), key=lambda axis: axes[axis])))
 
 
 def reshape_back(source: Node, shape: Any, value: Node) -> Node:
@@ -107,17 +99,11 @@ BACK: dict[str, Callable[[Node, Any, Node], Node]] = {
 }
 
 
-def spread(
-    value: Node, axis: int, start: int, step: int, size: int
-) -> Node:
+def spread(value: Node, axis: int, start: int, step: int, size: int) -> Node:
     """Put the elements of an axis `step` apart from `start` on an axis of `size`, zeros between."""
     count = value.shape[axis]
     none = ((0, 0),) * len(value.shape)
-    fill = (
-        0.0
-        if value.dtype.is_float
-        else {"bool": False}.get(value.dtype.kind, 0)
-    )
+    fill = 0.0 if value.dtype.is_float else {"bool": False}.get(value.dtype.kind, 0)
     if step > 1 and count > 1:
         before, after = value.shape[:axis], value.shape[axis + 1 :]
         pads = (*none[: axis + 1], (0, step - 1), *none[axis + 1 :])
@@ -130,9 +116,7 @@ def spread(
     return value.pad((*none[:axis], (start, high), *none[axis + 1 :]), fill)
 
 
-def inside_range(
-    node: Node, axis: int, start: int, stop: int, step: int
-) -> Node | None:
+def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Node | None:
     """Mark the positions of a range along an axis; None when it is the whole axis.
 
     A start that a user gave is read when the plan runs, so that all starts have one graph.
@@ -165,20 +149,14 @@ def inside_range(
 
 def places(shape: tuple[int, ...], steps: Steps) -> Array:
     """List the positions in the flattened base that the view shows."""
-    found: Array = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(
-        shape
-    )
+    found: Array = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
     for op, arg in steps:
         if op == "slice":
             found = found[tuple(slice(*each) for each in arg)]
         elif op == "flip":
             found = np.flip(found, arg)
         else:
-            found = (
-                found.reshape(arg)
-                if op == "reshape"
-                else found.transpose(arg)
-            )
+            found = found.reshape(arg) if op == "reshape" else found.transpose(arg)
     return found
 
 
@@ -189,15 +167,9 @@ def put_numpy(node: Node, base: Array, value: Array) -> Array:
     return out
 
 
-def put_vjp(
-    gradient: Node, output: Node, base: Node, value: Node
-) -> Gradients:
+def put_vjp(gradient: Node, output: Node, base: Node, value: Node) -> Gradients:
     """Split the gradient between the value and what it left of the base."""
-    return put(gradient, value.const_like(0), output.arg), shown(
-        gradient, output.arg
-    )
+    return put(gradient, value.const_like(0), output.arg), shown(gradient, output.arg)
 
 
-PART_ROWS = table(
-    Op("put", "index", 2, ANY, put_numpy, put_vjp, expand_put)
-)
+PART_ROWS = table(Op("put", "index", 2, ANY, put_numpy, put_vjp, expand_put))

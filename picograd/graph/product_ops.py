@@ -20,21 +20,12 @@ Gradients = tuple[Node | None, ...]
 def contract(node: Node, a: Array, b: Array) -> Array:
     """Einstein summation; labels are renumbered because NumPy takes only small ones."""
     labels_a, labels_b, labels_out = node.arg
-    number = {
-        label: k for k, label in enumerate(dict.fromkeys(labels_a + labels_b))
-    }
-    lists = [
-        [number[label] for label in labels]
-        for labels in (labels_a, labels_b, labels_out)
-    ]
-    return np.einsum(
-        a, lists[0], b, lists[1], lists[2], optimize=a.dtype.kind == "f"
-    )
+    number = {label: k for k, label in enumerate(dict.fromkeys(labels_a + labels_b))}
+    lists = [[number[label] for label in labels] for labels in (labels_a, labels_b, labels_out)]
+    return np.einsum(a, lists[0], b, lists[1], lists[2], optimize=a.dtype.kind == "f")
 
 
-def contract_side(
-    gradient: Node, other: Node, own: Shape, rest: Shape, out: Shape
-) -> Node:
+def contract_side(gradient: Node, other: Node, own: Shape, rest: Shape, out: Shape) -> Node:
     """Gradient of the operand labelled `own`; a label that only it has was summed alone."""
     shared = tuple(label for label in own if label in rest or label in out)
     return gradient.contract(other, (out, rest, shared))
@@ -44,24 +35,17 @@ def contract_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     """Contract the gradient with the other operand, and repeat what was summed alone."""
     labels_a, labels_b, out = output.arg
     results = []
-    for own, other, x, rest in (
-        (labels_a, b, a, labels_b),
-        (labels_b, a, b, labels_a),
-    ):
+    for own, other, x, rest in ((labels_a, b, a, labels_b), (labels_b, a, b, labels_a)):
         part = contract_side(gradient, other, own, rest, out)
         present = {*rest, *out}
-        kept = tuple(
-            n if label in present else 1 for label, n in zip(own, x.shape)
-        )
+        kept = tuple(n if label in present else 1 for label, n in zip(own, x.shape))
         results.append(part.reshape(kept).expand(x.shape))
     return tuple(results)
 
 
 def spread(x: Array, spec: ConvSpec) -> Array:
     """Put zeros between the elements (input dilation), then pad or cut the borders."""
-    for axis, (gap, (lo, hi)) in enumerate(
-        zip(spec.input_dilation, spec.padding), start=3
-    ):
+    for axis, (gap, (lo, hi)) in enumerate(zip(spec.input_dilation, spec.padding), start=3):
         size = span(x.shape[axis], gap)
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         wide = np.zeros(shape, x.dtype)
@@ -81,26 +65,15 @@ def conv(node: Node, x: Array, weight: Array) -> Array:
     steps = zip(spec.stride, spec.kernel_dilation, weight.shape[3:])
     for axis, (stride, gap, kernel) in enumerate(steps, start=3):
         rows = sliding_window_view(x, span(kernel, gap), axis=axis)
-        x = rows[(slice(None),) * axis + (slice(None, None, stride),)][
-            ..., ::gap
-        ]
+        x = rows[(slice(None),) * axis + (slice(None, None, stride),)][..., ::gap]
     axes = list(range(5, 5 + rank))
     kernels = list(range(5 + rank, 5 + 2 * rank))
     n, g, o, c = 0, 1, 2, 3
     weight_axes, out_axes = [g, o, c, *kernels], [n, g, o, *axes]
-    return np.einsum(
-        x,
-        [n, g, c, *axes, *kernels],
-        weight,
-        weight_axes,
-        out_axes,
-        optimize=True,
-    )
+    return np.einsum(x, [n, g, c, *axes, *kernels], weight, weight_axes, out_axes, optimize=True)
 
 
-def input_gradient(
-    gradient: Node, spec: ConvSpec, weight: Node, sizes: Shape
-) -> Node:
+def input_gradient(gradient: Node, spec: ConvSpec, weight: Node, sizes: Shape) -> Node:
     """Correlate the gradient, spread by the stride, with the flipped and transposed weight."""
     rank = len(sizes)
     padding = []
@@ -110,40 +83,24 @@ def input_gradient(
         lo = reach - spec.padding[k][0]
         wanted = (size - 1) * spec.input_dilation[k] + 1 + reach
         padding.append((lo, wanted - span(out, spec.stride[k]) - lo))
-    back = ConvSpec(
-        spec.input_dilation, tuple(padding), spec.stride, spec.kernel_dilation
-    )
+    back = ConvSpec(spec.input_dilation, tuple(padding), spec.stride, spec.kernel_dilation)
     order = (0, 2, 1, *range(3, 3 + rank))  # (G, O, C, K) -> (G, C, O, K)
-    return gradient.conv(
-        weight.permute(order).flip(tuple(range(3, 3 + rank))), back
-    )
+    return gradient.conv(weight.permute(order).flip(tuple(range(3, 3 + rank))), back)
 
 
-def weight_gradient(
-    gradient: Node, spec: ConvSpec, x: Node, kernel: Shape
-) -> Node:
+def weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> Node:
     """Correlate the input with the gradient: batch and channels change places."""
     rank = len(kernel)
     padding = []
-    for k, (size, out, taps) in enumerate(
-        zip(x.shape[3:], gradient.shape[3:], kernel)
-    ):
+    for k, (size, out, taps) in enumerate(zip(x.shape[3:], gradient.shape[3:], kernel)):
         lo = spec.padding[k][0]
-        wanted = (
-            span(taps, spec.kernel_dilation[k]) + span(out, spec.stride[k]) - 1
-        )
+        wanted = span(taps, spec.kernel_dilation[k]) + span(out, spec.stride[k]) - 1
         padding.append((lo, wanted - span(size, spec.input_dilation[k]) - lo))
-    turned = ConvSpec(
-        spec.kernel_dilation, tuple(padding), spec.input_dilation, spec.stride
-    )
+    turned = ConvSpec(spec.kernel_dilation, tuple(padding), spec.input_dilation, spec.stride)
     spatial = tuple(range(3, 3 + rank))
     columns = x.permute((2, 1, 0, *spatial))  # (N, G, C, S) -> (C, G, N, S)
-    rows = gradient.permute(
-        (1, 2, 0, *spatial)
-    )  # (N, G, O, S') -> (G, O, N, S')
-    return columns.conv(rows, turned).permute(
-        (1, 2, 0, *spatial)
-    )  # (C, G, O, K) -> (G, O, C, K)
+    rows = gradient.permute((1, 2, 0, *spatial))  # (N, G, O, S') -> (G, O, N, S')
+    return columns.conv(rows, turned).permute((1, 2, 0, *spatial))  # (C, G, O, K) -> (G, O, C, K)
 
 
 def conv_vjp(gradient: Node, output: Node, x: Node, weight: Node) -> Gradients:

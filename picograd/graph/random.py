@@ -49,9 +49,7 @@ def signed(seed: int) -> int:
     return seed - (1 << 64) if seed >> 63 else seed
 
 
-def random_bits(
-    seed: Array, offset: Array, shape: tuple[int, ...]
-) -> Array:
+def random_bits(seed: Array, offset: Array, shape: tuple[int, ...]) -> Array:
     """Draw the bits of a `random_bits` node; an offset of its shape has the counters themselves."""
     start = np.asarray(offset).astype(np.uint64)
     whole = int(seed)

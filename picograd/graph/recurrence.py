@@ -34,16 +34,7 @@ class Body:
     `order` starts with the carries, xs and constants; `gradients` caches derived bodies.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "carries",
-        "constants",
-        "gradients",
-        "key",
-        "nexts",
-        "order",
-        "xs",
-    )
+    __slots__ = ("__weakref__", "carries", "constants", "gradients", "key", "nexts", "order", "xs")
     nexts: tuple[int, ...]
     order: tuple[Node, ...]
     carries: tuple[Node, ...]
@@ -88,9 +79,7 @@ class Recurrence:
 BODIES: "weakref.WeakValueDictionary[Key, Body]" = weakref.WeakValueDictionary()
 
 
-def placeholder(
-    kind: str, shape: tuple[int, ...], dtype: DType, device: str
-) -> Node:
+def placeholder(kind: str, shape: tuple[int, ...], dtype: DType, device: str) -> Node:
     """Make a leaf of a body: a "carry", a slice "x" of a stacked array, or a "constant"."""
     return Node("placeholder", (), kind, shape, dtype, device)
 
@@ -129,9 +118,7 @@ def row_key(node: Node, numbers: dict[int, int]) -> Key:
     return node.op, inputs, arg, node.shape, node.dtype.name, node.device
 
 
-def recur(
-    body: Body, length: int, is_reverse: bool, inputs: Sequence[Node]
-) -> Node:
+def recur(body: Body, length: int, is_reverse: bool, inputs: Sequence[Node]) -> Node:
     """Record a loop of at least one step."""
     spec = Recurrence(body, length, is_reverse)
     device = inputs[0].device if inputs else body.order[0].device
@@ -143,14 +130,10 @@ def outcome(loop: Node, kind: str, number: int) -> Node:
     body: Body = loop.arg.body
     node = body.order[number] if kind == "stack" else body.carries[number]
     shape = outcome_shape(loop.arg.length, kind, node.shape)
-    return Node(
-        "outcome", (loop,), (kind, number), shape, node.dtype, loop.device
-    )
+    return Node("outcome", (loop,), (kind, number), shape, node.dtype, loop.device)
 
 
-def outcome_shape(
-    length: int, kind: str, shape: tuple[int, ...]
-) -> tuple[int, ...]:
+def outcome_shape(length: int, kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Add the rows of an outcome to the shape of one step."""
     rows = {"carry": (), "history": (length + 1,), "stack": (length,)}[kind]
     return (*rows, *shape)
@@ -195,24 +178,18 @@ def stacked(loop: Node, number: int) -> Node:
         value = node if node.op == "const" else loop.inputs[number]
         return value.broadcast_to((spec.length, *node.shape))
     if number in body.nexts:
-        return carries_after(
-            loop, outcome(loop, "history", body.nexts.index(number))
-        )
+        return carries_after(loop, outcome(loop, "history", body.nexts.index(number)))
     return outcome(loop, "stack", number)
 
 
-def close(
-    roots: Sequence[Node], leaves: Sequence[Node]
-) -> tuple[list[Node], dict[int, Node]]:
+def close(roots: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Node], dict[int, Node]]:
     """Replace what does not depend on `leaves` by constants: computed once, before the loop.
 
     Returns the roots over new placeholders, and the placeholder of every node replaced, by
     identity. Plain constants and position numbers stay in the body.
     """
     given = {id(node) for node in leaves}
-    order = toposort(
-        roots, lambda node: id(node) in given or node.realized is not None
-    )
+    order = toposort(roots, lambda node: id(node) in given or node.realized is not None)
     varying = set(given)
     done: dict[int, Node] = {}
     constants: dict[int, Node] = {}
@@ -229,10 +206,7 @@ def close(
     for node in order:
         if id(node) in given:
             done[id(node)] = node
-        elif (
-            any(id(child) in varying for child in node.inputs)
-            and node.realized is None
-        ):
+        elif any(id(child) in varying for child in node.inputs) and node.realized is None:
             varying.add(id(node))
             done[id(node)] = node.with_inputs(tuple([closed(child) for child in node.inputs]))
     return [closed(root) for root in roots], constants
@@ -250,9 +224,7 @@ def problem_of_recurrence(node: Node) -> str:
             return f"the body has no {kind} {number}"
         wanted = outcome(loop, kind, number)
         same = wanted.shape == node.shape and wanted.dtype is node.dtype
-        return (
-            "" if same else f"the outcome is {wanted.dtype.name}{wanted.shape}"
-        )
+        return "" if same else f"the outcome is {wanted.dtype.name}{wanted.shape}"
     spec: Recurrence = node.arg
     if spec.length < 1:
         return f"a loop of {spec.length} steps"
@@ -279,26 +251,19 @@ def problem_of_body(body: Body) -> str:
             return f"a carry {carry} becomes {after}"
     known = {id(leaf) for leaf in body.leaves}
     for node in body.order:
-        if (
-            node.op in ("buffer", "assign", "scalar")
-            or node.realized is not None
-        ):
+        if node.op in ("buffer", "assign", "scalar") or node.realized is not None:
             return f"the body reads memory: {node}"
         if node.op == "placeholder" and id(node) not in known:
             return f"the body has a placeholder that is not its own: {node}"
     return ""
 
 
-def outcome_vjp(
-    gradient: Node, output: Node, loop: Node
-) -> tuple[Node | None, ...]:
+def outcome_vjp(gradient: Node, output: Node, loop: Node) -> tuple[Node | None, ...]:
     """Pass the cotangent on to the loop, with the name of the outcome."""
     return (Node("flow", (gradient,), output.arg, (), float32, loop.device),)
 
 
-def apart(
-    gradient: Node, output: Node, *inputs: Node
-) -> tuple[Node | None, ...]:
+def apart(gradient: Node, output: Node, *inputs: Node) -> tuple[Node | None, ...]:
     """Stand for the gradient of a loop, which needs the walk itself: graph/gradient.py has it."""
     raise NotImplementedError(output.op)
 

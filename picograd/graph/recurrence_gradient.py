@@ -38,23 +38,15 @@ class Derived:
 
     floats: list[int]  # the carries of the first loop that have a gradient
     sums: list[int] = field(default_factory=list)  # constants whose gradient is a carry
-    given: Numbered = field(
-        default_factory=dict
-    )  # x of a body node's stacked cotangent
+    given: Numbered = field(default_factory=dict)  # x of a body node's stacked cotangent
     kept: Numbered = field(default_factory=dict)  # x of a body node's value
     read: list[Node] = field(default_factory=list)  # those of both that the loop reads
     constants: Numbered = field(default_factory=dict)
-    outer: list[Node] = field(
-        default_factory=list
-    )  # more constants, from outside the loop
-    varying: set[int] = field(
-        default_factory=set
-    )  # nodes that differ from step to step
+    outer: list[Node] = field(default_factory=list)  # more constants, from outside the loop
+    varying: set[int] = field(default_factory=set)  # nodes that differ from step to step
     slices: Numbered = field(default_factory=dict)  # the gradient of each x
     totals: Numbered = field(default_factory=dict)  # of each constant summed outside
-    numbers: dict[int, int] = field(
-        default_factory=dict
-    )  # of its body's nodes, by identity
+    numbers: dict[int, int] = field(default_factory=dict)  # of its body's nodes, by identity
     body: Any = None
 
     def rows(self, node: Node, loop: Node, stacks: Numbered) -> Node | None:
@@ -221,9 +213,7 @@ def assemble_body(
     derived.given = dict(slices)
     derived.read = [leaf for leaf in (*slices.values(), *replaced.kept.values())
                     if id(leaf) in reached]  # fmt: skip
-    derived.constants = {
-        n: x for n, x in replaced.constants.items() if id(x) in reached
-    }
+    derived.constants = {n: x for n, x in replaced.constants.items() if id(x) in reached}
     derived.outer = [node for node, _ in replaced.outer]
     arriving = replaced.arriving[: len(derived.floats)]
     constants = [*derived.constants.values(), *(leaf for _, leaf in replaced.outer)]
@@ -283,9 +273,7 @@ def below_views(node: Node) -> Node:
     return node
 
 
-def gradient_loop(
-    loop: Node, derived: Derived, last: Numbered, stacks: Numbered
-) -> Node:
+def gradient_loop(loop: Node, derived: Derived, last: Numbered, stacks: Numbered) -> Node:
     """Record the loop of the gradient: in the other direction, on what the first one kept."""
     spec = loop.arg
     body = derived.body
@@ -333,12 +321,6 @@ class Totals:
             axes = (0, *(axis + 1 for axis in node.arg))
             return self.lifted(node.inputs[0]).permute(axes)
         if node.op == "reshape":
-            return self.lifted(node.inputs[0]).reshape(
-                (self.loop.arg.length, *node.shape)
-            )
+            return self.lifted(node.inputs[0]).reshape((self.loop.arg.length, *node.shape))
         found = self.derived.rows(node, self.loop, self.stacks)
-        return (
-            stacked(self.back, self.derived.numbers[id(node)])
-            if found is None
-            else found
-        )
+        return stacked(self.back, self.derived.numbers[id(node)]) if found is None else found

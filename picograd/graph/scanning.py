@@ -34,25 +34,14 @@ SCANS: dict[str, Any] = {
 }
 # (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
 CPU_CHUNKS = 65536, 1024, 16
-CUDA_CHUNKS = (
-    8192,
-    128,
-    528,
-)  # 528: 4 blocks on each of the 132 processors of an H200
+CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
 
 
 def scan(node: Node, monoid: str, axis: int) -> Node:
     """Combine every element with those before it along an axis; the axis is not negative."""
     if node.size == 0 or is_size(node.shape[axis], 1):
         return node
-    return Node(
-        "scan",
-        (node,),
-        (monoid, axis),
-        node.shape,
-        node.dtype,
-        node.device,
-    )
+    return Node("scan", (node,), (monoid, axis), node.shape, node.dtype, node.device)
 
 
 def reversed_scan(node: Node, monoid: str, axis: int) -> Node:
@@ -96,9 +85,7 @@ def expand_scan(node: Node, target: Target) -> Node:
     if chunk < node.shape[axis]:
         inputs = (x, chunk_starts(x, monoid, axis, chunk))
     arg = (monoid, axis, chunk)
-    return Node(
-        "scan_chunks", inputs, arg, node.shape, node.dtype, node.device
-    )
+    return Node("scan_chunks", inputs, arg, node.shape, node.dtype, node.device)
 
 
 def chunk_starts(x: Node, monoid: str, axis: int, chunk: int) -> Node:
@@ -107,26 +94,13 @@ def chunk_starts(x: Node, monoid: str, axis: int, chunk: int) -> Node:
     fill, size = scan_identity(monoid, x.dtype), x.shape[axis]
     count = ceil_div(size, chunk)
     whole = padded(x, axis, 0, count * chunk - size, fill)
-    rows = whole.reshape(
-        (*x.shape[:axis], count, chunk, *x.shape[axis + 1 :])
-    )
+    rows = whole.reshape((*x.shape[:axis], count, chunk, *x.shape[axis + 1 :]))
     if monoid == "logaddexp":
-        totals = Node(
-            "logsumexp",
-            (rows,),
-            axis + 1,
-            reduced(rows, axis + 1),
-            x.dtype,
-            x.device,
-        )
+        totals = Node("logsumexp", (rows,), axis + 1, reduced(rows, axis + 1), x.dtype, x.device)
     else:
         totals = rows.reduce(monoid, (axis + 1,))
-    ranges = tuple(
-        (0, n - (d == axis), 1) for d, n in enumerate(totals.shape)
-    )
-    return scan(
-        padded(totals.slice(ranges), axis, 1, 0, fill), monoid, axis
-    )
+    ranges = tuple((0, n - (d == axis), 1) for d, n in enumerate(totals.shape))
+    return scan(padded(totals.slice(ranges), axis, 1, 0, fill), monoid, axis)
 
 
 def reduced(node: Node, axis: int) -> tuple[int, ...]:
@@ -134,30 +108,19 @@ def reduced(node: Node, axis: int) -> tuple[int, ...]:
     return (*node.shape[:axis], *node.shape[axis + 1 :])
 
 
-def padded(
-    node: Node, axis: int, low: int, high: int, fill: Number
-) -> Node:
+def padded(node: Node, axis: int, low: int, high: int, fill: Number) -> Node:
     """Pad one axis."""
     pads = [(0, 0)] * node.rank
     pads[axis] = (low, high)
     return node.pad(tuple(pads), fill)
 
 
-def scan_chunks(
-    node: Node, x: Array, start: Array | None = None
-) -> Array:
+def scan_chunks(node: Node, x: Array, start: Array | None = None) -> Array:
     """Scan every chunk, after its start value."""
     monoid, axis, chunk = node.arg
-    wide = (
-        scan_dtype(monoid, node.dtype).numpy
-        if x.dtype != np.float64
-        else x.dtype
-    )
+    wide = scan_dtype(monoid, node.dtype).numpy if x.dtype != np.float64 else x.dtype
     out = np.empty(node.shape, wide)
-    turned, rows = (
-        np.moveaxis(out, axis, 0),
-        np.moveaxis(x, axis, 0).astype(wide),
-    )
+    turned, rows = (np.moveaxis(out, axis, 0), np.moveaxis(x, axis, 0).astype(wide))
     for number, first in enumerate(range(0, len(rows), chunk)):
         part = rows[first : first + chunk]
         if start is not None:
@@ -181,14 +144,9 @@ def scan_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     if monoid == "logaddexp":
         return (log_gradient(gradient, output, x, axis),)
     indices = tuple(
-        extremum_index(x, output, axis) if d == axis else x.iota(d)
-        for d in range(x.rank)
+        extremum_index(x, output, axis) if d == axis else x.iota(d) for d in range(x.rank)
     )
-    return (
-        x.const_like(0).scatter(
-            gradient, indices, tuple(range(x.rank)), "sum"
-        ),
-    )
+    return (x.const_like(0).scatter(gradient, indices, tuple(range(x.rank)), "sum"),)
 
 
 def extremum_index(x: Node, output: Node, axis: int) -> Node:
@@ -199,9 +157,7 @@ def extremum_index(x: Node, output: Node, axis: int) -> Node:
     return scan(is_found.where(x.iota(axis), 0), "max", axis)
 
 
-def product_gradient(
-    gradient: Node, output: Node, x: Node, axis: int
-) -> Node:
+def product_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
     """Differentiate a running product; what follows the first zero gets nothing.
 
     Before the first zero: (sum of g y from here on) / x. At it: the same sum of g y', where y' is
@@ -212,21 +168,13 @@ def product_gradient(
     is_first = is_zero.binary("logical_and", zeros.binary("equal", 1))
     is_before = zeros.binary("equal", 0)
     others = scan(is_first.where(1, x), "prod", axis)
-    before = reversed_scan(
-        (gradient * output).accumulated(), "sum", axis
-    )
-    at_first = reversed_scan(
-        (gradient * others).accumulated(), "sum", axis
-    )
+    before = reversed_scan((gradient * output).accumulated(), "sum", axis)
+    at_first = reversed_scan((gradient * others).accumulated(), "sum", axis)
     before = before / is_before.where(x, 1).accumulated()
-    return is_before.where(before, is_first.where(at_first, 0)).cast(
-        x.dtype
-    )
+    return is_before.where(before, is_first.where(at_first, 0)).cast(x.dtype)
 
 
-def log_gradient(
-    gradient: Node, output: Node, x: Node, axis: int
-) -> Node:
+def log_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
     """Sum g exp(x - y) over what follows, in logarithms: y may be far below what follows it.
 
     Gradients of either sign have a sum of their own. Where y is -inf nothing flows.
@@ -235,16 +183,10 @@ def log_gradient(
     is_finite = output.binary("not_equal", -math.inf)
     for sign in (1.0, -1.0):
         amount = gradient * sign
-        is_held = is_finite.binary(
-            "logical_and", amount.const_like(0).binary("less", amount)
-        )
-        share = is_held.where(amount, 1).unary("log") - is_held.where(
-            output, 0
-        )
+        is_held = is_finite.binary("logical_and", amount.const_like(0).binary("less", amount))
+        share = is_held.where(amount, 1).unary("log") - is_held.where(output, 0)
         share = is_held.where(share, -math.inf)
-        part = (reversed_scan(share, "logaddexp", axis) + x).unary(
-            "exp"
-        ) * sign
+        part = (reversed_scan(share, "logaddexp", axis) + x).unary("exp") * sign
         total = part if total is None else total + part
     return total if total is not None else gradient
 

@@ -28,12 +28,7 @@ from picograd.target import Target
 Array = Any
 FAN = 32  # updates of a group
 FEW = 32  # so many updates are applied one after the other
-UPDATES: dict[str, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-}
+UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
@@ -49,20 +44,10 @@ def expand_scatter(node: Node, target: Target) -> Node:
     shape, sizes = indices[0].shape, tuple(base.shape[axis] for axis in axes)
     count = product(shape)
     is_small = count <= FEW or not values.size or not base.size
-    if (
-        is_small
-        or not target.has_blocks
-        or max(count, product(sizes) << len(inside)) >= 1 << 31
-    ):
+    if is_small or not target.has_blocks or max(count, product(sizes) << len(inside)) >= 1 << 31:
         return node
-    flat = [
-        each.reshape((count,)) for each in rest
-    ]
-    keys, order = sorted_keys(
-        flat[: len(axes)],
-        sizes,
-        *flat[len(axes) :],
-    )
+    flat = [each.reshape((count,)) for each in rest]
+    keys, order = sorted_keys(flat[: len(axes)], sizes, *flat[len(axes) :])
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
@@ -70,38 +55,25 @@ def expand_scatter(node: Node, target: Target) -> Node:
     if monoid is not None:
         inputs += levels_of(rows, keys, order, monoid)
     arg = (axes, monoid, FAN)
-    return Node(
-        "scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device
-    )
+    return Node("scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device)
 
 
-def kept(
-    inside: Node, values: Node, there: Node
-) -> Node:
+def kept(inside: Node, values: Node, there: Node) -> Node:
     """Let an update that is not wanted write what is there; it comes before the others."""
     rest = values.rank - inside.rank
-    wide = inside.reshape(
-        (*inside.shape, *(1,) * rest)
-    )
-    return wide.expand(values.shape).where(
-        values, there
-    )
+    wide = inside.reshape((*inside.shape, *(1,) * rest))
+    return wide.expand(values.shape).where(values, there)
 
 
 def sorted_keys(
-    indices: list[Node],
-    sizes: tuple[int, ...],
-    inside: Node | None = None,
+    indices: list[Node], sizes: tuple[int, ...], inside: Node | None = None
 ) -> tuple[Node, Node]:
     """Number the destinations and sort them: the ascending keys, and their permutation.
 
     Of updates with one destination those that are not `inside` come first.
     """
     if inside is not None:
-        twice, order = sorted_keys(
-            [*indices, inside],
-            (*sizes, 2),
-        )
+        twice, order = sorted_keys([*indices, inside], (*sizes, 2))
         keys = twice.binary("shift_right", 1)
         return keys, order
     number = indices[0].cast(int64)
@@ -113,9 +85,7 @@ def sorted_keys(
         order = ordered(keys, 0, bits, True)
         return along(keys, order, 0), order
     pairs = radix_sorted(keys, bits)
-    return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(
-        uint32
-    ).cast(int64)
+    return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(uint32).cast(int64)
 
 
 def run_starts(keys: Node) -> Node:
@@ -138,8 +108,7 @@ def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
     groups = order.slice(((0, count * FAN, 1),)).reshape((count, FAN))
     ends = keys.slice(((0, count * FAN, 1),)).reshape((count, FAN))
     first, last = (
-        ends.slice(((0, count, 1), (n, n + 1, 1))).expand((count, FAN))
-        for n in (0, FAN - 1)
+        ends.slice(((0, count, 1), (n, n + 1, 1))).expand((count, FAN)) for n in (0, FAN - 1)
     )
     chosen = first.binary("equal", last).where(groups, 0)
     level = rows.accumulated().gather((chosen,), (0,)).reduce(monoid, (1,))
@@ -147,9 +116,7 @@ def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
     while count >= 2 * FAN:
         count //= FAN
         whole = ((0, count * FAN, 1), *((0, size, 1) for size in rest))
-        level = (
-            level.slice(whole).reshape((count, FAN, *rest)).reduce(monoid, (1,))
-        )
+        level = level.slice(whole).reshape((count, FAN, *rest)).reduce(monoid, (1,))
         found.append(level)
     return found
 
@@ -164,21 +131,13 @@ def last_of_runs(values: Node, keys: Node, count: int, target: Target) -> Node:
         return zeros.scatter(values, (keys,), (0,), None)
     inputs = (zeros, values, keys.cast(uint32), keys.iota(0, int32))
     arg = ((0,), None, FAN)
-    return Node(
-        "scatter_runs", inputs, arg, (count,), values.dtype, values.device
-    )
+    return Node("scatter_runs", inputs, arg, (count,), values.dtype, values.device)
 
 
-def scatter_runs(
-    node: Node, base: Array, rows: Array, keys: Array, *rest: Array
-) -> Array:
+def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array) -> Array:
     """Update a copy by the rows of each run of keys, in order."""
     axes, monoid, _ = node.arg
-    wide = (
-        rows.dtype
-        if rows.dtype == np.float64
-        else accumulate_dtype(node.dtype).numpy
-    )
+    wide = rows.dtype if rows.dtype == np.float64 else accumulate_dtype(node.dtype).numpy
     out = base.astype(wide)
     turned = axes_first(out, axes)
     indices = np.unravel_index(keys.astype(np.int64), turned.shape[: len(axes)])

@@ -12,9 +12,7 @@ from picograd.helpers import product
 from picograd.traced_number import SIZED, TracedNumber
 
 Shape = tuple[int, ...]
-Window = tuple[
-    tuple[int, int, int, int], ...
-]  # (axis, kernel, stride, dilation) of each axis
+Window = tuple[tuple[int, int, int, int], ...]  # (axis, kernel, stride, dilation) of each axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,44 +91,28 @@ def normalise_axis(axis: int, rank: int, op: str = "axis") -> int:
     return axis % limit
 
 
-def normalise_axes(
-    axes: int | Iterable[int] | None, rank: int, op: str = "axis"
-) -> Shape:
+def normalise_axes(axes: int | Iterable[int] | None, rank: int, op: str = "axis") -> Shape:
     """Sort and check axes; None means all of them."""
     if axes is None:
         return tuple(range(rank))
     listed = (axes,) if isinstance(axes, int) else tuple(axes)
     result = sorted(normalise_axis(axis, rank, op) for axis in listed)
     if len(set(result)) < len(result):
-        raise AxisError(
-            op, f"axes {listed} name one axis twice", "list each axis once"
-        )
+        raise AxisError(op, f"axes {listed} name one axis twice", "list each axis once")
     return tuple(result) if rank else ()
 
 
-def normalise_permutation(
-    axes: Sequence[int], rank: int, op: str = "permute"
-) -> Shape:
+def normalise_permutation(axes: Sequence[int], rank: int, op: str = "permute") -> Shape:
     """Check that `axes` lists every axis once."""
     if len(axes) != rank:
-        raise ShapeError(
-            op,
-            f"{tuple(axes)} does not order {rank} axes",
-            "list every axis once",
-        )
-    result = (
-        tuple(normalise_axis(axis, rank, op) for axis in axes) if rank else ()
-    )
+        raise ShapeError(op, f"{tuple(axes)} does not order {rank} axes", "list every axis once")
+    result = tuple(normalise_axis(axis, rank, op) for axis in axes) if rank else ()
     if len(set(result)) != rank:
-        raise ShapeError(
-            op, f"{tuple(axes)} repeats an axis", "list every axis once"
-        )
+        raise ShapeError(op, f"{tuple(axes)} repeats an axis", "list every axis once")
     return result
 
 
-def infer_reshape(
-    shape: Shape, wanted: Sequence[int], op: str = "reshape"
-) -> Shape:
+def infer_reshape(shape: Shape, wanted: Sequence[int], op: str = "reshape") -> Shape:
     """Resolve one -1 and check that the number of elements stays."""
     count, result = product(shape), tuple(wanted)
     unknown = [axis for axis, size in enumerate(result) if size == -1]
@@ -152,18 +134,14 @@ def check_expand(shape: Shape, wanted: Shape, op: str = "expand") -> None:
     fits = len(shape) == len(wanted)
     if not fits or any(not is_size(a, b) and a != 1 for a, b in zip(shape, wanted)):
         raise ShapeError(
-            op,
-            f"cannot expand {shape} to {wanted}",
-            "only axes of size 1 can be expanded",
+            op, f"cannot expand {shape} to {wanted}", "only axes of size 1 can be expanded"
         )
 
 
 def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:
     """Drop the reduced axes, or keep them with size 1."""
     if keepdim:
-        return tuple(
-            1 if axis in axes else size for axis, size in enumerate(shape)
-        )
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
@@ -213,19 +191,12 @@ def conv_sizes(sizes: Shape, kernel: Shape, spec: ConvSpec) -> Shape:
     return tuple(
         (span(n, spread) + lo + hi - span(k, gap)) // stride + 1
         for n, k, stride, (lo, hi), spread, gap in zip(
-            sizes,
-            kernel,
-            spec.stride,
-            spec.padding,
-            spec.input_dilation,
-            spec.kernel_dilation,
+            sizes, kernel, spec.stride, spec.padding, spec.input_dilation, spec.kernel_dilation
         )
     )
 
 
-def contract_shape(
-    a: Shape, b: Shape, labels: tuple[Shape, Shape, Shape]
-) -> Shape:
+def contract_shape(a: Shape, b: Shape, labels: tuple[Shape, Shape, Shape]) -> Shape:
     """Sizes of the output labels of a contraction."""
     sizes = dict(zip(labels[0] + labels[1], a + b))
     return tuple(sizes[label] for label in labels[2])

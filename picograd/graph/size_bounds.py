@@ -89,9 +89,7 @@ def pad_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     return found
 
 
-def reshape_bound(
-    axes: Axes, node: Node, bounds: Bounds
-) -> list[tuple[int, int]]:
+def reshape_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     """Multiply or divide by what is merged or split off."""
     found = []
     source = node.inputs[0]
@@ -106,20 +104,13 @@ def reshape_bound(
     return found
 
 
-def window_bound(
-    axes: Axes, node: Node, bounds: Bounds
-) -> list[tuple[int, int]]:
+def window_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     """Count the windows."""
     found = []
     for axis, kernel, stride, gap in node.arg:
         bound = bounds.get(axes.find(node.inputs[0], axis))
         if bound is not None and axes.is_dynamic(node, axis):
-            found.append(
-                (
-                    axes.find(node, axis),
-                    window_count(bound, kernel, stride, gap),
-                )
-            )
+            found.append((axes.find(node, axis), window_count(bound, kernel, stride, gap)))
     return found
 
 

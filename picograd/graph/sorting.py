@@ -38,10 +38,7 @@ def sort(node: Node, axis: int, is_descending: bool = False) -> Node:
 
 def along(node: Node, index: Node, axis: int) -> Node:
     """Read out[i][j] = node[i][index[i][j]] (axis 1); all other sizes are equal."""
-    indices = tuple(
-        index if d == axis else index.iota(d, index.dtype)
-        for d in range(node.rank)
-    )
+    indices = tuple(index if d == axis else index.iota(d, index.dtype) for d in range(node.rank))
     return node.gather(indices, tuple(range(node.rank)))
 
 
@@ -65,9 +62,7 @@ def ordered_keys(x: Node, is_descending: bool) -> Node:
             plain = x.binary("equal", 0).where(0, x)
             whole = bitcast(plain, to_dtype(f"int{bits}"))
             spread = whole.binary("shift_right", bits - 1)
-            whole = whole.binary(
-                "bitwise_xor", spread.binary("bitwise_or", sign)
-            )
+            whole = whole.binary("bitwise_xor", spread.binary("bitwise_or", sign))
         else:
             whole = x.binary("bitwise_xor", sign)
         keys = bitcast(whole, to_dtype(f"uint{bits}"))
@@ -98,9 +93,7 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
         rest = last.binary("less", pairs).where(pairs, (1 << 64) - 1)
         found.append(rest.reduce("min", (axis,), True))
     total: Node | None = None
-    shape = tuple(
-        count if d == axis else n for d, n in enumerate(node.shape)
-    )
+    shape = tuple(count if d == axis else n for d, n in enumerate(node.shape))
     for number, each in enumerate(found):
         wide = each.expand(shape)
         is_here = wide.iota(axis).binary("equal", number)
@@ -115,18 +108,9 @@ def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:
     """
     size = keys.shape[axis]
     if not in_blocks or size <= BLOCK_RUN:
-        return Node(
-            "sort_keys",
-            (keys,),
-            (axis, size),
-            keys.shape,
-            int64,
-            keys.device,
-        )
+        return Node("sort_keys", (keys,), (axis, size), keys.shape, int64, keys.device)
     last = keys.rank - 1
-    swap = tuple(
-        {axis: last, last: axis}.get(d, d) for d in range(keys.rank)
-    )
+    swap = tuple({axis: last, last: axis}.get(d, d) for d in range(keys.rank))
     return positions(radix_sorted(keys.permute(swap), bits)).permute(swap)
 
 
@@ -138,16 +122,12 @@ def radix_sorted(keys: Node, bits: int) -> Node:
     low = keys.cast(uint64)
     if bits > 32:
         low = low.binary("bitwise_and", LOW)
-    pairs = sorted_pairs(
-        packed(low, keys.iota(keys.rank - 1, uint64)), min(bits, 32)
-    )
+    pairs = sorted_pairs(packed(low, keys.iota(keys.rank - 1, uint64)), min(bits, 32))
     if bits <= 32:
         return pairs
     order = positions(pairs)
     high = along(keys.binary("shift_right", 32), order, keys.rank - 1)
-    return sorted_pairs(
-        packed(high.cast(uint64), order.cast(uint64)), bits - 32
-    )
+    return sorted_pairs(packed(high.cast(uint64), order.cast(uint64)), bits - 32)
 
 
 def packed(key: Node, position: Node) -> Node:
@@ -166,30 +146,17 @@ def sorted_pairs(pairs: Node, bits: int) -> Node:
     cells = (*pairs.shape[:-1], 256 * tiles)
     for shift in range(32, 32 + bits, 8):
         arg = (RADIX_TILE, shift)
-        counts = Node(
-            "radix_count", (pairs,), arg, cells, int32, pairs.device
-        )
+        counts = Node("radix_count", (pairs,), arg, cells, int32, pairs.device)
         starts = scan(counts, "sum", counts.rank - 1) - counts
-        pairs = Node(
-            "radix_move",
-            (pairs, starts),
-            arg,
-            pairs.shape,
-            uint64,
-            pairs.device,
-        )
+        pairs = Node("radix_move", (pairs, starts), arg, pairs.shape, uint64, pairs.device)
     return pairs
 
 
 def digits_of(node: Node, pairs: Array) -> tuple[Array, Array]:
     """Digit of each element, and the number of its tile."""
     tile, shift = node.arg
-    digit = (pairs.astype(np.uint64) >> np.uint64(shift)).astype(
-        np.int64
-    ) % 256
-    return digit, np.broadcast_to(
-        np.arange(pairs.shape[-1]) // tile, pairs.shape
-    )
+    digit = (pairs.astype(np.uint64) >> np.uint64(shift)).astype(np.int64) % 256
+    return digit, np.broadcast_to(np.arange(pairs.shape[-1]) // tile, pairs.shape)
 
 
 def radix_count(node: Node, pairs: Array) -> Array:
@@ -208,9 +175,7 @@ def radix_move(node: Node, pairs: Array, starts: Array) -> Array:
     out = np.empty_like(pairs)
     for row in np.ndindex(pairs.shape[:-1]):
         place, moved = starts[row].astype(np.int64), out[row]
-        for pair, cell in zip(
-            pairs[row], digit[row] * tiles + tile[row], strict=True
-        ):
+        for pair, cell in zip(pairs[row], digit[row] * tiles + tile[row], strict=True):
             moved[place[cell]] = pair
             place[cell] += 1
     return out

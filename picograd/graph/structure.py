@@ -13,12 +13,7 @@ from picograd.graph.row import ANY, INTEGER, Op, table
 
 Array = Any
 Gradients = tuple[Node | None, ...]
-REDUCTIONS: dict[str, Any] = {
-    "sum": np.sum,
-    "prod": np.prod,
-    "max": np.max,
-    "min": np.min,
-}
+REDUCTIONS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 
 
 def broadcast_const(node: Node) -> Array:
@@ -30,9 +25,7 @@ def iota(node: Node) -> Array:
     """Count along one axis."""
     sizes = [1] * len(node.shape)
     sizes[node.arg] = node.shape[node.arg]
-    return np.broadcast_to(
-        np.arange(sizes[node.arg]).reshape(sizes), node.shape
-    )
+    return np.broadcast_to(np.arange(sizes[node.arg]).reshape(sizes), node.shape)
 
 
 def windows_of(node: Node, x: Array) -> Array:
@@ -53,9 +46,7 @@ def fold(node: Node, x: Array) -> Array:
         where = [slice(None)] * lead
         for (axis, _, stride, gap), offset in zip(windows, position):
             start = offset * gap
-            where[axis] = slice(
-                start, start + (x.shape[axis] - 1) * stride + 1, stride
-            )
+            where[axis] = slice(start, start + (x.shape[axis] - 1) * stride + 1, stride)
         out[tuple(where)] += x[(slice(None),) * lead + position]
     return out
 
@@ -76,26 +67,20 @@ def reduce(node: Node, x: Array) -> Array:
 
 def permute_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Permute back."""
-    return (
-        gradient.permute(tuple(int(axis) for axis in np.argsort(output.arg))),
-    )
+    return (gradient.permute(tuple(int(axis) for axis in np.argsort(output.arg))),)
 
 
 def expand_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Sum what was repeated."""
     sizes = zip(x.shape, output.shape)
-    axes = tuple(
-        axis for axis, (size, wide) in enumerate(sizes) if size != wide
-    )
+    axes = tuple(axis for axis, (size, wide) in enumerate(sizes) if size != wide)
     return (gradient.reduce("sum", axes, keepdim=True),)
 
 
 def slice_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Put the gradient back between zeros; steps spread it by folding windows of one."""
     windows, sizes, pads = [], [], []
-    for axis, ((start, _, step), count) in enumerate(
-        zip(output.arg, output.shape)
-    ):
+    for axis, ((start, _, step), count) in enumerate(zip(output.arg, output.shape)):
         stride = step if count > 1 else 1
         spread = (count - 1) * stride + 1 if count else 0
         if stride > 1:
@@ -117,11 +102,7 @@ def pad_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 def window_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Sum the windows back."""
-    return (
-        gradient.fold(
-            output.arg, tuple(x.shape[window[0]] for window in output.arg)
-        ),
-    )
+    return (gradient.fold(output.arg, tuple(x.shape[window[0]] for window in output.arg)),)
 
 
 def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -130,9 +111,7 @@ def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     An extremum that is NaN equals nothing: all gradients behind it are NaN, as in PyTorch.
     """
     monoid, axes = output.arg
-    kept = tuple(
-        1 if axis in axes else size for axis, size in enumerate(x.shape)
-    )
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     wide = gradient.reshape(kept).expand(x.shape)
     if monoid == "sum":
         return (wide,)
@@ -151,11 +130,7 @@ def product_gradient(gradient: Node, x: Node, axes: tuple[int, ...]) -> Node:
     """Multiply the other elements: with one zero only its place, with two nothing is left."""
     is_zero = x.binary("equal", 0)
     safe = is_zero.where(1, x)
-    zeros = (
-        is_zero.cast(x.accumulated().dtype)
-        .reduce("sum", axes, keepdim=True)
-        .expand(x.shape)
-    )
+    zeros = is_zero.cast(x.accumulated().dtype).reduce("sum", axes, keepdim=True).expand(x.shape)
     others = safe.reduce("prod", axes, keepdim=True).expand(x.shape) * gradient
     at_zero = zeros.binary("equal", 1).where(others, 0)
     elsewhere = zeros.binary("equal", 0).where(others / safe, 0)
@@ -207,24 +182,12 @@ STRUCTURE = (
             cost=24,
         ),
         view(
-            "reshape",
-            lambda node, x: x.reshape(node.shape),
-            lambda g, y, x: (g.reshape(x.shape),),
+            "reshape", lambda node, x: x.reshape(node.shape), lambda g, y, x: (g.reshape(x.shape),)
         ),
         view("permute", lambda node, x: x.transpose(node.arg), permute_vjp),
-        view(
-            "expand", lambda node, x: np.broadcast_to(x, node.shape), expand_vjp
-        ),
-        view(
-            "slice",
-            lambda node, x: x[tuple(slice(*each) for each in node.arg)],
-            slice_vjp,
-        ),
-        view(
-            "flip",
-            lambda node, x: np.flip(x, node.arg),
-            lambda g, y, x: (g.flip(y.arg),),
-        ),
+        view("expand", lambda node, x: np.broadcast_to(x, node.shape), expand_vjp),
+        view("slice", lambda node, x: x[tuple(slice(*each) for each in node.arg)], slice_vjp),
+        view("flip", lambda node, x: np.flip(x, node.arg), lambda g, y, x: (g.flip(y.arg),)),
         view("pad", pad, pad_vjp),
         view("window", windows_of, window_vjp),
         view("fold", fold, lambda g, y, x: (g.window(y.arg[0]),)),

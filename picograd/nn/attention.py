@@ -60,39 +60,18 @@ class MultiheadAttention(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        init.check_sizes(
-            "MultiheadAttention",
-            1,
-            embed_dim=embed_dim,
-            num_heads=num_heads,
-        )
+        init.check_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             problem = f"embed_dim={embed_dim} does not divide by num_heads={num_heads}"
-            raise ValueRangeError(
-                "MultiheadAttention",
-                problem,
-                "choose a divisor",
-            )
-        self.embed_dim, self.num_heads, self.dropout = (
-            embed_dim,
-            num_heads,
-            dropout,
-        )
-        self.head_dim, self.batch_first = (
-            embed_dim // num_heads,
-            batch_first,
-        )
+            raise ValueRangeError("MultiheadAttention", problem, "choose a divisor")
+        self.embed_dim, self.num_heads, self.dropout = (embed_dim, num_heads, dropout)
+        self.head_dim, self.batch_first = (embed_dim // num_heads, batch_first)
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
         self.add_zero_attn = add_zero_attn
         self._make_projections(bias, add_bias_kv, (device, dtype))
 
-    def _make_projections(
-        self,
-        bias: bool,
-        add_bias_kv: bool,
-        place: tuple[Any, Any],
-    ) -> None:
+    def _make_projections(self, bias: bool, add_bias_kv: bool, place: tuple[Any, Any]) -> None:
         width = self.embed_dim
         self.in_proj_weight = self.q_proj_weight = self.k_proj_weight = self.v_proj_weight = None
         self._qkv_same_embed_dim = self.kdim == width and self.vdim == width
@@ -150,10 +129,7 @@ class MultiheadAttention(Module):
         return output.squeeze(0 if self.batch_first else 1), weights
 
     def _attend(
-        self,
-        heads: list[Tensor],
-        mask: Tensor | None,
-        need_weights: bool,
+        self, heads: list[Tensor], mask: Tensor | None, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         share = self.dropout if self.training else 0.0
         q, k, v = heads
@@ -161,10 +137,7 @@ class MultiheadAttention(Module):
             attend = functional.scaled_dot_product_attention
             return attend(q, k, v, attn_mask=mask, dropout_p=share), None
         scores = (q * (1.0 / math.sqrt(self.head_dim))) @ k.transpose(-2, -1)
-        weights = dropout(
-            functional.masked_softmax(scores, mask),
-            share,
-        )
+        weights = dropout(functional.masked_softmax(scores, mask), share)
         return weights @ v, weights
 
     def _project(self, *inputs: Tensor) -> list[Tensor]:
@@ -173,30 +146,15 @@ class MultiheadAttention(Module):
         for x, size in zip(inputs, sizes):
             if len(x.shape) != 3 or x.shape[-1] != size:
                 problem = f"input of shape {tuple(x.shape)}, {size} features wanted"
-                raise ShapeError(
-                    "MultiheadAttention",
-                    problem,
-                    "give 3 axes, features last",
-                )
+                raise ShapeError("MultiheadAttention", problem, "give 3 axes, features last")
         rows = [x if self.batch_first else x.transpose(0, 1) for x in inputs]
         biases: Any = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         if self.in_proj_weight is not None:
             if inputs[0] is inputs[1] and inputs[1] is inputs[2]:  # one product for all three
-                return list(
-                    rows[0]
-                    .linear(
-                        self.in_proj_weight,
-                        self.in_proj_bias,
-                    )
-                    .chunk(3, -1)
-                )
+                return list(rows[0].linear(self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
             weights: list[Any] = list(self.in_proj_weight.chunk(3))
         else:
-            weights = [
-                self.q_proj_weight,
-                self.k_proj_weight,
-                self.v_proj_weight,
-            ]
+            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         return [x.linear(weight, bias) for x, weight, bias in zip(rows, weights, biases)]
 
     def _split(self, x: Tensor) -> Tensor:
@@ -212,34 +170,18 @@ class MultiheadAttention(Module):
         is_causal: bool,
     ) -> Tensor | None:
         """Join the masks: True where attention is allowed, or numbers to add: (B, heads, L, S)."""
-        batch, rows, columns = (
-            q.shape[0],
-            q.shape[1],
-            k.shape[1],
-        )
+        batch, rows, columns = (q.shape[0], q.shape[1], k.shape[1])
         masks = []
         if attn_mask is not None:
             is_stack = len(attn_mask.shape) == 3
-            wanted = (batch * self.num_heads,) * is_stack + (
-                rows,
-                columns,
-            )
+            wanted = (batch * self.num_heads,) * is_stack + (rows, columns)
             _check_mask("attn_mask", attn_mask, wanted)
-            stack = (
-                batch,
-                self.num_heads,
-                rows,
-                columns,
-            )
+            stack = (batch, self.num_heads, rows, columns)
             masks.append(attn_mask.reshape(*stack) if is_stack else attn_mask)
         elif is_causal:
             masks.append(functional.causal_mask(rows, columns, q.device).logical_not())
         if padding is not None:
-            _check_mask(
-                "key_padding_mask",
-                padding,
-                (batch, columns),
-            )
+            _check_mask("key_padding_mask", padding, (batch, columns))
             masks.append(padding.reshape(batch, 1, 1, columns))
         return _join(masks, q)
 
@@ -269,11 +211,7 @@ def _glorot(shape: tuple[int, int], place: tuple[Any, Any]) -> Parameter:
 def _check_mask(name: str, mask: Tensor, wanted: tuple[int, ...]) -> None:
     if tuple(mask.shape) != wanted:
         problem = f"{name} of shape {tuple(mask.shape)}, {wanted} wanted"
-        raise ShapeError(
-            "MultiheadAttention",
-            problem,
-            "give one entry per query and key",
-        )
+        raise ShapeError("MultiheadAttention", problem, "give one entry per query and key")
 
 
 def _as_numbers(mask: Tensor, like: Tensor) -> Tensor:

@@ -16,9 +16,7 @@ from picograd.tensor.tensor import Tensor
 Sizes = int | tuple[int, ...]
 
 
-def per_axis(
-    op: str, value: Sizes, count: int, name: str, least: int = 1
-) -> tuple[int, ...]:
+def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Repeat one number for every spatial axis, or check that there is one number per axis."""
     init.check_sizes(op, least, **{name: value})
     sizes = (value,) * count if isinstance(value, int) else tuple(value)

@@ -54,10 +54,7 @@ FASHION_MIRRORS = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
 )
-CIFAR_MIRRORS = (
-    "https://www.cs.toronto.edu/~kriz/",
-    "https://cave.cs.toronto.edu/kriz/",
-)
+CIFAR_MIRRORS = ("https://www.cs.toronto.edu/~kriz/", "https://cave.cs.toronto.edu/kriz/")
 MNIST = {
     TRAIN_IMAGES: (9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
     TRAIN_LABELS: (28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),

@@ -36,17 +36,8 @@ class PairwiseDistance(Module):
     keepdim: bool
     norm: float
 
-    def __init__(
-        self,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        keepdim: bool = False,
-    ) -> None:
-        self.norm, self.eps, self.keepdim = (
-            p,
-            eps,
-            keepdim,
-        )
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self.norm, self.eps, self.keepdim = (p, eps, keepdim)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Measure."""

@@ -23,11 +23,7 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not isinstance(p, (int, float)) or not 0.0 <= p <= 1.0:
             problem = f"p={p!r} is not a probability"
-            raise ValueRangeError(
-                type(self).__name__,
-                problem,
-                "use 0 <= p <= 1",
-            )
+            raise ValueRangeError(type(self).__name__, problem, "use 0 <= p <= 1")
         self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:

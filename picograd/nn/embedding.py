@@ -159,10 +159,7 @@ class EmbeddingBag(Table):
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(
-        self,
-        index: Tensor,
-        offsets: Tensor | None = None,
-        per_sample_weights: Tensor | None = None,
+        self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         """Look up and reduce; `per_sample_weights` (shape of the index) with mode "sum" only."""
         limits = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)

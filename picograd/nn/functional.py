@@ -40,12 +40,7 @@ from picograd.nn.functional_in_place import (
     selu_,
     threshold_,
 )
-from picograd.nn.functional_shape import (
-    channel_shuffle,
-    pad,
-    pixel_shuffle,
-    pixel_unshuffle,
-)
+from picograd.nn.functional_shape import channel_shuffle, pad, pixel_shuffle, pixel_unshuffle
 from picograd.nn.losses_ctc import ctc_loss
 from picograd.nn.losses_margin import (
     cosine_embedding_loss,
@@ -84,9 +79,7 @@ from picograd.tensor.activation_functions import (
     tanhshrink,
     threshold,
 )
-from picograd.tensor.attention import (
-    scaled_dot_product_attention,
-)
+from picograd.tensor.attention import scaled_dot_product_attention
 from picograd.tensor.convolution_functions import (
     conv1d,
     conv2d,

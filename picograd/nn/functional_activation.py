@@ -31,11 +31,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return maybe_in_place("elu", input, input.elu(alpha), inplace)
 
 
-def softplus(
-    input: Tensor,
-    beta: float = 1.0,
-    threshold: float = 20.0,
-) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Compute log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
 
     >>> from picograd import Tensor, nn
@@ -46,10 +42,7 @@ def softplus(
 
 
 def hardtanh(
-    input: Tensor,
-    min_val: float = -1.0,
-    max_val: float = 1.0,
-    inplace: bool = False,
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """Limit to [min_val, max_val].
 
@@ -80,12 +73,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     return input.logsigmoid()
 
 
-def normalize(
-    input: Tensor,
-    p: float = 2.0,
-    dim: int = 1,
-    eps: float = 1e-12,
-) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along an axis, or by eps where that is smaller.
 
     >>> from picograd import Tensor, nn
@@ -101,12 +89,7 @@ def _clamped_norm(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
 
 
 @listed
-def cosine_similarity(
-    a: Tensor,
-    b: Tensor,
-    dim: int = 1,
-    eps: float = 1e-8,
-) -> Tensor:
+def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute a.b / (|a| |b|) along an axis; norms below eps count as eps.
 
     >>> from picograd import Tensor, nn
@@ -123,11 +106,7 @@ def cosine_similarity(
 
 
 def pairwise_distance(
-    a: Tensor,
-    b: Tensor,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    keepdim: bool = False,
+    a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """Compute the p-norm of a - b + eps along the last axis.
 

@@ -1,6 +1,5 @@
 """Functions behind the first layers: activations and linear maps."""
 
-
 from picograd.tensor.activation_functions import implicit_axis
 from picograd.tensor.annotations import DTypeLike
 from picograd.tensor.autocast import listed
@@ -60,9 +59,7 @@ def sigmoid(input: Tensor) -> Tensor:
     return input.sigmoid()
 
 
-def softmax(
-    input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None
-) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(x) to sum 1 along an axis, converted to `dtype` before.
 
     `dim` None is axis 0 of tensors with 0, 1 or 3 axes, else axis 1, as in PyTorch: name the axis.
@@ -75,9 +72,7 @@ def softmax(
     return wide.softmax(implicit_axis(input, dim))
 
 
-def log_softmax(
-    input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None
-) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Compute log(softmax(x)) along an axis, chosen as in `softmax`.
 
     >>> from picograd import Tensor, nn
@@ -99,9 +94,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @listed
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute a W b + bias: (..., I), (..., J) with weight (O, I, J) -> (..., O).
 
     >>> from picograd import Tensor, nn

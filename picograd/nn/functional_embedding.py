@@ -157,9 +157,7 @@ def _check_mode(mode: str, by_frequency: bool, sparse: bool) -> None:
         raise ValueRangeError(op, f"{name} with mode='max'", 'use "sum" or "mean"')
 
 
-def _check_bags(
-    index: Tensor, offsets: Tensor | None, weights: Tensor | None, mode: str
-) -> None:
+def _check_bags(index: Tensor, offsets: Tensor | None, weights: Tensor | None, mode: str) -> None:
     op = "embedding_bag"
     need_tensor(op, *[each for each in (offsets, weights) if each is not None])
     if len(index.shape) not in (1, 2) or (len(index.shape) == 2) == (offsets is not None):

@@ -34,10 +34,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def rrelu_(
-    input: Tensor,
-    lower: float = 1.0 / 8,
-    upper: float = 1.0 / 3,
-    training: bool = False,
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
     """Overwrite with leaky_relu of a slope drawn from [lower, upper), or their mean.
 
@@ -78,9 +75,7 @@ def selu_(input: Tensor) -> Tensor:
     return _written(input, "selu", selu(input))
 
 
-def hardtanh_(
-    input: Tensor, min_val: float = -1.0, max_val: float = 1.0
-) -> Tensor:
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Overwrite with x cut off at both bounds.
 
     >>> from picograd import Tensor, nn

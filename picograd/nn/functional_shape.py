@@ -7,12 +7,7 @@ from picograd.tensor.recording import apart
 from picograd.tensor.tensor import Tensor
 
 
-def pad(
-    input: Tensor,
-    pad: Sequence[int],
-    mode: str = "constant",
-    value: float = 0.0,
-) -> Tensor:
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """Pad: (low, high) of the last axis first. Modes constant, reflect, replicate, circular.
 
     >>> from picograd import Tensor, nn
@@ -33,26 +28,11 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     *batch, channels, height, width = x.shape
     if channels % (r * r):
         problem = f"{channels} channels do not divide by {r} * {r}"
-        raise ShapeError(
-            "pixel_shuffle",
-            problem,
-            "choose another upscale_factor",
-        )
+        raise ShapeError("pixel_shuffle", problem, "choose another upscale_factor")
     first = len(batch)
     cut = x.reshape(*batch, channels // (r * r), r, r, height, width)  # ... C r r H W
-    order = (
-        *range(first + 1),
-        first + 3,
-        first + 1,
-        first + 4,
-        first + 2,
-    )
-    result = cut.permute(*order).reshape(
-        *batch,
-        channels // (r * r),
-        height * r,
-        width * r,
-    )
+    order = (*range(first + 1), first + 3, first + 1, first + 4, first + 2)
+    result = cut.permute(*order).reshape(*batch, channels // (r * r), height * r, width * r)
     return apart(result)
 
 
@@ -67,26 +47,11 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     *batch, channels, height, width = x.shape
     if height % r or width % r:
         problem = f"image {height} x {width} does not divide by {r}"
-        raise ShapeError(
-            "pixel_unshuffle",
-            problem,
-            "choose another downscale_factor",
-        )
+        raise ShapeError("pixel_unshuffle", problem, "choose another downscale_factor")
     first = len(batch)
     cut = x.reshape(*batch, channels, height // r, r, width // r, r)  # ... C H r W r
-    order = (
-        *range(first + 1),
-        first + 2,
-        first + 4,
-        first + 1,
-        first + 3,
-    )
-    result = cut.permute(*order).reshape(
-        *batch,
-        channels * r * r,
-        height // r,
-        width // r,
-    )
+    order = (*range(first + 1), first + 2, first + 4, first + 1, first + 3)
+    result = cut.permute(*order).reshape(*batch, channels * r * r, height // r, width // r)
     return apart(result)
 
 
@@ -100,11 +65,7 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     batch, channels, *rest = x.shape
     if channels % groups:
         problem = f"{channels} channels do not divide into {groups} groups"
-        raise ShapeError(
-            "channel_shuffle",
-            problem,
-            "choose a divisor",
-        )
+        raise ShapeError("channel_shuffle", problem, "choose a divisor")
     cut = x.reshape(batch, groups, channels // groups, *rest)
     result = cut.transpose(1, 2).reshape(x.shape)
     return apart(result)

@@ -1,6 +1,5 @@
 """GroupNorm, InstanceNorm and RMSNorm: normalisation that does not look at the batch."""
 
-
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
 from picograd.nn.module import Module
@@ -198,9 +197,7 @@ class LocalResponseNorm(Module):
     k: float
     size: int
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         init.check_sizes("LocalResponseNorm", 1, size=size)
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 

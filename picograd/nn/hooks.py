@@ -48,9 +48,7 @@ class Hooks:
         return tuple(id(each) for kind in kinds for each in kind.values())
 
 
-def register(
-    kind: dict[int, Registered], hook: Registered, prepend: bool
-) -> HookHandle:
+def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> HookHandle:
     """Add a hook behind, or before, those of its kind."""
     if not callable(hook.function):
         problem = f"the hook is a {type(hook.function).__name__}"
@@ -73,9 +71,7 @@ def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
             raise StateError(op, problem, "change in place what the hook is given")
 
 
-def call(
-    module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def call(module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a module's forward and its hooks."""
     result = None
     called: set[int] = set()
@@ -113,11 +109,7 @@ def _before(
 
 
 def _after(
-    module: Any,
-    hook: Registered,
-    inputs: tuple[Any, ...],
-    options: dict[str, Any],
-    result: Any,
+    module: Any, hook: Registered, inputs: tuple[Any, ...], options: dict[str, Any], result: Any
 ) -> Any:
     shown = (inputs, options) if hook.with_kwargs else (inputs,)
     answer = hook.function(module, *shown, result)
@@ -167,16 +159,12 @@ class Watch:
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in list(self.hooks.gradient.values()):
-            inputs = _replaced(
-                hook.function(self.module, inputs, self.gradients), inputs
-            )
+            inputs = _replaced(hook.function(self.module, inputs, self.gradients), inputs)
         return inputs
 
 
 def _tracking(values: tuple[Any, ...]) -> list[int]:
-    return [
-        at for at, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad
-    ]
+    return [at for at, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
 
 
 def _spread(found: list[Tensor], places: list[int], count: int) -> tuple[Any, ...]:
@@ -190,9 +178,7 @@ def _replaced(answer: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     return answer if isinstance(answer, tuple) else (answer,)
 
 
-def _watched(
-    values: tuple[Any, ...], places: list[int], react: React
-) -> tuple[Any, ...]:
+def _watched(values: tuple[Any, ...], places: list[int], react: React) -> tuple[Any, ...]:
     """Replace the values at some places by what the identity gives."""
     if not places:
         return values

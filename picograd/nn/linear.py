@@ -1,6 +1,5 @@
 """Linear and Bilinear: fully connected layers."""
 
-
 from picograd.errors import ShapeError
 from picograd.nn import functional_basic as functional
 from picograd.nn import init

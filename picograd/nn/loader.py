@@ -25,15 +25,7 @@ from picograd.nn.dataset_types import (
     Subset,
     TensorDataset,
 )
-from picograd.nn.loader_workers import (
-    END,
-    Feed,
-    Job,
-    Stopped,
-    Worker,
-    WorkerInfo,
-    deliver,
-)
+from picograd.nn.loader_workers import END, Feed, Job, Stopped, Worker, WorkerInfo, deliver
 from picograd.nn.samplers import (
     BatchSampler,
     RandomSampler,

@@ -56,16 +56,10 @@ def ctc_loss(
     times = _lengths("input_lengths", input_lengths, batch, steps, log_probs)
     if len(targets.shape) == 1:
         targets = _padded(targets, target_lengths)
-    sizes = _lengths(
-        "target_lengths", target_lengths, batch, targets.shape[1], log_probs
-    )
+    sizes = _lengths("target_lengths", target_lengths, batch, targets.shape[1], log_probs)
     if targets.shape[0] != batch:
-        problem = (
-            f"targets of shape {tuple(targets.shape)} for {batch} sequences"
-        )
-        raise ShapeError(
-            "ctc_loss", problem, "give (B, S), or (sum of lengths,)"
-        )
+        problem = f"targets of shape {tuple(targets.shape)} for {batch} sequences"
+        raise ShapeError("ctc_loss", problem, "give (B, S), or (sum of lengths,)")
     symbols = _with_blanks(targets.cast("int64"), blank)  # B L
     alpha = _forward(log_probs, symbols, times, blank)
     loss = -_ending(alpha, sizes)
@@ -80,9 +74,7 @@ def _check(log_probs: Tensor, blank: int) -> tuple[int, ...]:
     shape = tuple(log_probs.shape)
     if len(shape) != 3 or not shape[0]:
         problem = f"log_probs of shape {shape}"
-        raise ShapeError(
-            "ctc_loss", problem, "give (T, B, C) or (T, C), T at least 1"
-        )
+        raise ShapeError("ctc_loss", problem, "give (T, B, C) or (T, C), T at least 1")
     if not 0 <= blank < shape[2]:
         problem = f"blank={blank} is no class of {shape[2]}"
         raise ValueRangeError("ctc_loss", problem, "use one of the classes")
@@ -95,30 +87,16 @@ def _batched(lengths: Any) -> Any:
     return [lengths] if isinstance(lengths, int) else lengths
 
 
-def _lengths(
-    name: str, given: Lengths, batch: int, most: int, like: Tensor
-) -> Tensor:
+def _lengths(name: str, given: Lengths, batch: int, most: int, like: Tensor) -> Tensor:
     """Read lengths (B,); check those that are known."""
-    lengths = (
-        given
-        if isinstance(given, Tensor)
-        else Tensor(list(given), dtype="int64")
-    )
+    lengths = given if isinstance(given, Tensor) else Tensor(list(given), dtype="int64")
     if tuple(lengths.shape) != (batch,):
-        problem = (
-            f"{name} of shape {tuple(lengths.shape)} for {batch} sequences"
-        )
+        problem = f"{name} of shape {tuple(lengths.shape)} for {batch} sequences"
         raise ShapeError("ctc_loss", problem, "give one length per sequence")
     values = known_values(lengths.node)
-    if (
-        values is not None
-        and values.size
-        and not 0 <= values.min() <= values.max() <= most
-    ):
+    if values is not None and values.size and not 0 <= values.min() <= values.max() <= most:
         problem = f"{name} {values.tolist()} do not lie between 0 and {most}"
-        raise ValueRangeError(
-            "ctc_loss", problem, "give lengths inside the tensors"
-        )
+        raise ValueRangeError("ctc_loss", problem, "give lengths inside the tensors")
     return lengths.to(like.device).cast("int64")
 
 
@@ -128,25 +106,19 @@ def _padded(targets: Tensor, lengths: Lengths) -> Tensor:
     counts = np.array(listed, np.int64)
     if counts.sum() != targets.shape[0]:
         problem = f"{targets.shape[0]} targets for lengths that add up to {counts.sum()}"
-        raise ShapeError(
-            "ctc_loss", problem, "give the targets one behind the other"
-        )
+        raise ShapeError("ctc_loss", problem, "give the targets one behind the other")
     places = np.arange(max(1, counts.max(initial=0)))
     starts = np.cumsum(counts) - counts
     index = np.minimum(starts[:, None] + places, max(0, counts.sum() - 1))
     if not counts.sum():
-        return Tensor.zeros(
-            len(counts), 1, dtype="int64", device=targets.device
-        )
+        return Tensor.zeros(len(counts), 1, dtype="int64", device=targets.device)
     return targets[Tensor(index, device=targets.device)]
 
 
 def _with_blanks(targets: Tensor, blank: int) -> Tensor:
     """Put a blank before, between and behind symbols: (B, S) -> (B, 2 S + 1)."""
     batch, count = targets.shape
-    pairs = targets.unsqueeze(-1).pad(
-        [(0, 0), (0, 0), (1, 0)], value=blank
-    )  # B S 2
+    pairs = targets.unsqueeze(-1).pad([(0, 0), (0, 0), (1, 0)], value=blank)  # B S 2
     return pairs.reshape(batch, 2 * count).pad([(0, 0), (0, 1)], value=blank)
 
 
@@ -155,9 +127,7 @@ def _moved(x: Tensor, places: int, value: Any) -> Tensor:
     return x.pad([(0, 0), (places, 0)], value=value)[:, : x.shape[1]]
 
 
-def _forward(
-    log_probs: Tensor, symbols: Tensor, times: Tensor, blank: int
-) -> Tensor:
+def _forward(log_probs: Tensor, symbols: Tensor, times: Tensor, blank: int) -> Tensor:
     """Run over time; a sequence keeps its alpha from its last step on: (B, L)."""
     steps, batch, _ = log_probs.shape
     length = symbols.shape[1]
@@ -165,11 +135,7 @@ def _forward(
     scores = log_probs.gather(2, index).maximum(IMPOSSIBLE)  # T B L
     place = Tensor.arange(length, device=log_probs.device)
     # A blank may be left out between two symbols that differ.
-    may_skip = (
-        (symbols != blank)
-        & (symbols != _moved(symbols, 2, blank))
-        & (place > 1)
-    )
+    may_skip = (symbols != blank) & (symbols != _moved(symbols, 2, blank)) & (place > 1)
 
     def advance(alpha: Tensor, now: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         skipped = may_skip.where(_moved(alpha, 2, IMPOSSIBLE), IMPOSSIBLE)
@@ -181,11 +147,7 @@ def _forward(
     step = Tensor.arange(1, steps, device=log_probs.device).reshape(-1, 1, 1)
     is_running = times.unsqueeze(-1) > step  # T - 1, B, 1
     alpha, _ = scan(advance, alpha, (scores[1:], is_running))
-    return (
-        (times > 0)
-        .unsqueeze(-1)
-        .where(alpha, (place == 0).where(0.0, IMPOSSIBLE))
-    )
+    return (times > 0).unsqueeze(-1).where(alpha, (place == 0).where(0.0, IMPOSSIBLE))
 
 
 def _log_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:

@@ -110,9 +110,7 @@ class MaxPool3d(MaxPool):
 class MaxUnpool(Pool):
     """This class puts maxima back to their places in zeros (Zeiler et al., 2011)."""
 
-    def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
-    ) -> None:
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         name, axes = type(self).__name__, self.axes
         step = kernel_size if stride is None else stride
         self.kernel_size = per_axis(name, kernel_size, axes, "kernel_size")

@@ -17,13 +17,7 @@ from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.nn.recurrent_cells import GATES, STEPS, State, mode_of
-from picograd.nn.utils.rnn import (
-    PackedSequence,
-    host_values,
-    known_tensor,
-    places_of,
-    spread,
-)
+from picograd.nn.utils.rnn import PackedSequence, host_values, known_tensor, places_of, spread
 from picograd.target import is_gpu, is_host
 from picograd.tensor.annotations import DeviceLike, DTypeLike
 from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
@@ -67,16 +61,12 @@ class Recurrent(Module):
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.dropout, self.bidirectional = float(dropout), bidirectional
         self.proj_size = proj_size
-        counts = dict(
-            input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
-        )
+        counts = dict(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         init.check_sizes(type(self).__name__, 1, **counts)
         check_pieces(type(self).__name__, num_layers, "layers")
         self._check_options()
         for name, shape in self._shapes().items():
-            setattr(
-                self, name, Parameter(init.uniform(shape, self._bound(), device, dtype))
-            )
+            setattr(self, name, Parameter(init.uniform(shape, self._bound(), device, dtype)))
 
     def _check_options(self) -> None:
         name = type(self).__name__
@@ -84,9 +74,7 @@ class Recurrent(Module):
             problem = f"dropout={self.dropout} is not a probability"
             raise ValueRangeError(name, problem, "use 0 <= dropout <= 1")
         if self.proj_size and self.mode != "LSTM":
-            raise ValueRangeError(
-                name, f"proj_size={self.proj_size}", "use it with LSTM only"
-            )
+            raise ValueRangeError(name, f"proj_size={self.proj_size}", "use it with LSTM only")
         if not 0 <= self.proj_size < self.hidden_size:
             problem = f"proj_size={self.proj_size} is not below hidden_size={self.hidden_size}"
             raise ValueRangeError(name, problem, "use a smaller one, 0 for none")
@@ -116,16 +104,10 @@ class Recurrent(Module):
     @property
     def all_weights(self) -> list[list[Any]]:
         """The weights of each layer and direction."""
-        suffixes = [
-            each for layer in range(self.num_layers) for each in self._suffixes(layer)
-        ]
+        suffixes = [each for layer in range(self.num_layers) for each in self._suffixes(layer)]
         names = list(self._shapes())
         return [
-            [
-                getattr(self, name)
-                for name in names
-                if name.split("_l", 1)[1] == suffix[2:]
-            ]
+            [getattr(self, name) for name in names if name.split("_l", 1)[1] == suffix[2:]]
             for suffix in suffixes
         ]
 
@@ -147,9 +129,7 @@ class Recurrent(Module):
             problem = f"input of shape {tuple(given.shape)}, {self.input_size} features wanted"
             raise ShapeError(name, problem, "give (T, B, I), or (T, I) without a batch")
         if given.ndim == 2:
-            state = (
-                None if state is None else tuple(part.unsqueeze(1) for part in state)
-            )
+            state = None if state is None else tuple(part.unsqueeze(1) for part in state)
             y, last = self._layers(given.unsqueeze(1), state, None)
             return y.squeeze(1), tuple(part.squeeze(1) for part in last)
         if not self.batch_first:
@@ -157,17 +137,13 @@ class Recurrent(Module):
         y, last = self._layers(given.transpose(0, 1), state, None)
         return y.transpose(0, 1), last
 
-    def _run_packed(
-        self, packed: PackedSequence, state: State | None
-    ) -> tuple[Any, State]:
+    def _run_packed(self, packed: PackedSequence, state: State | None) -> tuple[Any, State]:
         """Run over sequences of different lengths: past its end the state of one stays."""
         name = type(self).__name__
         sizes = host_values(name, packed.batch_sizes)
         if packed.data.ndim != 2 or packed.data.shape[-1] != self.input_size:
             problem = f"packed data of shape {tuple(packed.data.shape)}"
-            raise ShapeError(
-                name, problem, f"pack sequences of {self.input_size} features"
-            )
+            raise ShapeError(name, problem, f"pack sequences of {self.input_size} features")
         places = places_of(sizes, int(sizes[0]))
         device = packed.data.device
         inside = Tensor(places >= 0, device=device).unsqueeze(-1)  # T B 1
@@ -196,9 +172,7 @@ class Recurrent(Module):
         found = [tuple(part.shape) for part in state]
         if found != wanted:
             problem = f"states of shapes {found}, {wanted} wanted"
-            raise ShapeError(
-                type(self).__name__, problem, "give (layers * directions, B, H)"
-            )
+            raise ShapeError(type(self).__name__, problem, "give (layers * directions, B, H)")
         return state
 
     def _dtype_inside(self, x: Tensor, is_packed: bool) -> DType:
@@ -208,20 +182,14 @@ class Recurrent(Module):
         only their products are in 16 bits.
         """
         kind = x.device.partition(":")[0]
-        is_alone = self.mode == "GRU" or (
-            self.mode == "LSTM" and is_packed and not self.proj_size
-        )
+        is_alone = self.mode == "GRU" or (self.mode == "LSTM" and is_packed and not self.proj_size)
         is_listed = is_gpu(kind) or (is_host(kind) and not is_alone)
         if is_listed and x.dtype is float32 and is_autocast_enabled(kind):
             return get_autocast_dtype(kind)
         return x.dtype
 
     def _layers(
-        self,
-        x: Tensor,
-        state: State | None,
-        inside: Tensor | None,
-        is_packed: bool = False,
+        self, x: Tensor, state: State | None, inside: Tensor | None, is_packed: bool = False
     ) -> tuple[Tensor, State]:
         """Run all layers over (T, B, I); `inside` (T, B, 1) is false past a sequence's end."""
         if x.shape[0] == 0:
@@ -248,9 +216,7 @@ class Recurrent(Module):
     ) -> tuple[Tensor, State]:
         """Run one layer in one direction: (T, B, I) -> (T, B, H)."""
         bias = getattr(self, "bias_ih" + suffix) if self.bias else None
-        if (
-            self.bias and self.mode != "GRU"
-        ):  # a GRU's second bias is inside its reset gate
+        if self.bias and self.mode != "GRU":  # a GRU's second bias is inside its reset gate
             bias = bias + getattr(self, "bias_hh" + suffix)
         given = x.linear(getattr(self, "weight_ih" + suffix), bias)  # T B G*H
         is_reverse = suffix.endswith("_reverse")

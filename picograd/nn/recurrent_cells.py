@@ -38,21 +38,13 @@ def lstm_step(given: Tensor, hidden: Tensor, state: State) -> State:
 
 def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
     """Compute h' of given and hidden (B, 3 H) and h (B, H) (Cho et al., 2014)."""
-    (reset, update, new), (reset_h, update_h, new_h) = (
-        given.chunk(3, -1),
-        hidden.chunk(3, -1),
-    )
+    (reset, update, new), (reset_h, update_h, new_h) = (given.chunk(3, -1), hidden.chunk(3, -1))
     candidate = (new + (reset + reset_h).sigmoid() * new_h).tanh()
     share = (update + update_h).sigmoid()
     return (candidate + share * (state[0] - candidate),)
 
 
-STEPS = {
-    "RNN_TANH": rnn_tanh_step,
-    "RNN_RELU": rnn_relu_step,
-    "LSTM": lstm_step,
-    "GRU": gru_step,
-}
+STEPS = {"RNN_TANH": rnn_tanh_step, "RNN_RELU": rnn_relu_step, "LSTM": lstm_step, "GRU": gru_step}
 
 
 class Cell(Module):
@@ -99,9 +91,7 @@ class Cell(Module):
         name = type(self).__name__
         need_tensor(name, x)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
-            problem = (
-                f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
-            )
+            problem = f"input of shape {tuple(x.shape)}, {self.input_size} features wanted"
             raise ShapeError(name, problem, "give (B, I) or (I,)")
         wanted = (*x.shape[:-1], self.hidden_size)
         if state is None:
@@ -113,9 +103,7 @@ class Cell(Module):
                 problem = f"a state of shape {tuple(part.shape)} for an input of {tuple(x.shape)}"
                 raise ShapeError(name, problem, f"give {wanted}")
         given = x.linear(self.weight_ih, self.bias_ih)
-        return STEPS[self.mode](
-            given, state[0].linear(self.weight_hh, self.bias_hh), state
-        )
+        return STEPS[self.mode](given, state[0].linear(self.weight_hh, self.bias_hh), state)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

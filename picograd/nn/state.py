@@ -22,13 +22,7 @@ from picograd.errors import DataError, DTypeError, PicogradError, StateError
 from picograd.nn.file_kinds import LONGEST, kind_of
 from picograd.nn.files import Array, opened
 from picograd.nn.nested import flatten, is_nested, unflatten
-from picograd.nn.safetensors_file import (
-    IN_FILES,
-    Damage,
-    header_of,
-    read_tensors,
-    written_order,
-)
+from picograd.nn.safetensors_file import IN_FILES, Damage, header_of, read_tensors, written_order
 from picograd.nn.torch_file import is_torch_file, read_torch
 from picograd.target import is_host
 from picograd.tensor.annotations import DeviceLike

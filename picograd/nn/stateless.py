@@ -10,12 +10,7 @@ from picograd.tensor.tensor import Tensor
 
 
 def functional_call(
-    module: Module,
-    parameters: Any,
-    args: Any = None,
-    kwargs: Any = None,
-    *,
-    strict: bool = False,
+    module: Module, parameters: Any, args: Any = None, kwargs: Any = None, *, strict: bool = False
 ) -> Any:
     """Call a module with other tensors in the places of its parameters and buffers.
 
@@ -42,9 +37,7 @@ def joined(parameters: Any) -> dict[str, Any]:
     for each in listed:
         if not isinstance(each, Mapping):
             text = f"parameters must be a dict of tensors, not {type(each).__name__}"
-            raise DTypeError(
-                "functional_call", text, "pass dict(model.named_parameters())"
-            )
+            raise DTypeError("functional_call", text, "pass dict(model.named_parameters())")
         result.update(each)
     return result
 
@@ -63,9 +56,7 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
         raise StateError("functional_call", text, "use the names of named_parameters()")
     missing = [name for name in own if name not in given and name not in aliases]
     if strict and missing:
-        raise StateError(
-            "functional_call", f"missing {', '.join(missing)}", "use strict=False"
-        )
+        raise StateError("functional_call", f"missing {', '.join(missing)}", "use strict=False")
     substitutes = {id(own[name]): value for name, value in given.items()}
     undo: list[tuple[Any, Any, Any]] = []
     try:
@@ -77,29 +68,21 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
             holder[key] = value
 
 
-def exchange(
-    holder: Any, substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]
-) -> None:
+def exchange(holder: Any, substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]) -> None:
     """Replace tensors in a dict or list, and in those inside it; tuples are replaced whole."""
-    items = (
-        list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder))
-    )
+    items = list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder))
     for key, value in items:
         if id(value) in substitutes:
             undo.append((holder, key, value))
             holder[key] = substitutes[id(value)]
         elif isinstance(value, (dict, list)):
             exchange(value, substitutes, undo)
-        elif isinstance(value, tuple) and any(
-            id(each) in substitutes for each in value
-        ):
+        elif isinstance(value, tuple) and any(id(each) in substitutes for each in value):
             undo.append((holder, key, value))
             holder[key] = tuple(substitutes.get(id(each), each) for each in value)
 
 
-def stack_module_state(
-    models: Sequence[Module],
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters and the buffers of equal models along a new first axis, for vmap.
 
     >>> from picograd import func, nn
@@ -108,9 +91,7 @@ def stack_module_state(
     (2, 3, 2)
     """
     if not models:
-        raise StateError(
-            "stack_module_state", "there are no models", "pass at least one"
-        )
+        raise StateError("stack_module_state", "there are no models", "pass at least one")
     parameters = stacked([dict(model.named_parameters()) for model in models])
     buffers = stacked([dict(model.named_buffers()) for model in models])
     for each in parameters.values():
@@ -121,9 +102,7 @@ def stack_module_state(
 def stacked(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """Stack the tensors of every name."""
     if any(state.keys() != states[0].keys() for state in states):
-        raise StateError(
-            "stack_module_state", "the models differ", "use models of one class"
-        )
+        raise StateError("stack_module_state", "the models differ", "use models of one class")
     return {
         name: Tensor.stack([state[name].detach() for state in states]).detach()
         for name in states[0]

@@ -20,13 +20,7 @@ from picograd.dtype import DType
 from picograd.errors import DTypeError, PicogradError, StateError
 from picograd.nn.file_kinds import LONGEST, archive_kind, kind_of
 from picograd.nn.files import Array, fill, opened
-from picograd.nn.torch_pickle import (
-    Machine,
-    PickleProblem,
-    Storage,
-    check_place,
-    load_pickle,
-)
+from picograd.nn.torch_pickle import Machine, PickleProblem, Storage, check_place, load_pickle
 from picograd.tensor.tensor import Tensor
 
 ZIP_MAGIC = b"PK\x03\x04"

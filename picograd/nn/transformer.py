@@ -223,9 +223,7 @@ class TransformerDecoder(Module):
     norm: Module | None
     num_layers: int
 
-    def __init__(
-        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
-    ) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = copies(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 

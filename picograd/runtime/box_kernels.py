@@ -34,35 +34,16 @@ def kernel(unit: int, multiprocessors: int) -> Code:
     """Write the kernel for units of so many bytes."""
     blocks = BLOCKS * multiprocessors
     name = f"copy_box_{unit}"
-    text = TEXT.format(
-        unit=unit,
-        type=UNITS[unit],
-        threads=THREADS,
-        step=blocks * THREADS,
-    )
-    return Code(
-        name,
-        "cuda",
-        name,
-        text,
-        blocks,
-        THREADS,
-        scalars=SCALARS,
-    )
+    text = TEXT.format(unit=unit, type=UNITS[unit], threads=THREADS, step=blocks * THREADS)
+    return Code(name, "cuda", name, text, blocks, THREADS, scalars=SCALARS)
 
 
-def launches(
-    box: Box, itemsize: int, to: int, source: int
-) -> tuple[int, Iterator[Launch]]:
+def launches(box: Box, itemsize: int, to: int, source: int) -> tuple[int, Iterator[Launch]]:
     """List the launches that copy a box between two addresses: the unit, and what each one gets."""
     unit, counted = in_units(box, itemsize, to, source)
     cut = pieces(counted, RANK, MOST_UNITS)
     return unit, (
-        (
-            (to + unit * there, source + unit * here),
-            scalars(part),
-        )
-        for there, here, part in cut
+        ((to + unit * there, source + unit * here), scalars(part)) for there, here, part in cut
     )
 
 

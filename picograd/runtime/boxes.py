@@ -30,9 +30,7 @@ Box = tuple[Along, ...]
 Piece = tuple[int, int, Box]  # where it begins, there and here
 
 
-def common_box(
-    to: Sequence[int], source: Sequence[int]
-) -> Box:
+def common_box(to: Sequence[int], source: Sequence[int]) -> Box:
     """Find the first elements of every axis that both layouts have; () if there are none."""
     check(len(to) == len(source), f"{to} and {source} are not of one array")
     found = [Along(1, 1, 1)]
@@ -44,9 +42,7 @@ def common_box(
         inner = found[-1]
         if is_whole:
             count *= inner.count
-            found[-1] = Along(
-                count, inner.to, inner.source
-            )
+            found[-1] = Along(count, inner.to, inner.source)
         elif count > 1:
             found.append(Along(count, there, here))
         if is_whole or count > 1:
@@ -56,41 +52,27 @@ def common_box(
     return tuple(reversed(found))
 
 
-def in_units(
-    box: Box, itemsize: int, *places: int
-) -> tuple[int, Box]:
+def in_units(box: Box, itemsize: int, *places: int) -> tuple[int, Box]:
     """Count a box in the largest units that divide all of it; gives the bytes of one."""
     *outer, inner = box
     parts = [inner.count, *(axis.to for axis in outer)]
     parts += [axis.source for axis in outer]
-    unit = gcd(
-        LARGEST_UNIT,
-        *places,
-        *(part * itemsize for part in parts),
-    )
+    unit = gcd(LARGEST_UNIT, *places, *(part * itemsize for part in parts))
     run = Along(inner.count * itemsize // unit, 1, 1)
     counted = [
-        Along(
-            axis.count,
-            axis.to * itemsize // unit,
-            axis.source * itemsize // unit,
-        )
+        Along(axis.count, axis.to * itemsize // unit, axis.source * itemsize // unit)
         for axis in outer
     ]
     return unit, (*counted, run)
 
 
-def pieces(
-    box: Box, rank: int, most: int
-) -> Iterator[Piece]:
+def pieces(box: Box, rank: int, most: int) -> Iterator[Piece]:
     """Cut a box into some of at most `rank` axes, and of `most` elements or one axis."""
     cut = max(len(box) - rank, 0)
     while cut < len(box) - 1 and size_of(box[cut:]) > most:
         cut += 1
     outer, inner = box[:cut], box[cut:]
-    for place in points(
-        *(range(axis.count) for axis in outer)
-    ):
+    for place in points(*(range(axis.count) for axis in outer)):
         there = here = 0
         for number, axis in zip(place, outer):
             there += number * axis.to
@@ -103,9 +85,7 @@ def size_of(box: Box) -> int:
     return product(axis.count for axis in box)
 
 
-def short(
-    there: int, here: int, box: Box, most: int
-) -> Iterator[Piece]:
+def short(there: int, here: int, box: Box, most: int) -> Iterator[Piece]:
     """Cut a run that is too long."""
     first, left = 0, box[-1].count
     if size_of(box) <= most:

@@ -179,10 +179,7 @@ class Device(ABC):
         return buffer
 
     def launch(
-        self,
-        executable: Executable,
-        addresses: Sequence[int],
-        scalars: Sequence[int | float] = (),
+        self, executable: Executable, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> None:
         """Run one kernel on buffers given by address."""
         tape = executable.single

@@ -210,8 +210,8 @@ def take(capsule: Any) -> Imported:
     tensor = managed.tensor
     dtype = dtype_of(tensor.dtype)  # an unknown one leaves the capsule unused
     rename(capsule, USED[name])
-    shape = tuple(tensor.shape[:tensor.rank])
-    strides = tuple(tensor.strides[:tensor.rank]) if tensor.strides else row_major(shape)
+    shape = tuple(tensor.shape[: tensor.rank])
+    strides = tuple(tensor.strides[: tensor.rank]) if tensor.strides else row_major(shape)
     read_only = bool(managed.flags & READ_ONLY) if name == NEW else False
     address = (tensor.data or 0) + tensor.byte_offset
     place = tensor.device

@@ -8,29 +8,10 @@ from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out
 from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels, identity_labels
-from picograd.schedule.heroes import (
-    contract_operands,
-    conv_operands,
-    scatter_places,
-)
+from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
-from picograd.schedule.loop import (
-    Compute,
-    Condition,
-    Expr,
-    Kernel,
-    Part,
-    Scatter,
-    const,
-    walk,
-)
-from picograd.schedule.lower import (
-    KernelBuilder,
-    PartBuilder,
-    apply,
-    as_index,
-    flat_index,
-)
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, Scatter, const, walk
+from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index, flat_index
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.partwise import lower_update
@@ -38,12 +19,7 @@ from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower
 from picograd.schedule.updates import place_of
 
 Domain = dict[int, Index]
-UNNAMED = (
-    "detach",
-    "contiguous",
-    "reshape",
-    "permute",
-)  # say nothing about what is computed
+UNNAMED = ("detach", "contiguous", "reshape", "permute")  # say nothing about what is computed
 
 
 def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
@@ -57,9 +33,7 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
         return None
     hero = hero_of(launch.kind, next(filter(has_reduction, parts), parts[0]))
     scalars = tuple(dtype for _, dtype in builder.scalars.values())
-    return Kernel(
-        name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts)
-    )
+    return Kernel(name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts))
 
 
 def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
@@ -88,11 +62,7 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     """Lower groups that share one iteration space."""
     group = groups[0]
     letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
-    axes = {
-        d: Axis(f"{letters[d % 8]}{d}", n)
-        for d, n in enumerate(group.shape)
-        if n != 1
-    }
+    axes = {d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1}
     domain: Domain = {d: axis_index(axis) for d, axis in axes.items()}
     rows = tuple(axes[d] for d in group.kept)
     part = PartBuilder(builder, group.depth)
@@ -140,9 +110,7 @@ def axes_over(places: Iterable[int], domain: Domain) -> tuple[Axis, ...]:
 
 def indices_for(labels: Labels, domain: Domain) -> Indices:
     """Indices of a node placed in the domain by `labels`."""
-    return tuple(
-        constant(0) if label == FREE else domain[label] for label in labels
-    )
+    return tuple(constant(0) if label == FREE else domain[label] for label in labels)
 
 
 def lower_member(
@@ -175,9 +143,7 @@ def lower_member(
         lower_map(member, part, axes, own)
 
 
-def lower_map(
-    member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Indices
-) -> None:
+def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Indices) -> None:
     """Append a value computed at every point of `axes`: of an assignment or scatter its source."""
     part.bound = axes
     if member.node.op in ("assign", *SCATTERS):
@@ -203,11 +169,7 @@ def lower_reduce(
     """Append a reduction; 16-bit floats are summed in float32."""
     node, source = member.node, member.inputs[0]
     monoid = node.arg[0]
-    wide = (
-        accumulate_dtype(node.dtype)
-        if monoid in ("sum", "prod")
-        else node.dtype
-    )
+    wide = accumulate_dtype(node.dtype) if monoid in ("sum", "prod") else node.dtype
     part.bound = axes + over
     if any(axis.size == 0 for axis in over):
         body = const(identity(monoid, wide), wide)
@@ -224,9 +186,7 @@ def lower_reduce(
     finish_member(member, part, Compute(axes, over, monoid, body, wide), own)
 
 
-def source_labels(
-    member: Facts, domain: Domain, bound: Iterable[Axis]
-) -> Indices:
+def source_labels(member: Facts, domain: Domain, bound: Iterable[Axis]) -> Indices:
     """Indices of a reduction's input: kept dimensions as the member's, the others in order.
 
     In a chain the input may be a permuted value: fusion noted where its dimensions lie.
@@ -237,9 +197,7 @@ def source_labels(
     kept = list(member.labels or ())
     used = {label for label in kept if label != FREE}
     axes = set(bound)
-    spare = [
-        i for d, i in domain.items() if d not in used and i.terms[0][0] in axes
-    ]
+    spare = [i for d, i in domain.items() if d not in used and i.terms[0][0] in axes]
     found: list[Index] = []
     for d, size in enumerate(source.shape):
         if d not in node.arg[1]:
@@ -269,17 +227,10 @@ def lower_contraction(
     right = part.guarded(member.inputs[1], b, tests[1], fill)
     args = (apply("cast", (left,), wide), apply("cast", (right,), wide))
     body = Expr("mul", args, None, wide)
-    finish_member(
-        member,
-        part,
-        Compute(rows, over, "sum" if over else None, body, wide),
-        own,
-    )
+    finish_member(member, part, Compute(rows, over, "sum" if over else None, body, wide), own)
 
 
-def finish_member(
-    member: Facts, part: PartBuilder, compute: Compute, own: Indices
-) -> None:
+def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indices) -> None:
     """Append a compute and what stores it; later members refer to the value."""
     dtype = member.node.dtype
     kernel = part.kernel
@@ -292,20 +243,12 @@ def finish_member(
         part.kernel.stored.add(slot)
         store = (slot, flat_index(own, target.strides))
     is_direct = compute.dtype is dtype
-    parts = (
-        compute.axes,
-        compute.reduce,
-        compute.monoid,
-        compute.body,
-        compute.dtype,
-    )
+    parts = (compute.axes, compute.reduce, compute.monoid, compute.body, compute.dtype)
     part.computes.append(Compute(*parts, store if is_direct else None))
     ref = Expr("ref", (), len(part.computes) - 1, compute.dtype)
     value = apply("cast", (ref,), dtype)
     if store is not None and not is_direct:
-        part.computes.append(
-            Compute(compute.axes, (), None, value, dtype, store)
-        )
+        part.computes.append(Compute(compute.axes, (), None, value, dtype, store))
         value = Expr("ref", (), len(part.computes) - 1, dtype)
     part.available[member.number] = (own, value)
 
@@ -333,9 +276,7 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     part.bound = tuple(own)
     positions = [part.value(index, at[:rank]) for index in indices]
     is_wanted = [part.value(each, at[:rank]) for each in inside]
-    tests = tuple(
-        (as_index(apply("cast", (each,), int32), 2), 1, 1) for each in is_wanted
-    )
+    tests = tuple((as_index(apply("cast", (each,), int32), 2), 1, 1) for each in is_wanted)
     places = scatter_places(shape, axes, positions, at[rank:])
     target = flat_index(place_of(member, places, part.position), place.strides)
     body = part.value(updates, at)
@@ -349,11 +290,7 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), step)
 
 
-LONE_PARTS = {
-    "scatter": lower_scatter,
-    "scan_chunks": lower_scan,
-    "sort_keys": lower_sort,
-}
+LONE_PARTS = {"scatter": lower_scatter, "scan_chunks": lower_scan, "sort_keys": lower_sort}
 LONE_PARTS |= {"radix_count": lower_radix, "radix_move": lower_radix, "scatter_runs": lower_runs}
 HERO_NAMES = {"scan_chunks": "scan", "sort_keys": "sort", "scatter_runs": "runs"}
 HERO_NAMES |= {"radix_count": "radix", "radix_move": "radix"}
@@ -387,10 +324,7 @@ def has_loads(compute: Compute) -> bool:
 
 def is_product(compute: Compute) -> bool:
     """Tell whether both factors of a contraction are arrays; a constant one leaves a plain sum."""
-    is_load = [
-        any(e.op == "load" for e in walk(factor))
-        for factor in compute.body.args
-    ]
+    is_load = [any(e.op == "load" for e in walk(factor)) for factor in compute.body.args]
     return len(is_load) == 2 and all(is_load)
 
 

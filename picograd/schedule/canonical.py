@@ -44,9 +44,7 @@ class Numbering:
             if isinstance(atom, Axis):
                 terms.append((c, *self.axis(atom)))
             elif isinstance(atom, Dynamic):
-                terms.append(
-                    (c, "dynamic", self.expressions[id(atom.expr)], atom.bounds)
-                )
+                terms.append((c, "dynamic", self.expressions[id(atom.expr)], atom.bounds))
             else:
                 kind = "div" if isinstance(atom, Div) else "mod"
                 terms.append((c, kind, atom.n, self.index(atom.index)))
@@ -61,9 +59,7 @@ class Numbering:
         if expr.op == "index":
             return self.index(expr.arg)
         if expr.op == "guard":
-            return tuple(
-                (self.index(test), lo, hi) for test, lo, hi in expr.arg
-            )
+            return tuple((self.index(test), lo, hi) for test, lo, hi in expr.arg)
         return expr.arg
 
     def expression(self, root: Expr) -> int:
@@ -112,14 +108,7 @@ class Numbering:
             outer = tuple([self.axis(each) for each in step.outer])
             inner = tuple([self.axis(each) for each in step.inner])
             start = -1 if step.start is None else self.expression(step.start)
-            head = (
-                outer,
-                axis,
-                inner,
-                step.monoid,
-                start,
-                self.tests(step.conditions),
-            )
+            head = (outer, axis, inner, step.monoid, start, self.tests(step.conditions))
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
 
@@ -141,9 +130,7 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
     parts: list[Any] = []
     for part in kernel.parts:
         rows = tuple([numbering.axis(axis) for axis in part.rows])
-        computes = tuple(
-            [numbering.compute(compute) for compute in part.computes]
-        )
+        computes = tuple([numbering.compute(compute) for compute in part.computes])
         scatter: Any = None
         if part.scatter:
             s = part.scatter
@@ -156,15 +143,11 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
         along = numbering.along(part.along)
         ends = (numbering.tests(part.ends),) if part.ends else ()
         parts.append((rows, computes, scatter, along, *ends))
-    slots = tuple(
-        [(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots]
-    )
+    slots = tuple([(slot.dtype.name, slot.size, slot.role) for slot in kernel.slots])
     scalars = tuple([dtype.name for dtype in kernel.scalars])
     return kernel.hero, slots, scalars, tuple(parts), tuple([row for row, _ in numbering.rows])
 
 
 def canonical_key(kernel: Kernel) -> str:
     """Digest of `canonical_data`: the same in every process."""
-    return blake2b(
-        repr(canonical_data(kernel)).encode(), digest_size=20
-    ).hexdigest()
+    return blake2b(repr(canonical_data(kernel)).encode(), digest_size=20).hexdigest()

@@ -13,31 +13,18 @@ Placed = tuple[int, End]  # a dimension of the domain, and an end along it
 def place_ends(member: Facts) -> set[Placed]:
     """Say along which dimensions of its domain a member ends, and where."""
     labels = member.labels or ()
-    found = [
-        (labels[end.axis], end)
-        for end in ends_of(member.node)
-        if end.axis < len(labels)
-    ]
-    return {
-        (label, End(0, end.step, end.size, end.count))
-        for label, end in found
-        if label != FREE
-    }
+    found = [(labels[end.axis], end) for end in ends_of(member.node) if end.axis < len(labels)]
+    return {(label, End(0, end.step, end.size, end.count)) for label, end in found if label != FREE}
 
 
 def common_ends(stored: Iterable[Facts]) -> list[Placed]:
     """List the ends along dimensions that all members stored along them share."""
-    members = [
-        (set(member.labels or ()), place_ends(member)) for member in stored
-    ]
+    members = [(set(member.labels or ()), place_ends(member)) for member in stored]
     every = dict.fromkeys(placed for _, own in members for placed in own)
     return [
         placed
         for placed in every
-        if all(
-            placed in own or placed[0] not in labels
-            for labels, own in members
-        )
+        if all(placed in own or placed[0] not in labels for labels, own in members)
     ]
 
 

@@ -256,12 +256,7 @@ class Fuser:
         self.join(facts, group, "row", identity_labels(facts.node.shape))
 
     def new_group(
-        self,
-        kind: str,
-        depth: int,
-        shape: tuple[int, ...],
-        reduced: tuple[int, ...],
-        device: str,
+        self, kind: str, depth: int, shape: tuple[int, ...], reduced: tuple[int, ...], device: str
     ) -> Group:
         """Open a group."""
         group = Group(len(self.groups), kind, depth, shape, reduced, device)

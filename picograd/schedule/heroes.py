@@ -12,9 +12,7 @@ from picograd.schedule.views import VIEWS, strip_views
 Operand = tuple[Indices, tuple[Condition, ...]]
 
 
-def contract_operands(
-    node: Node, own: Indices
-) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
     """Indices of both operands and the axes summed over, from einsum labels."""
     labels_a, labels_b, labels_out = node.arg
     places = dict(zip(labels_out, own, strict=True))
@@ -31,9 +29,7 @@ def contract_operands(
     return (a, ()), b, tuple(over)
 
 
-def conv_operands(
-    node: Node, own: Indices
-) -> tuple[Operand, Indices, tuple[Axis, ...]]:
+def conv_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
     """position = out * stride + k * kernel_dilation - padding, tested against the dilated input.
 
     Where the input is dilated only every `dilation`-th position holds an element. Reduce axes run
@@ -46,10 +42,7 @@ def conv_operands(
     places: list[Index] = []
     tests: list[Condition] = []
     for d in range(rank):
-        move = (
-            own[3 + d] * spec.stride[d]
-            + axis_index(taps[d]) * spec.kernel_dilation[d]
-        )
+        move = own[3 + d] * spec.stride[d] + axis_index(taps[d]) * spec.kernel_dilation[d]
         position = move - spec.padding[d][0]
         dilation = spec.input_dilation[d]
         place = position // dilation
@@ -94,10 +87,7 @@ def is_product(hero: Facts) -> bool:
     """Tell whether the kernel of a contraction will multiply arrays and sum: see `hero_of`."""
     if hero.node.size == 0 or product_depth(hero.node) <= 1:
         return False
-    return all(
-        source.loads or strip_views(source).is_loaded
-        for source in hero.inputs
-    )
+    return all(source.loads or strip_views(source).is_loaded for source in hero.inputs)
 
 
 def has_every_axis(source: Facts) -> bool:
@@ -110,17 +100,12 @@ def has_every_axis(source: Facts) -> bool:
         node = facts.node
         if node.op in VIEWS and node.size > node.inputs[0].size:
             continue
-        pending += [
-            each for each in facts.inputs if each.node.size * 2 > node.size
-        ]
+        pending += [each for each in facts.inputs if each.node.size * 2 > node.size]
     return False
 
 
 def scatter_places(
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    positions: list[Expr],
-    rest: Indices,
+    shape: tuple[int, ...], axes: tuple[int, ...], positions: list[Expr], rest: Indices
 ) -> Indices:
     """Indices an update goes to: a position each for some axes, its own place on the others."""
     spare, found = list(rest), []

@@ -283,9 +283,7 @@ def remainder(x: Index, n: int) -> Index:
 
 
 def substitute(
-    x: Index,
-    axes: Mapping[Axis, Index],
-    rewrite_expr: Callable[[Any], Any] = lambda expr: expr,
+    x: Index, axes: Mapping[Axis, Index], rewrite_expr: Callable[[Any], Any] = lambda expr: expr
 ) -> Index:
     """Replace axes by indices; `rewrite_expr` does the same inside Dynamic atoms."""
     for atom, _ in x.terms:

@@ -31,18 +31,11 @@ from picograd.schedule.loop import (
 from picograd.schedule.monoid import identity
 
 Array = Any
-FOLDS = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-}
+FOLDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 SCANS: dict[str, Any] = FOLDS | {"logaddexp": np.logaddexp}
 
 
-def interpret(
-    kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()
-) -> None:
+def interpret(kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()) -> None:
     """Run a kernel on flat arrays (one per slot, of `slot.dtype.numpy`), writing its outputs."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,11 +71,7 @@ class PartInterpreter:
     slots: Sequence[Array]
 
     def __init__(
-        self,
-        kernel: Kernel,
-        part: Part,
-        slots: Sequence[Array],
-        scalars: Sequence[Any],
+        self, kernel: Kernel, part: Part, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
         self.kernel, self.part = kernel, part
         self.slots, self.scalars = slots, scalars
@@ -120,9 +109,7 @@ class PartInterpreter:
                 held = held & (at >= lo) & (at <= hi)
         return held
 
-    def places(
-        self, axes: Sequence[Axis]
-    ) -> tuple[dict[Axis, Array], tuple[int, ...]]:
+    def places(self, axes: Sequence[Axis]) -> tuple[dict[Axis, Array], tuple[int, ...]]:
         """Each axis as an array along its own dimension, and the shape of the space."""
         shape = tuple(axis.size for axis in axes)
         found: dict[Axis, Array] = {}
@@ -142,27 +129,19 @@ class PartInterpreter:
             value = self.fold(value, compute, over)
         return convert(value, compute.dtype)
 
-    def fold(
-        self, value: Array, compute: Compute, over: tuple[int, ...]
-    ) -> Array:
+    def fold(self, value: Array, compute: Compute, over: tuple[int, ...]) -> Array:
         """Reduce; floats are summed in float64, so that the oracle's own error is small."""
         monoid = str(compute.monoid)
         start = identity(monoid, compute.dtype)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
-        return FOLDS[monoid].reduce(
-            value.astype(wide), axis=over, initial=start
-        )
+        return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
 
-    def body(
-        self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]
-    ) -> Array:
+    def body(self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
         """Compute an expression at every point of the space of `places`."""
         masks = guard_masks(root, places, self, axes)
         done: dict[int, Array] = {}
         for expr in walk(root):
-            done[id(expr)] = self.node(
-                expr, places, axes, done, masks.get(id(expr))
-            )
+            done[id(expr)] = self.node(expr, places, axes, done, masks.get(id(expr)))
         return done[id(root)]
 
     def node(
@@ -177,11 +156,7 @@ class PartInterpreter:
         args = [done[id(a)] for a in expr.args]
 
         def at(index: Index) -> Array:
-            return evaluate(
-                index,
-                places,
-                lambda inner: np.asarray(done[id(inner)], np.int64),
-            )
+            return evaluate(index, places, lambda inner: np.asarray(done[id(inner)], np.int64))
 
         if expr.op == "const":
             return np.asarray(expr.arg).astype(expr.dtype.numpy)
@@ -220,12 +195,8 @@ class PartInterpreter:
         """Apply the updates one after another, in row-major order."""
         axes = (*scatter.serial, *scatter.inner)
         places, shape = self.places(axes)
-        body = np.broadcast_to(
-            self.body(scatter.body, places, axes), shape
-        ).ravel()
-        target = np.broadcast_to(
-            self.at(scatter.target, places, axes), shape
-        ).ravel()
+        body = np.broadcast_to(self.body(scatter.body, places, axes), shape).ravel()
+        target = np.broadcast_to(self.at(scatter.target, places, axes), shape).ravel()
         slot = self.slots[scatter.slot]
         held: Array = np.ones(shape, bool)
         for index, lo, hi in scatter.conditions:
@@ -254,16 +225,12 @@ class PartInterpreter:
         value = value.astype(wide)
         if scan.start is not None:
             start = self.body(scan.start, places, axes).astype(wide)
-            first = SCANS[scan.monoid](
-                np.broadcast_to(start, shape)[..., 0], value[..., 0]
-            )
+            first = SCANS[scan.monoid](np.broadcast_to(start, shape)[..., 0], value[..., 0])
             value[..., 0] = first
         value = SCANS[scan.monoid].accumulate(value, axis=-1, dtype=wide)
         target = np.broadcast_to(self.at(scan.target, places, axes), shape)
         slot = self.slots[scan.slot]
-        slot[target[held]] = convert(
-            value[held], self.kernel.slots[scan.slot].dtype
-        )
+        slot[target[held]] = convert(value[held], self.kernel.slots[scan.slot].dtype)
 
     def sort(self, sort: Sort) -> None:
         """Sort every run of every row, stably."""
@@ -312,15 +279,9 @@ class PartInterpreter:
             held[place] = FOLDS[runs.monoid](held[place], value) if runs.monoid else value
         slot[list(held)] = convert(np.array(list(held.values()), wide), dtype)
 
-    def at(
-        self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]
-    ) -> Array:
+    def at(self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
         """Compute an index with its run-time atoms."""
-        return evaluate(
-            index,
-            places,
-            lambda e: np.asarray(self.body(e, places, axes), np.int64),
-        )
+        return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
 
 
 def tests_hold(expr: Expr, at: Any) -> Array:
@@ -333,10 +294,7 @@ def tests_hold(expr: Expr, at: Any) -> Array:
 
 
 def guard_masks(
-    root: Expr,
-    places: dict[Axis, Array],
-    part: PartInterpreter,
-    axes: Sequence[Axis],
+    root: Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
 ) -> dict[int, Array]:
     """Where each node under a guard is needed: the union over the guards it is read through."""
     order = list(walk(root))

@@ -12,9 +12,7 @@ from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, RowCopy, 
 Array = Any
 
 
-def interpret_plan(
-    plan: Plan, inputs: Sequence[Array], scalars: Sequence[Any] = ()
-) -> list[Array]:
+def interpret_plan(plan: Plan, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> list[Array]:
     """Run a plan on arrays, one per input slot, and return one array per root.
 
     Assignments write into the arrays given, if those are contiguous and of the slot's dtype.
@@ -23,10 +21,7 @@ def interpret_plan(
     memory = allocate(plan, inputs)
     for step in plan.steps:
         run_step(step, memory, scalars)
-    return [
-        memory[number].reshape(plan.slots[number].shape)
-        for number in plan.outputs
-    ]
+    return [memory[number].reshape(plan.slots[number].shape) for number in plan.outputs]
 
 
 def run_step(step: Step, memory: list[Array], scalars: Sequence[Any]) -> None:
@@ -40,9 +35,7 @@ def run_step(step: Step, memory: list[Array], scalars: Sequence[Any]) -> None:
         run_loop(step, memory)
     else:
         values = [scalars[number] for number in step.scalars]
-        interpret(
-            step.kernel, [memory[number] for number in step.slots], values
-        )
+        interpret(step.kernel, [memory[number] for number in step.slots], values)
 
 
 def run_loop(step: LoopStep, memory: list[Array]) -> None:
@@ -50,10 +43,7 @@ def run_loop(step: LoopStep, memory: list[Array]) -> None:
     for copy in step.before:
         copy_row(copy, memory)
     slots = step.body.slots
-    held = allocate(
-        step.body,
-        [np.zeros(slot.shape) for slot in slots[: len(step.body.inputs)]],
-    )
+    held = allocate(step.body, [np.zeros(slot.shape) for slot in slots[: len(step.body.inputs)]])
     for t in range(step.length):
         for number, binding in step.bindings:
             size = slots[number].size
@@ -80,9 +70,7 @@ def allocate(plan: Plan, inputs: Sequence[Array]) -> list[Array]:
     memory: list[Array] = []
     for number, slot in enumerate(plan.slots):
         dtype = slot.dtype.numpy
-        is_packed = (
-            dtype.itemsize == slot.dtype.itemsize
-        )  # others are held in float32
+        is_packed = dtype.itemsize == slot.dtype.itemsize  # others are held in float32
         if slot.kind == "input":
             array = np.ascontiguousarray(inputs[number], dtype)
             memory.append(array.reshape(-1))

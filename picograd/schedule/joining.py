@@ -12,20 +12,10 @@ from picograd.schedule.group import (
     place_in,
     waits_for_rows,
 )
-from picograd.schedule.heroes import (
-    has_every_axis,
-    is_product,
-    product_sides,
-)
+from picograd.schedule.heroes import has_every_axis, is_product, product_sides
 from picograd.schedule.readers import PRODUCTS
 
-ALONG = {
-    "scan_chunks",
-    "sort_keys",
-    "radix_count",
-    "radix_move",
-    "scatter_runs",
-}
+ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 # Nothing joins their kernels.
 LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}
 Place = tuple[Group, str, Labels]
@@ -59,9 +49,7 @@ def has_room(home: Group, facts: Facts) -> bool:
     return is_short and len(home.members) < MEMBER_LIMIT
 
 
-def summed_places(
-    facts: Facts, axes: tuple[int, ...]
-) -> tuple[tuple[int, ...], Labels] | None:
+def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Labels] | None:
     """Find over what a reduction reduces the product it reads, and its labels there.
 
     That must be all rows of the result, or all columns, and what others reduce it over.

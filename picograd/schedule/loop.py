@@ -326,9 +326,7 @@ def rewrite(
     return done[id(root)]
 
 
-def rebuild(
-    expr: Expr, move: Callable[[Index], Index], inner: Callable[[Expr], Expr]
-) -> Expr:
+def rebuild(expr: Expr, move: Callable[[Index], Index], inner: Callable[[Expr], Expr]) -> Expr:
     """Copy one node with indices mapped through `move` and arguments through `inner`."""
     arg = expr.arg
     if expr.op == "load":

@@ -87,9 +87,7 @@ class KernelBuilder:
         """The kernel's slots, with the roles seen."""
         roles = {(True, False): "in", (False, True): "out", (True, True): "inout"}
         numbers = enumerate(self.kinds)
-        return tuple(
-            Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers
-        )
+        return tuple(Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers)
 
 
 class PartBuilder:
@@ -150,9 +148,7 @@ class PartBuilder:
         place = self.kernel.locations[facts.number]
         slot = self.kernel.slot(place.slot, facts.node.dtype)
         self.kernel.loaded.add(slot)
-        return Expr(
-            "load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype
-        )
+        return Expr("load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype)
 
     def elementwise(self, facts: Facts, indices: Indices) -> Expr:
         """Apply an elementwise operation to the values of its inputs."""
@@ -186,9 +182,7 @@ class PartBuilder:
         """The source inside, the fill value outside."""
         node = facts.node
         inside, tests = pad_source(node, indices, self.position)
-        return self.guarded(
-            facts.inputs[0], inside, tests, const(node.arg[1], node.dtype)
-        )
+        return self.guarded(facts.inputs[0], inside, tests, const(node.arg[1], node.dtype))
 
     def guarded(
         self, source: Facts, indices: Indices, tests: tuple[Condition, ...], fill: Expr
@@ -215,9 +209,7 @@ class PartBuilder:
         positions = dict(zip(node.arg, facts.inputs[1:], strict=True))
         for axis, size in enumerate(source.node.shape):
             if axis in positions:
-                found.append(
-                    as_index(self.value(positions[axis], indices[:rank]), size)
-                )
+                found.append(as_index(self.value(positions[axis], indices[:rank]), size))
             else:
                 found.append(rest.pop(0))
         return self.value(source, tuple(found))
@@ -305,11 +297,7 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
         source = args[0]
         if source.dtype is dtype:
             return source
-        if (
-            source.op == "const"
-            and dtype.is_float
-            and not isinstance(source.arg, complex)
-        ):
+        if source.op == "const" and dtype.is_float and not isinstance(source.arg, complex):
             return (
                 const(float(source.arg), dtype)
                 if not source.dtype.is_float

@@ -61,9 +61,7 @@ def most_alive(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
     return most
 
 
-def place_by_time(
-    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
-) -> Placement:
+def place_by_time(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> Placement:
     """Place temporaries in the order of their first steps, each in the smallest block that fits."""
     offsets = [0] * len(sizes)
     arena = Blocks()
@@ -124,9 +122,7 @@ class Blocks:
         return stop
 
 
-def place_by_size(
-    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
-) -> Placement:
+def place_by_size(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> Placement:
     """Place large temporaries first, each at the lowest offset that is free while it lives.
 
     The steps are the leaves of a binary tree (node n has 2n and 2n + 1 below it), and a lifetime is

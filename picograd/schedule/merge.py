@@ -13,12 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from picograd.helpers import product
-from picograd.schedule.arrange import (
-    PART_LIMIT,
-    SLOT_LIMIT,
-    Launch,
-    overwritten,
-)
+from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch, overwritten
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, SCATTERS, Facts, Group
 from picograd.schedule.heroes import is_product
@@ -37,15 +32,11 @@ class Bounds:
 
     sources: set[Launch] = field(default_factory=set)
     readers: set[Launch] = field(default_factory=set)
-    written: set[int] = field(
-        default_factory=set
-    )  # numbers of the leaves it writes in place
+    written: set[int] = field(default_factory=set)  # numbers of the leaves it writes in place
     nbytes: int = 0  # that it reads
 
 
-def merge_launches(
-    launches: list[Launch], target: Target
-) -> list[Launch]:
+def merge_launches(launches: list[Launch], target: Target) -> list[Launch]:
     """Merge launches, listed by depth, and list those that are left."""
     if target.packs_operands:
         launches = merge_products(launches)
@@ -57,14 +48,8 @@ def merge_products(launches: list[Launch]) -> list[Launch]:
     found: list[Launch] = []
     hosts: dict[tuple[int, str], Launch] = {}
     for launch in launches:
-        is_sure = launch.kind in PRODUCTS and is_product(
-            hero_of(launch)
-        )
-        host = (
-            hosts.get((launch.depth, launch.device))
-            if is_sure
-            else None
-        )
+        is_sure = launch.kind in PRODUCTS and is_product(hero_of(launch))
+        host = hosts.get((launch.depth, launch.device)) if is_sure else None
         if host is not None and fits(host, launch, PRODUCT_LIMIT):
             absorb(host, launch)
             continue
@@ -76,22 +61,14 @@ def merge_products(launches: list[Launch]) -> list[Launch]:
 
 def hero_of(launch: Launch) -> Facts:
     """Find the product of a launch."""
-    return next(
-        member
-        for member in launch.parts[0][0].members
-        if member.level == "hero"
-    )
+    return next(member for member in launch.parts[0][0].members if member.level == "hero")
 
 
 def fits(host: Launch, launch: Launch, parts: int) -> bool:
     """Tell whether one kernel is not too large for both."""
     is_short = host.operations + launch.operations <= GROUP_LIMIT
     has_room = host.slots + launch.slots <= SLOT_LIMIT
-    return (
-        is_short
-        and has_room
-        and len(host.parts) + len(launch.parts) <= parts
-    )
+    return is_short and has_room and len(host.parts) + len(launch.parts) <= parts
 
 
 def absorb(host: Launch, launch: Launch) -> None:
@@ -114,134 +91,67 @@ class Merger:
         self.bounds = {launch: Bounds() for launch in launches}
         self.reads: dict[int, list[Launch]] = {}  # of each leaf
         self.writes: dict[int, list[Launch]] = {}
-        self.is_plain = all(
-            each.kind not in ("recur", "host_call") for each in launches
-        )
-        places = {
-            group.number: each
-            for each in launches
-            for group in groups_of(each)
-        }
+        self.is_plain = all(each.kind not in ("recur", "host_call") for each in launches)
+        places = {group.number: each for each in launches for group in groups_of(each)}
         for launch in launches:
             own = self.bounds[launch]
-            for facts in {
-                f
-                for group in groups_of(launch)
-                for f in reads_of(group)
-            }:
-                own.nbytes += (
-                    facts.node.size * facts.node.dtype.itemsize
-                )
+            for facts in {f for group in groups_of(launch) for f in reads_of(group)}:
+                own.nbytes += facts.node.size * facts.node.dtype.itemsize
                 if facts.group is not None:
                     source = places[facts.group.number]
                     own.sources.add(source)
                     self.bounds[source].readers.add(launch)
             for leaf in launch.leaves:
                 self.reads.setdefault(leaf, []).append(launch)
-            own.written = {
-                x
-                for group in groups_of(launch)
-                for x in overwritten(group)
-            }
+            own.written = {x for group in groups_of(launch) for x in overwritten(group)}
             for leaf in own.written:
                 self.writes.setdefault(leaf, []).append(launch)
 
     def merge(self) -> list[Launch]:
         """Merge each small launch with one that is small too, or else with any."""
-        every = [
-            launch for launch in self.launches if launch.kind in MERGED
-        ]
+        every = [launch for launch in self.launches if launch.kind in MERGED]
         small = [launch for launch in every if self.is_small(launch)]
         gone: set[Launch] = set()
         for launch in small:
             if is_movable(launch):
-                host = self.find(launch, small, gone) or self.find(
-                    launch, every, gone
-                )
+                host = self.find(launch, small, gone) or self.find(launch, every, gone)
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
-        return [
-            launch for launch in self.launches if launch not in gone
-        ]
+        return [launch for launch in self.launches if launch not in gone]
 
     def is_small(self, launch: Launch) -> bool:
         """Tell whether a launch takes no longer than launching it."""
         size = max(product(group.shape) for group in groups_of(launch))
-        return is_small(
-            self.bounds[launch].nbytes + 4 * size, self.machine
-        )
+        return is_small(self.bounds[launch].nbytes + 4 * size, self.machine)
 
-    def find(
-        self, launch: Launch, hosts: Sequence[Launch], gone: set[Launch]
-    ) -> Launch | None:
+    def find(self, launch: Launch, hosts: Sequence[Launch], gone: set[Launch]) -> Launch | None:
         """Find a host: one that runs at the same time, or after it, or before."""
         own = self.bounds[launch]
-        least = (
-            max((source.depth for source in own.sources), default=0) + 1
-        )
-        most = (
-            min(
-                (reader.depth for reader in own.readers),
-                default=1 << 60,
-            )
-            - 1
-        )
-        start = bisect_left(
-            hosts, launch.depth, key=lambda each: each.depth
-        )
-        later = [
-            each
-            for each in hosts[start : start + TRIES]
-            if each.depth <= most
-        ]
+        least = max((source.depth for source in own.sources), default=0) + 1
+        most = min((reader.depth for reader in own.readers), default=1 << 60) - 1
+        start = bisect_left(hosts, launch.depth, key=lambda each: each.depth)
+        later = [each for each in hosts[start : start + TRIES] if each.depth <= most]
         earlier = hosts[max(start - TRIES, 0) : start][::-1]
-        for host in (
-            *later,
-            *(each for each in earlier if each.depth >= least),
-        ):
-            if (
-                host is not launch
-                and host not in gone
-                and self.may_join(launch, host)
-            ):
+        for host in (*later, *(each for each in earlier if each.depth >= least)):
+            if host is not launch and host not in gone and self.may_join(launch, host):
                 return host
         return None
 
     def may_join(self, launch: Launch, host: Launch) -> bool:
         """Tell whether a launch may run as part of another, where memory is written in place."""
-        if host.device != launch.device or not fits(
-            host, launch, PART_LIMIT
-        ):
+        if host.device != launch.device or not fits(host, launch, PART_LIMIT):
             return False
         own, other = self.bounds[launch], self.bounds[host]
-        if not own.written.isdisjoint(
-            host.leaves
-        ) or not other.written.isdisjoint(launch.leaves):
+        if not own.written.isdisjoint(host.leaves) or not other.written.isdisjoint(launch.leaves):
             return False
-        if own.written and (
-            not self.is_plain or host.depth > launch.depth
-        ):
+        if own.written and (not self.is_plain or host.depth > launch.depth):
             return False
-        written = [
-            each
-            for leaf in launch.leaves
-            for each in self.writes.get(leaf, ())
-        ]
-        if any(
-            each is not launch and each.depth <= host.depth
-            for each in written
-        ):
+        written = [each for leaf in launch.leaves for each in self.writes.get(leaf, ())]
+        if any(each is not launch and each.depth <= host.depth for each in written):
             return False
-        readers = [
-            each
-            for leaf in own.written
-            for each in self.reads.get(leaf, ())
-        ]
-        return all(
-            each is launch or each.depth < host.depth
-            for each in readers
-        )
+        readers = [each for leaf in own.written for each in self.reads.get(leaf, ())]
+        return all(each is launch or each.depth < host.depth for each in readers)
 
     def move(self, launch: Launch, host: Launch) -> None:
         """Make a launch part of another."""
@@ -257,15 +167,9 @@ class Merger:
         for reader in own.readers:
             self.bounds[reader].sources.add(host)
             self.bounds[reader].sources.discard(launch)
-        for table, leaves in (
-            (self.reads, launch.leaves),
-            (self.writes, own.written),
-        ):
+        for table, leaves in ((self.reads, launch.leaves), (self.writes, own.written)):
             for leaf in leaves:
-                table[leaf] = [
-                    host if each is launch else each
-                    for each in table[leaf]
-                ]
+                table[leaf] = [host if each is launch else each for each in table[leaf]]
 
 
 def groups_of(launch: Launch) -> Iterator[Group]:
@@ -279,12 +183,6 @@ def is_movable(launch: Launch) -> bool:
 
     Assignments of parts have an order of their own, and so has the copy that a scatter writes into.
     """
-    members = [
-        member
-        for group in groups_of(launch)
-        for member in group.members
-    ]
-    is_plain = not any(
-        m.is_update or m.node.op in SCATTERS for m in members
-    )
+    members = [member for group in groups_of(launch) for member in group.members]
+    is_plain = not any(m.is_update or m.node.op in SCATTERS for m in members)
     return is_plain and not launch.contents

@@ -7,12 +7,7 @@ import numpy as np
 from picograd.dtype import DType, bool_
 
 # The elementwise operation that combines two values; the keys are all monoids there are.
-COMBINE = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-}
+COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 
 
 def identity(monoid: str, dtype: DType) -> Any:

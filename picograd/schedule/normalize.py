@@ -73,9 +73,7 @@ def end_indices(part: Part) -> Iterator[Index]:
     yield from (index for index, _, _ in part.ends)
 
 
-def replace_axes(
-    part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
-) -> Part:
+def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -85,19 +83,9 @@ def replace_axes(
     for c in part.computes:
         store = (c.store[0], substitute(c.store[1], axes)) if c.store else None
         body = rewrite(c.body, axes)
-        computes.append(
-            Compute(listed(c.axes), listed(c.reduce), c.monoid, body, c.dtype, store)
-        )
-    ends = [
-        (substitute(index, axes), lo, hi)
-        for index, lo, hi in part.ends
-    ]
-    return replace(
-        part,
-        rows=listed(part.rows),
-        computes=tuple(computes),
-        ends=tuple(ends),
-    )
+        computes.append(Compute(listed(c.axes), listed(c.reduce), c.monoid, body, c.dtype, store))
+    ends = [(substitute(index, axes), lo, hi) for index, lo, hi in part.ends]
+    return replace(part, rows=listed(part.rows), computes=tuple(computes), ends=tuple(ends))
 
 
 def split_axes(part: Part, bodies: Bodies) -> Part:
@@ -150,9 +138,7 @@ def split(axis: Axis, cuts: Iterable[int]) -> list[Axis]:
     for cut in sorted(cuts):
         if cut % bounds[-1] == 0 and axis.size % cut == 0 and bounds[-1] < cut < axis.size:
             bounds.append(cut)
-    sizes = [
-        high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)
-    ]
+    sizes = [high // low for low, high in zip(bounds, [*bounds[1:], axis.size], strict=True)]
     return [Axis(f"{axis.name}_{n}", size) for n, size in enumerate(reversed(sizes))]
 
 
@@ -167,9 +153,7 @@ def order_axes(part: Part, bodies: Bodies) -> Part:
     for c in part.computes:
         parts = ordered(c.axes), ordered(c.reduce)
         is_new = parts != (c.axes, c.reduce)
-        computes.append(
-            Compute(*parts, c.monoid, c.body, c.dtype, c.store) if is_new else c
-        )
+        computes.append(Compute(*parts, c.monoid, c.body, c.dtype, c.store) if is_new else c)
     return replace(part, rows=ordered(part.rows), computes=tuple(computes))
 
 
@@ -292,9 +276,7 @@ def merged_runs(
         together = together and all(
             inner not in f or f.get(outer, 0) == f[inner] * inner.size for f in ends
         )
-        if together and all(
-            f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms
-        ):
+        if together and all(f.get(outer, 0) == f.get(inner, 0) * inner.size for f in forms):
             groups[-1].append(inner)
         else:
             groups.append([inner])

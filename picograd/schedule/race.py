@@ -10,9 +10,7 @@ def has_race(kernel: Kernel) -> bool:
     A compute that writes in place may read the old element itself; any other compute of its part
     may do so only before it, at the same index; other parts not at all.
     """
-    both = {
-        number for number, slot in enumerate(kernel.slots) if slot.role == "inout"
-    }
+    both = {number for number, slot in enumerate(kernel.slots) if slot.role == "inout"}
     if not both or any(part.scatter or part.along for part in kernel.parts):
         return False
     written: dict[int, tuple[int, Index]] = {}
@@ -20,14 +18,10 @@ def has_race(kernel: Kernel) -> bool:
         for compute in part.computes:
             if compute.store and compute.store[0] in both:
                 written[compute.store[0]] = (number, compute.store[1])
-    return any(
-        part_races(part, number, written) for number, part in enumerate(kernel.parts)
-    )
+    return any(part_races(part, number, written) for number, part in enumerate(kernel.parts))
 
 
-def part_races(
-    part: Part, number: int, written: dict[int, tuple[int, Index]]
-) -> bool:
+def part_races(part: Part, number: int, written: dict[int, tuple[int, Index]]) -> bool:
     """Tell whether one part reads a slot written in place illegally."""
     done: set[int] = set()
     for compute in part.computes:

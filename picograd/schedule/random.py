@@ -19,11 +19,7 @@ def binary(op: str, a: Expr, b: Expr) -> Expr:
 
 def cast(a: Expr, dtype: DType) -> Expr:
     """Convert to another dtype."""
-    return (
-        a
-        if a.dtype is dtype
-        else Expr("cast", (a,), None, dtype)
-    )
+    return a if a.dtype is dtype else Expr("cast", (a,), None, dtype)
 
 
 def word(value: int) -> Expr:
@@ -34,56 +30,32 @@ def word(value: int) -> Expr:
 def rotate(a: Expr, count: int) -> Expr:
     """Rotate the bits of a word to the left."""
     left = binary("shift_left", a, word(count))
-    return binary(
-        "bitwise_or",
-        left,
-        binary("shift_right", a, word(32 - count)),
-    )
+    return binary("bitwise_or", left, binary("shift_right", a, word(32 - count)))
 
 
 def halves(value: Expr) -> tuple[Expr, Expr]:
     """Split 64 bits into their low and their high word."""
-    low = binary(
-        "bitwise_and", value, const(0xFFFFFFFF, uint64)
-    )
+    low = binary("bitwise_and", value, const(0xFFFFFFFF, uint64))
     high = binary("shift_right", value, const(32, uint64))
     return cast(low, uint32), cast(high, uint32)
 
 
-def random_bits(
-    seed: Expr, offset: Expr, position: Index
-) -> Expr:
+def random_bits(seed: Expr, offset: Expr, position: Index) -> Expr:
     """Build the first word of threefry2x32 at counter offset + position."""
-    counter = binary(
-        "add",
-        cast(offset, uint64),
-        Expr("index", (), position, uint64),
-    )
-    return threefry(
-        halves(cast(seed, uint64)), *halves(counter)
-    )
+    counter = binary("add", cast(offset, uint64), Expr("index", (), position, uint64))
+    return threefry(halves(cast(seed, uint64)), *halves(counter))
 
 
-def threefry(
-    key: tuple[Expr, Expr], x: Expr, y: Expr
-) -> Expr:
+def threefry(key: tuple[Expr, Expr], x: Expr, y: Expr) -> Expr:
     """Encrypt the counter (x, y) with the key; the first word of the result."""
     mixed = binary("bitwise_xor", *key)
-    keys = (
-        *key,
-        binary("bitwise_xor", mixed, word(PARITY)),
-    )
-    x, y = (
-        binary("add", x, keys[0]),
-        binary("add", y, keys[1]),
-    )
+    keys = (*key, binary("bitwise_xor", mixed, word(PARITY)))
+    x, y = (binary("add", x, keys[0]), binary("add", y, keys[1]))
     for turn in range(5):
         for count in ROTATIONS[turn % 2]:
             x = binary("add", x, y)
             y = binary("bitwise_xor", rotate(y, count), x)
         x = binary("add", x, keys[(turn + 1) % 3])
-        injected = binary(
-            "add", keys[(turn + 2) % 3], word(turn + 1)
-        )
+        injected = binary("add", keys[(turn + 2) % 3], word(turn + 1))
         y = binary("add", y, injected)
     return x

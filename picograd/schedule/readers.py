@@ -30,10 +30,7 @@ class Readers:
 
 
 def find_readers(
-    order: Iterable[Node],
-    equal: Mapping[int, Node],
-    wanted: set[int],
-    leaves: set[int],
+    order: Iterable[Node], equal: Mapping[int, Node], wanted: set[int], leaves: set[int]
 ) -> Readers:
     """Walk nodes, listed outputs first; those in `wanted` are stored, `leaves` read nothing."""
     found = Readers()

@@ -26,9 +26,7 @@ def is_embedded(base: Facts, kind: str) -> bool:
     """Tell whether the body computes an input itself, so that it need not be in memory."""
     if kind == "carry" or base.is_loaded:
         return False
-    return base.node.op == "const" or (
-        base.node.op == "iota" and kind == "constant"
-    )
+    return base.node.op == "const" or (base.node.op == "iota" and kind == "constant")
 
 
 def count_hops(facts: Facts, kind: str) -> int:
@@ -41,9 +39,7 @@ def count_hops(facts: Facts, kind: str) -> int:
     hops = list(chain(facts, (*SAME_BYTES, "slice")))
     rows = product(facts.node.shape[1:]) if kind == "x" else facts.node.size
     base = below(facts, len(hops))
-    is_cut = all(
-        is_row_cut(each.node, rows) for each in hops if each.node.op == "slice"
-    )
+    is_cut = all(is_row_cut(each.node, rows) for each in hops if each.node.op == "slice")
     if is_cut and base.is_loaded:
         return len(hops)
     if kind == "x" and base.node.op == "const":
@@ -86,33 +82,25 @@ def is_row_cut(node: Node, size: int) -> bool:
     source = node.inputs[0].shape
     if not source or node.arg[0][2] != 1 or starts_of(node):
         return False
-    is_whole = all(
-        each == (0, n, 1) for each, n in zip(node.arg[1:], source[1:])
-    )
+    is_whole = all(each == (0, n, 1) for each, n in zip(node.arg[1:], source[1:]))
     return is_whole and node.arg[0][0] * product(source[1:]) % max(size, 1) == 0
 
 
 def first_element(views: Sequence[Node]) -> int:
     """Find where the memory that views cut out begins, in elements."""
     cuts = [view for view in views if view.op == "slice"]
-    return sum(
-        view.arg[0][0] * product(view.inputs[0].shape[1:]) for view in cuts
-    )
+    return sum(view.arg[0][0] * product(view.inputs[0].shape[1:]) for view in cuts)
 
 
 def live_carries(body: Body, outcomes: Sequence[Node]) -> list[int]:
     """List the carries that outcomes depend on, through any number of steps."""
     numbers = {id(node): number for number, node in enumerate(body.carries)}
     live = {node.arg[1] for node in outcomes if node.arg[0] != "stack"}
-    waiting = [
-        body.order[node.arg[1]] for node in outcomes if node.arg[0] == "stack"
-    ]
+    waiting = [body.order[node.arg[1]] for node in outcomes if node.arg[0] == "stack"]
     waiting += [body.order[body.nexts[number]] for number in live]
     while waiting:
         reached = toposort(waiting)
-        found = {
-            numbers[id(node)] for node in reached if id(node) in numbers
-        } - live
+        found = {numbers[id(node)] for node in reached if id(node) in numbers} - live
         live |= found
         waiting = [body.order[body.nexts[number]] for number in found]
     return sorted(live)
@@ -137,29 +125,18 @@ class Binder:
     slots: list[PlanSlot]
 
     def __init__(
-        self,
-        launch: Launch,
-        locations: dict[int, Location],
-        slots: list[PlanSlot],
+        self, launch: Launch, locations: dict[int, Location], slots: list[PlanSlot]
     ) -> None:
         self.members = list(launch.parts[0][0].members)
         self.loop = self.members[0].inputs[0]
         self.spec: Recurrence = self.loop.node.arg
-        self.device, self.locations, self.slots = (
-            launch.device,
-            locations,
-            slots,
-        )
-        self.values: dict[
-            int, Node
-        ] = {}  # what stands for a placeholder in the body
+        self.device, self.locations, self.slots = (launch.device, locations, slots)
+        self.values: dict[int, Node] = {}  # what stands for a placeholder in the body
         self.bases: dict[int, Binding] = {}  # where a placeholder lies
         self.copies: tuple[list[RowCopy], list[RowCopy]] = [], []
         self.after: list[Binding] = []  # where the carries go
 
-    def lower(
-        self, schedule_body: Callable[[Sequence[Node]], Plan]
-    ) -> LoopStep:
+    def lower(self, schedule_body: Callable[[Sequence[Node]], Plan]) -> LoopStep:
         """Schedule the body and bind its arrays."""
         body = self.spec.body
         nodes = [member.node for member in self.members]
@@ -169,32 +146,18 @@ class Binder:
                 self.bind(number, leaf)
             elif number in live:
                 self.carry(number)
-        stacks = [
-            member for member in self.members if member.node.arg[0] == "stack"
-        ]
+        stacks = [member for member in self.members if member.node.arg[0] == "stack"]
         numbers = [body.nexts[number] for number in live]
         numbers += [member.node.arg[1] for member in stacks]
-        roots = substituted(
-            [body.order[number] for number in numbers], self.values
-        )
+        roots = substituted([body.order[number] for number in numbers], self.values)
         plan = schedule_body(distinct(roots))
         found = [self.bases[id(leaf)] for leaf in plan.inputs]
         bindings = dict(enumerate(found))
-        outputs = [
-            *self.after,
-            *(self.walk(self.slot_of(member)) for member in stacks),
-        ]
+        outputs = [*self.after, *(self.walk(self.slot_of(member)) for member in stacks)]
         bindings |= dict(zip(plan.outputs, outputs, strict=True))
         listed = tuple(sorted(bindings.items()))
         copies = tuple(self.copies[0]), tuple(self.copies[1])
-        return LoopStep(
-            plan,
-            self.spec.length,
-            listed,
-            *copies,
-            self.space(plan),
-            self.device,
-        )
+        return LoopStep(plan, self.spec.length, listed, *copies, self.space(plan), self.device)
 
     def slot_of(self, facts: Facts) -> int:
         """Find the slot of something in memory."""
@@ -209,23 +172,15 @@ class Binder:
     def bind(self, number: int, leaf: Node) -> None:
         """Bind an x or a constant; views of a constant go into the body."""
         base = self.loop.inputs[number]
-        views = views_above(
-            self.loop.node.inputs[number], self.loop.hops[number]
-        )
+        views = views_above(self.loop.node.inputs[number], self.loop.hops[number])
         if is_embedded(base, leaf.arg):
-            value = (
-                base.node
-                if leaf.arg == "constant"
-                else leaf.const_like(base.node.arg)
-            )
+            value = base.node if leaf.arg == "constant" else leaf.const_like(base.node.arg)
         elif leaf.arg == "x":
             start = first_element(views) // max(leaf.size, 1)
             self.bases[id(leaf)] = self.walk(self.slot_of(base), start)
             return
         else:
-            value = placeholder(
-                "constant", base.node.shape, leaf.dtype, leaf.device
-            )
+            value = placeholder("constant", base.node.shape, leaf.dtype, leaf.device)
             self.bases[id(value)] = Binding(self.slot_of(base), 0, 0)
         for view in reversed(views if leaf.arg == "constant" else []):
             parts = (view.arg, view.shape, view.dtype, view.device)
@@ -244,17 +199,13 @@ class Binder:
             slot = self.temporary(leaf.dtype, (2, *leaf.shape))
         self.bases[id(leaf)] = Binding(slot, first, step, mask, 0)
         self.after.append(Binding(slot, first, step, mask, 1))
-        views = views_above(
-            self.loop.node.inputs[number], self.loop.hops[number]
-        )
+        views = views_above(self.loop.node.inputs[number], self.loop.hops[number])
         source = self.slot_of(self.loop.inputs[number])
         start = first_element(views) // max(leaf.size, 1)
         self.copies[0].append(RowCopy(source, start, slot, first, leaf.size))
         if "carry" in wanted:
             last = first + step * (length & mask)
-            self.copies[1].append(
-                RowCopy(slot, last, wanted["carry"], 0, leaf.size)
-            )
+            self.copies[1].append(RowCopy(slot, last, wanted["carry"], 0, leaf.size))
 
     def outcomes_of(self, number: int) -> dict[str, int]:
         """Find the slots of what is wanted of a carry: its history, its last value."""

@@ -5,39 +5,16 @@ from picograd.errors import check
 from picograd.graph.scanning import scan_dtype
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts
-from picograd.schedule.index import (
-    Axis,
-    Dynamic,
-    Index,
-    Indices,
-    atom_index,
-    axis_index,
-    unflatten,
-)
-from picograd.schedule.loop import (
-    DIGITS,
-    Condition,
-    Expr,
-    Part,
-    Radix,
-    Runs,
-    Scan,
-    Sort,
-)
+from picograd.schedule.index import Axis, Dynamic, Index, Indices, atom_index, axis_index, unflatten
+from picograd.schedule.loop import DIGITS, Condition, Expr, Part, Radix, Runs, Scan, Sort
 from picograd.schedule.lower import PartBuilder, apply, flat_index
 from picograd.schedule.updates import place_of
 
 
 def output_slot(member: Facts, part: PartBuilder) -> int:
     """Number the slot a member is stored in."""
-    check(
-        not part.computes,
-        "a window below a scan or sort must be stored",
-        member.node,
-    )
-    slot = part.kernel.slot(
-        part.kernel.locations[member.number].slot, member.node.dtype
-    )
+    check(not part.computes, "a window below a scan or sort must be stored", member.node)
+    slot = part.kernel.slot(part.kernel.locations[member.number].slot, member.node.dtype)
     part.kernel.stored.add(slot)
     return slot
 
@@ -73,11 +50,7 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
 
 
 def wide_value(
-    member: Facts,
-    part: PartBuilder,
-    source: Facts,
-    at: Indices,
-    wide: DType | None = None,
+    member: Facts, part: PartBuilder, source: Facts, at: Indices, wide: DType | None = None
 ) -> Expr:
     """Give an input's value in a wide dtype: the one sums accumulate in if none is given."""
     dtype = wide or accumulate_dtype(member.node.dtype)
@@ -97,12 +70,7 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
     body = part.value(member.inputs[0], at)
     slot = output_slot(member, part)
     target = flat_index(at, part.kernel.locations[member.number].strides)
-    return Part(
-        (),
-        (),
-        None,
-        Sort(rows, axes[position], run, body, slot, target),
-    )
+    return Part((), (), None, Sort(rows, axes[position], run, body, slot, target))
 
 
 def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
@@ -113,25 +81,18 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
     if node.size == 0:
         return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(shape)]
-    digit, tile = (
-        Axis("digit", DIGITS),
-        Axis("tile", ceil_div(shape[-1], tile_size)),
-    )
+    digit, tile = (Axis("digit", DIGITS), Axis("tile", ceil_div(shape[-1], tile_size)))
     rows, axis = tuple(axes[:-1]), axes[-1]
     at = tuple(axis_index(a) for a in axes)
     cell = (*at[:-1], axis_index(digit) * tile.size + axis_index(tile))
     part.bound = (*axes, digit, tile)
     body = part.value(member.inputs[0], at)
-    start = (
-        part.value(member.inputs[1], cell) if len(member.inputs) > 1 else None
-    )
+    start = part.value(member.inputs[1], cell) if len(member.inputs) > 1 else None
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
     target = flat_index(cell if start is None else at, strides)
     rows = tuple(a for a in rows if a.size != 1)
-    step = Radix(
-        rows, axis, digit, tile, tile_size, shift, body, start, slot, target
-    )
+    step = Radix(rows, axis, digit, tile, tile_size, shift, body, start, slot, target)
     return Part((), (), None, step)
 
 
@@ -143,10 +104,7 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part | None:
     if node.size == 0 or values.node.size == 0:
         return None
     axis, *inner = (Axis(f"u{d}", n) for d, n in enumerate(values.node.shape))
-    sums = [
-        Axis(f"level{n}", level.node.shape[0])
-        for n, level in enumerate(levels, 1)
-    ]
+    sums = [Axis(f"level{n}", level.node.shape[0]) for n, level in enumerate(levels, 1)]
     part.bound = (axis, *inner, *sums)
     rest = tuple(axis_index(a) for a in inner)
     along = axis_index(axis)

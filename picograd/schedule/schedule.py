@@ -173,15 +173,7 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
     elif node.op in MOVING and starts_of(node):
         arg = placed(node, id)
     ends = ends_of(node), sources_of(node)
-    return (
-        node.op,
-        inputs,
-        arg,
-        node.shape,
-        node.dtype,
-        node.device,
-        ends,
-    )
+    return (node.op, inputs, arg, node.shape, node.dtype, node.device, ends)
 
 
 def order_launches(draft: Draft) -> None:
@@ -211,9 +203,7 @@ def place_assigns(draft: Draft) -> None:
     was.
     """
     assigns = [
-        facts
-        for facts in draft.fuser.order
-        if facts.node.op == "assign" and not facts.is_source
+        facts for facts in draft.fuser.order if facts.node.op == "assign" and not facts.is_source
     ]
     final = {assign_target(draft, facts): facts for facts in assigns}
     updated = [facts.target for facts in assigns if facts.is_update]
@@ -321,9 +311,7 @@ def assign_target(draft: Draft, facts: Facts) -> int:
 def copy_later(draft: Draft, facts: Facts, slot: int) -> None:
     """Write an assignment's value to a temporary, and copy it when all readers are done."""
     facts.is_row_major = True
-    draft.fuser.reasons.append(
-        f"assign {facts.node.shape} is copied: the old value is read later"
-    )
+    draft.fuser.reasons.append(f"assign {facts.node.shape} is copied: the old value is read later")
     add_slot(draft, facts)
     draft.copies.append(CopyStep(draft.locations[facts.number].slot, slot))
 

@@ -20,11 +20,7 @@ from picograd.graph.scattering import expand_scatter
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
-from picograd.schedule.viewindex import (
-    Position,
-    plain_position,
-    view_source,
-)
+from picograd.schedule.viewindex import Position, plain_position, view_source
 from picograd.target import Target
 
 MOVES = ("reshape", "permute")  # of all elements
@@ -62,14 +58,10 @@ def take_updates(
             continue
         is_alone = node.op == "assign" and writers[id(node.inputs[0])] == 1
         found = find_update(node, users) if is_alone else None
-        taken = (
-            node.inputs if found is None else (node.inputs[0], *found[0])
-        )
+        taken = node.inputs if found is None else (node.inputs[0], *found[0])
         inputs = tuple([done[id(child)] for child in taken])
         done[id(node)] = (
-            node.with_inputs(inputs)
-            if found is None
-            else updated(inputs, found[1], machine)
+            node.with_inputs(inputs) if found is None else updated(inputs, found[1], machine)
         )
     return [done[id(root)] for root in roots]
 
@@ -79,9 +71,7 @@ def may_update(node: Node) -> bool:
     return node.realized is None and node.inputs[1].op in ("put", "scatter", *MOVES)
 
 
-def find_update(
-    node: Node, users: dict[int, int]
-) -> tuple[tuple[Node, ...], Update] | None:
+def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Update] | None:
     """Find what an assignment updates of its target: the inputs, and how; None if all of it."""
     target, value = node.inputs
     steps: Steps = ()
@@ -91,33 +81,23 @@ def find_update(
             steps = (*steps, *value.arg)
             value = value.inputs[1]
             best = value, steps
-        elif value.op == "scatter" and is_view_of(
-            value.inputs[0], target, steps
-        ):
+        elif value.op == "scatter" and is_view_of(value.inputs[0], target, steps):
             if users[id(value)] > 1 or not value.inputs[1].size:
                 break
-            return value.inputs[1:], Update(
-                steps, value.shape, "scatter", value.arg
-            )
+            return value.inputs[1:], Update(steps, value.shape, "scatter", value.arg)
         elif value.op in MOVES and users[id(value)] == 1:
             steps = (*steps, move_back(value))
             value = value.inputs[0]
         else:
             break
-    return (
-        None
-        if best is None
-        else ((best[0],), Update(best[1], best[0].shape))
-    )
+    return None if best is None else ((best[0],), Update(best[1], best[0].shape))
 
 
 def move_back(node: Node) -> tuple[str, Any]:
     """Give the step from what a reshape or a permutation makes to what it is made of."""
     if node.op == "reshape":
         return "reshape", node.inputs[0].shape
-    return "permute", tuple(
-        sorted(range(len(node.arg)), key=lambda axis: node.arg[axis])
-    )
+    return "permute", tuple(sorted(range(len(node.arg)), key=lambda axis: node.arg[axis]))
 
 
 def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
@@ -129,29 +109,17 @@ def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
         made = expand_scatter(Node("scatter", (base, *given), *parts), machine)
         update = Update(update.steps, update.shape, made.op, made.arg)
         given = [apart(each, target) for each in made.inputs[1:]]
-    return Node(
-        "assign",
-        (target, *given),
-        update,
-        target.shape,
-        target.dtype,
-        target.device,
-    )
+    return Node("assign", (target, *given), update, target.shape, target.dtype, target.device)
 
 
 def apart(node: Node, target: Node) -> Node:
     """Ask for a copy of an operand that is a view of the memory that is written."""
     below = node
-    while (
-        below.op in (*MOVES, "slice", "flip", "expand", "detach")
-        and below.realized is None
-    ):
+    while below.op in (*MOVES, "slice", "flip", "expand", "detach") and below.realized is None:
         below = below.inputs[0]
     if memory_of(below) is not memory_of(target):
         return node
-    return Node(
-        "contiguous", (node,), None, node.shape, node.dtype, node.device
-    )
+    return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
 
 
 def memory_of(node: Node) -> Node:
@@ -173,11 +141,7 @@ def is_view_of(node: Node, target: Node, steps: Steps) -> bool:
             and argument_of(node) == argument_of(wanted)
             and node.shape == wanted.shape
         )
-        if (
-            node.realized is not None
-            or not is_same
-            or len(node.inputs) != 1
-        ):
+        if node.realized is not None or not is_same or len(node.inputs) != 1:
             return False
         node, wanted = node.inputs[0], wanted.inputs[0]
 
@@ -191,18 +155,14 @@ def argument_of(node: Node) -> Any:
 def below_same(node: Node) -> Node:
     """Strip what keeps every element: detach, and a cast to the same dtype."""
     while node.realized is None and (
-        node.op == "detach"
-        or (node.op == "cast" and node.dtype is node.inputs[0].dtype)
+        node.op == "detach" or (node.op == "cast" and node.dtype is node.inputs[0].dtype)
     ):
         node = node.inputs[0]
     return node
 
 
 def shown_source(
-    shape: tuple[int, ...],
-    steps: Steps,
-    indices: Indices,
-    position: Position = plain_position,
+    shape: tuple[int, ...], steps: Steps, indices: Indices, position: Position = plain_position
 ) -> Indices:
     """Find the indices of an array's element from those of a view that steps make of it."""
     views: list[Node] = []
@@ -217,9 +177,7 @@ def shown_source(
     return indices
 
 
-def values_before(
-    facts: Facts, base: Facts, is_scatter: bool
-) -> list[Facts]:
+def values_before(facts: Facts, base: Facts, is_scatter: bool) -> list[Facts]:
     """List what a floating value reads that must be computed before the base is written to.
 
     All of it where a scatter writes its own memory, which it does in any order. Else the largest
@@ -229,9 +187,7 @@ def values_before(
     stack = [facts]
     while stack:
         each = stack.pop()
-        loads = [
-            load for load in loads_of(each) if load.memory == base.memory
-        ]
+        loads = [load for load in loads_of(each) if load.memory == base.memory]
         if each.is_loaded or not loads:
             continue
         if is_scatter:
@@ -261,9 +217,7 @@ def loads_of(facts: Facts) -> list[Facts]:
     return found
 
 
-def place_of(
-    member: Facts, indices: Indices, position: Position
-) -> Indices:
+def place_of(member: Facts, indices: Indices, position: Position) -> Indices:
     """Find the indices in an array of an element of what a member writes, which may be a part."""
     node = member.node
     if not member.is_update:

@@ -31,16 +31,7 @@ from picograd.schedule.loop import (
     indices_of,
 )
 
-HEROES = {
-    "map",
-    "reduce.row",
-    "reduce.col",
-    "reduce.all",
-    "contract",
-    "conv",
-    "scatter",
-    "copy",
-}
+HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
 HEROES |= {"gather", "scan", "sort", "radix", "runs"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
@@ -51,11 +42,7 @@ def verify(kernel: Kernel) -> Kernel:
     check(kernel.hero in HEROES, f"unknown hero {kernel.hero}", kernel)
     check(kernel.parts, "a kernel without parts", kernel)
     for part in kernel.parts:
-        check(
-            part.computes or part.scatter or part.along,
-            "a part without computes",
-            kernel,
-        )
+        check(part.computes or part.scatter or part.along, "a part without computes", kernel)
         for number, compute in enumerate(part.computes):
             verify_compute(kernel, part, number, compute)
         verify_ends(kernel, part)
@@ -78,31 +65,17 @@ def verify_ends(kernel: Kernel, part: Part) -> None:
             check(is_known, f"unknown scalar in {index}", kernel)
 
 
-def verify_compute(
-    kernel: Kernel, part: Part, number: int, compute: Compute
-) -> None:
+def verify_compute(kernel: Kernel, part: Part, number: int, compute: Compute) -> None:
     """Check one compute: its axes, its monoid, its body and its store."""
     bound = {*compute.axes, *compute.reduce}
     count = len(compute.axes) + len(compute.reduce)
     check(len(bound) == count, f"an axis bound twice in %{number}", kernel)
-    check(
-        bool(compute.reduce) <= (compute.monoid in MONOIDS),
-        f"no monoid in %{number}",
-        kernel,
-    )
-    check(
-        compute.body.dtype is compute.dtype,
-        f"body and value of %{number} differ",
-        kernel,
-    )
+    check(bool(compute.reduce) <= (compute.monoid in MONOIDS), f"no monoid in %{number}", kernel)
+    check(compute.body.dtype is compute.dtype, f"body and value of %{number} differ", kernel)
     Checker(kernel, part, number, bound).visit(compute.body)
     if compute.store is not None:
         slot, index = compute.store
-        check(
-            axes_of(index) <= set(compute.axes),
-            f"the store of %{number} is unbound",
-            kernel,
-        )
+        check(axes_of(index) <= set(compute.axes), f"the store of %{number} is unbound", kernel)
         verify_store(kernel, slot, index, compute.dtype.name)
 
 
@@ -110,18 +83,10 @@ def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:
     """Check that a store writes an output inside its bounds."""
     check(0 <= slot < len(kernel.slots), f"no slot s{slot}", kernel)
     facts = kernel.slots[slot]
-    check(
-        facts.role in ("out", "inout"),
-        f"s{slot} is stored but is an input",
-        kernel,
-    )
-    check(
-        facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel
-    )
+    check(facts.role in ("out", "inout"), f"s{slot} is stored but is an input", kernel)
+    check(facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel)
     is_inside = index.lo >= 0 and index.hi < facts.size
-    check(
-        is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel
-    )
+    check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
 
 
 def verify_scatter(kernel: Kernel, part: Part) -> None:
@@ -130,11 +95,7 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
     if scatter is None:
         return
     bound = {*scatter.serial, *scatter.inner}
-    check(
-        scatter.monoid is None or scatter.monoid in MONOIDS,
-        "unknown monoid",
-        kernel,
-    )
+    check(scatter.monoid is None or scatter.monoid in MONOIDS, "unknown monoid", kernel)
     Checker(kernel, part, len(part.computes), bound).visit(scatter.body)
     for place in (scatter.target, *(test[0] for test in scatter.conditions)):
         check(axes_of(place) <= bound, "scatter target unbound", kernel)
@@ -208,15 +169,8 @@ class Checker:
     number: int
     part: Part
 
-    def __init__(
-        self, kernel: Kernel, part: Part, number: int, bound: set[Axis]
-    ) -> None:
-        self.kernel, self.part, self.number, self.bound = (
-            kernel,
-            part,
-            number,
-            bound,
-        )
+    def __init__(self, kernel: Kernel, part: Part, number: int, bound: set[Axis]) -> None:
+        self.kernel, self.part, self.number, self.bound = (kernel, part, number, bound)
         self.seen: set[tuple[int, tuple[Condition, ...]]] = set()
 
     def visit(self, root: Expr) -> None:
@@ -229,11 +183,7 @@ class Checker:
             self.seen.add((id(expr), tests))
             self.visit_node(expr, tests)
             if expr.op == "guard":
-                check(
-                    len(expr.args) == 2,
-                    "guard takes (value, fill)",
-                    self.kernel,
-                )
+                check(len(expr.args) == 2, "guard takes (value, fill)", self.kernel)
                 stack.append((expr.args[0], tests + expr.arg))
                 stack.append((expr.args[1], tests))
             else:
@@ -245,17 +195,9 @@ class Checker:
         for index in indices_of(expr):
             for atom in dynamics_of(index):
                 is_integer = atom.expr.dtype.is_integer
-                check(
-                    is_integer,
-                    f"a run-time index of {atom.expr.dtype.name}",
-                    self.kernel,
-                )
+                check(is_integer, f"a run-time index of {atom.expr.dtype.name}", self.kernel)
             unbound = axes_of(index) - self.bound
-            check(
-                not unbound,
-                f"%{self.number} uses axes it does not bind: {unbound}",
-                self.kernel,
-            )
+            check(not unbound, f"%{self.number} uses axes it does not bind: {unbound}", self.kernel)
         if expr.op == "load":
             self.visit_load(expr, tests)
         elif expr.op == "ref":
@@ -267,44 +209,22 @@ class Checker:
     def visit_load(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
         """Check one load against the slot."""
         slot, index = expr.arg
-        check(
-            0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel
-        )
+        check(0 <= slot < len(self.kernel.slots), f"no slot s{slot}", self.kernel)
         facts = self.kernel.slots[slot]
-        check(
-            facts.dtype is expr.dtype,
-            f"s{slot} is loaded as another dtype",
-            self.kernel,
-        )
+        check(facts.dtype is expr.dtype, f"s{slot} is loaded as another dtype", self.kernel)
         if index.lo >= 0 and index.hi < facts.size:
             return
         lo, hi = narrowed(index, tests)
         is_proven = (lo >= 0 and hi < facts.size) or lo > hi
         is_inside = is_proven or not is_disproved(index, tests, facts.size)
-        check(
-            is_inside,
-            f"load outside s{slot}: {index} in {lo}..{hi}",
-            self.kernel,
-        )
+        check(is_inside, f"load outside s{slot}: {index} in {lo}..{hi}", self.kernel)
 
     def visit_ref(self, expr: Expr) -> None:
         """Check one reference to an earlier compute."""
-        check(
-            0 <= expr.arg < self.number,
-            f"%{self.number} refers to %{expr.arg}",
-            self.kernel,
-        )
+        check(0 <= expr.arg < self.number, f"%{self.number} refers to %{expr.arg}", self.kernel)
         target = self.part.computes[expr.arg]
-        check(
-            set(target.axes) <= self.bound,
-            f"%{expr.arg} has axes unbound here",
-            self.kernel,
-        )
-        check(
-            target.dtype is expr.dtype,
-            f"%{expr.arg} has another dtype",
-            self.kernel,
-        )
+        check(set(target.axes) <= self.bound, f"%{expr.arg} has axes unbound here", self.kernel)
+        check(target.dtype is expr.dtype, f"%{expr.arg} has another dtype", self.kernel)
 
 
 def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
@@ -320,9 +240,7 @@ def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:
         if factor is None:
             continue
         low, high = max(low, test.lo), min(high, test.hi)
-        less = (
-            rest - test * factor
-        )  # rest = factor * test + less, whatever the factor
+        less = rest - test * factor  # rest = factor * test + less, whatever the factor
         if width(less, atoms) + abs(factor) * (high - low) < width(rest, atoms):
             rest = less
             lo += factor * (low if factor > 0 else high)
@@ -338,14 +256,8 @@ def combined(tests: Iterable[Condition]) -> list[Condition]:
     for test, low, high in tests:
         plain = Index(test.terms, 0)
         low, high = low - test.const, high - test.const
-        _, old_low, old_high = found.get(
-            frozenset(test.terms), (plain, low, high)
-        )
-        found[frozenset(test.terms)] = (
-            plain,
-            max(low, old_low),
-            min(high, old_high),
-        )
+        _, old_low, old_high = found.get(frozenset(test.terms), (plain, low, high))
+        found[frozenset(test.terms)] = (plain, max(low, old_low), min(high, old_high))
     return list(found.values())
 
 
@@ -357,9 +269,7 @@ def is_disproved(index: Index, tests: Iterable[Condition], size: int) -> bool:
     indices = [index, *(test for test, _, _ in tests)]
     if any(True for each in indices for _ in dynamics_of(each)):
         return False
-    axes = sorted(
-        set().union(*map(axes_of, indices)), key=lambda axis: axis.number
-    )
+    axes = sorted(set().union(*map(axes_of, indices)), key=lambda axis: axis.number)
     if product(axis.size for axis in axes) > POINT_LIMIT:
         return False
     grid = np.indices([axis.size for axis in axes], sparse=True)
@@ -398,9 +308,7 @@ def width(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> int:
     return hi - lo
 
 
-def bounds_within(
-    index: Index, atoms: Mapping[Atom, tuple[int, int]]
-) -> tuple[int, int]:
+def bounds_within(index: Index, atoms: Mapping[Atom, tuple[int, int]]) -> tuple[int, int]:
     """Bounds of an index whose atoms may be narrowed."""
     lo = hi = index.const
     for atom, c in index.terms:

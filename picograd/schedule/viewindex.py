@@ -5,27 +5,18 @@ from collections.abc import Callable, Iterator
 from picograd.errors import internal
 from picograd.graph.node import Node
 from picograd.helpers import ceil_div
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    Indices,
-    axis_index,
-    constant,
-    flatten,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, Indices, axis_index, constant, flatten, unflatten
 from picograd.schedule.loop import Condition
 
 Position = Callable[[int, int], Index]
+
 
 def plain_position(start: int, room: int) -> Index:
     """Where a slice begins, or how far a pad moves: a number that is code."""
     return constant(start)
 
 
-def view_source(
-    node: Node, indices: Indices, position: Position = plain_position
-) -> Indices:
+def view_source(node: Node, indices: Indices, position: Position = plain_position) -> Indices:
     """Indices into the input of a view (any view but pad); `position` reads where slices begin."""
     source = node.inputs[0].shape
     if node.op == "reshape":
@@ -52,9 +43,7 @@ def view_source(
     return internal(f"{node.op} is no view", node)
 
 
-def reshape_source(
-    source: tuple[int, ...], target: tuple[int, ...], indices: Indices
-) -> Indices:
+def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: Indices) -> Indices:
     """Indices before a reshape, worked out for each block of dimensions by itself."""
     if 0 in source:
         return tuple(constant(0) for _ in source)
@@ -64,9 +53,7 @@ def reshape_source(
         if source[before] == sizes:
             found += block
             continue
-        bounded = [
-            within(index, size) for index, size in zip(block, sizes, strict=True)
-        ]
+        bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
         found += unflatten(flatten(bounded, sizes), source[before])
     return tuple(found)
 
@@ -134,10 +121,7 @@ def fold_source(
         j = Axis(f"j{number}", steps)
         axes += [j] if steps != 1 else []
         if dilation == 1:
-            window, element = (
-                at // stride - axis_index(j),
-                at % stride + axis_index(j) * stride,
-            )
+            window, element = (at // stride - axis_index(j), at % stride + axis_index(j) * stride)
         else:
             element = axis_index(j)
             moved = at - element * dilation

@@ -34,9 +34,7 @@ def dimension_map(node: Node) -> tuple[int, ...] | None:
     return None
 
 
-def view_labels(
-    facts: Facts, source: Facts, mapping: tuple[int, ...] | None
-) -> Labels | None:
+def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
     """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost.
 
     A dimension that `pad` makes longer is not free, though it may have been one of one element.
@@ -47,15 +45,11 @@ def view_labels(
     is_wider = facts.node.op == "expand" and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
-    lost = {
-        label for d, label in enumerate(labels) if label != FREE and d not in mapping
-    }
+    lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
 
 
-def view_order(
-    node: Node, source: Facts, mapping: tuple[int, ...] | None
-) -> Order | None:
+def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Order | None:
     """Storage order a view prefers: that of its input, dimension by dimension."""
     if source.order is None:
         return None
@@ -72,9 +66,7 @@ def view_order(
     return tuple(rest + kept)
 
 
-def view_windows(
-    node: Node, source: Facts, mapping: tuple[int, ...] | None
-) -> frozenset[int]:
+def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
     """Dimensions of a view that a window appended."""
     if node.op == "window":
         count = len(source.node.shape)
@@ -105,9 +97,7 @@ def strip_views(facts: Facts) -> Facts:
         node = facts.node
         is_free = node.op in VIEWS or node.op in ("detach", "bitcast")
         if node.op == "cast":
-            is_free = (
-                node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
-            )
+            is_free = node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
         if not is_free:
             return facts
         facts = facts.inputs[0]
@@ -122,11 +112,7 @@ def fold_count(node: Node) -> int:
 
 def window_labels(facts: Facts, source: Facts) -> Labels | None:
     """Labels of a window reduction: those of the dimensions it keeps."""
-    if (
-        facts.node.op != "reduce"
-        or source.labels is None
-        or source.home is not facts.home
-    ):
+    if facts.node.op != "reduce" or source.labels is None or source.home is not facts.home:
         return None
     axes = facts.node.arg[1]
     is_lost = any(source.labels[d] != FREE for d in axes)

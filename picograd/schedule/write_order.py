@@ -42,12 +42,7 @@ def order_updates(groups: list[Group]) -> None:
     Each contents of such a memory is read before the next is written. What reads two of them keeps
     its place: one is copied then (`place_assigns`).
     """
-    members = [
-        member
-        for group in groups
-        for member in group.members
-        if member.target is not None
-    ]
+    members = [member for group in groups for member in group.members if member.target is not None]
     updated = {member.memory for member in members if member.is_update}
     if not updated:
         return
@@ -59,9 +54,7 @@ def order_updates(groups: list[Group]) -> None:
             if facts.group:
                 needs[group.number].add(facts.group.number)
         for member in group.members:
-            if (
-                member.group and member.group is not group
-            ):  # it copies the base of a scatter
+            if member.group and member.group is not group:  # it copies the base of a scatter
                 needs[member.group.number].add(group.number)
     earlier: dict[int, set[int]] = {}
     for member in members:
@@ -73,28 +66,17 @@ def order_updates(groups: list[Group]) -> None:
     deepen(groups, needs, earlier)
 
 
-def deepen(
-    groups: list[Group],
-    needs: dict[int, set[int]],
-    earlier: dict[int, set[int]],
-) -> None:
+def deepen(groups: list[Group], needs: dict[int, set[int]], earlier: dict[int, set[int]]) -> None:
     """Give each group a greater depth than those it needs, and than `earlier` ones if possible."""
-    both = {
-        number: found | earlier.get(number, set())
-        for number, found in needs.items()
-    }
+    both = {number: found | earlier.get(number, set()) for number, found in needs.items()}
     order = ordered(both)
     if len(order) < len(both):
         placed = set(order)
-        both = {
-            n: both[n] if n in placed else found for n, found in needs.items()
-        }
+        both = {n: both[n] if n in placed else found for n, found in needs.items()}
         order = ordered(both)
     by_number = {group.number: group for group in groups}
     for number in order:
-        below = max(
-            (by_number[each].depth for each in both[number]), default=-1
-        )
+        below = max((by_number[each].depth for each in both[number]), default=-1)
         by_number[number].depth = max(by_number[number].depth, below + 1)
 
 

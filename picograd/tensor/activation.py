@@ -7,15 +7,7 @@ from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.tensor.annotations import Scalar
-from picograd.tensor.elementwise import (
-    absolute,
-    arithmetic,
-    compare,
-    divide,
-    negate,
-    unary,
-    where,
-)
+from picograd.tensor.elementwise import absolute, arithmetic, compare, divide, negate, unary, where
 from picograd.tensor.operands import floating
 from picograd.tensor.special import expm1, log1p
 
@@ -79,8 +71,5 @@ def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
     if low > high:
         text = f"min_val={low} is larger than max_val={high}"
         raise ValueRangeError("hardtanh", text, "swap them")
-    below, above = (
-        compare("less_equal", node, low),
-        compare("less_equal", high, node),
-    )
+    below, above = (compare("less_equal", node, low), compare("less_equal", high, node))
     return where(below, low, where(above, high, node))

@@ -4,7 +4,6 @@ All are elementwise but `glu`, `softmin` and `gumbel_softmax`, keep shape and dt
 the kernel before them. `inplace` writes the result over the input.
 """
 
-
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor import activation, distributions
 from picograd.tensor.annotations import DTypeLike, Tensor
@@ -101,11 +100,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     [-0.5, 0.0, 1.5]
     """
     if lambd < 0.0:
-        raise ValueRangeError(
-            "softshrink",
-            f"lambd={lambd} is negative",
-            "use 0 or more",
-        )
+        raise ValueRangeError("softshrink", f"lambd={lambd} is negative", "use 0 or more")
     below = (input < -lambd).where(input + lambd, input * 0.0)
     return (input > lambd).where(input - lambd, below)
 
@@ -166,11 +161,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     channels = input.shape[1] if len(input.shape) > 1 else 1
     if count != channels:
         problem = f"{count} weights for {channels} channels of input {tuple(input.shape)}"
-        raise ShapeError(
-            "prelu",
-            problem,
-            "give one weight, or one per channel",
-        )
+        raise ShapeError("prelu", problem, "give one weight, or one per channel")
     column = weight.reshape(count, *(1,) * (len(input.shape) - 2))
     return (input > 0).where(input, column * input)
 
@@ -228,11 +219,7 @@ def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = 
 
 
 def gumbel_softmax(
-    logits: Tensor,
-    tau: float = 1.0,
-    hard: bool = False,
-    eps: float = 1e-10,
-    dim: int = -1,
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
     """Sample from a relaxed categorical distribution (Jang et al., 2017).
 

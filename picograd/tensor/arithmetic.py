@@ -37,9 +37,7 @@ def positive(input: Tensor) -> Tensor:
     """
     need_tensor("positive", input)
     if input.dtype.kind == "bool":
-        raise DTypeError(
-            "positive", "is not defined for bool", "call .int() first"
-        )
+        raise DTypeError("positive", "is not defined for bool", "call .int() first")
     return input
 
 
@@ -158,11 +156,7 @@ def frexp(input: Tensor) -> Parts:
     """
     need_tensor("frexp", input)
     if input.dtype.kind != "float":
-        raise DTypeError(
-            "frexp",
-            f"needs a float dtype, got {input.dtype.name}",
-            "call .float()",
-        )
+        raise DTypeError("frexp", f"needs a float dtype, got {input.dtype.name}", "call .float()")
     digits, bias = FORMATS[input.dtype.name]
     lift = digits + 1  # a factor of 2 ** lift makes subnormal numbers normal
     x = input.detach()
@@ -172,10 +166,7 @@ def frexp(input: Tensor) -> Parts:
     exponent = (bits & (2 * bias + 1)) - (bias - 1) - is_small.long() * lift
     exponent = x.isfinite().logical_and(x != 0).where(exponent, 0)
     half = exponent // 2  # the whole power may be beyond the largest number
-    return Parts(
-        input * power_of_two(-half, x) * power_of_two(half - exponent, x),
-        exponent.int(),
-    )
+    return Parts(input * power_of_two(-half, x) * power_of_two(half - exponent, x), exponent.int())
 
 
 def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
@@ -210,11 +201,7 @@ def nextafter(input: Tensor, other: TensorLike) -> Tensor:
     """
     a, b = promoted("nextafter", input, other)
     if a.dtype.kind != "float":
-        raise DTypeError(
-            "nextafter",
-            f"needs floats, got {a.dtype.name}",
-            "call .float() first",
-        )
+        raise DTypeError("nextafter", f"needs floats, got {a.dtype.name}", "call .float() first")
     given, a, b = (a, b), a.detach(), b.detach()
     whole = WHOLE[a.dtype.bits]
     bits = a.bitcast(whole)
@@ -244,11 +231,7 @@ def gcd(input: Tensor, other: TensorLike) -> Tensor:
     """
     a, b = promoted("gcd", input, other)
     if not a.dtype.is_integer:
-        raise DTypeError(
-            "gcd",
-            f"needs whole numbers, got {a.dtype.name}",
-            "call .long() first",
-        )
+        raise DTypeError("gcd", f"needs whole numbers, got {a.dtype.name}", "call .long() first")
     a, b = a.abs(), b.abs()
     for _ in range(EUCLID[a.dtype.bits]):
         is_done = b == 0

@@ -26,9 +26,7 @@ SPELT_OUT = 16  # powers that are each a product of their own
 def at_least(op: str, tensors: Any, rank: int) -> Any:
     """Add axes to one tensor, or to each of several."""
     is_single = len(tensors) == 1 and isinstance(tensors[0], Recorded)
-    made = tuple(
-        apply(assembling.with_rank, x, rank) for x in need_tensors(op, tensors)
-    )
+    made = tuple(apply(assembling.with_rank, x, rank) for x in need_tensors(op, tensors))
     return made[0] if is_single else made
 
 
@@ -81,14 +79,10 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     [[1, 3], [2, 4]]
     """
     parts = need_tensors("column_stack", (tensors,))
-    return Recorded.kind.cat(
-        [x.reshape(x.numel(), 1) if x.ndim < 2 else x for x in parts], 1
-    )
+    return Recorded.kind.cat([x.reshape(x.numel(), 1) if x.ndim < 2 else x for x in parts], 1)
 
 
-def split_at_axis(
-    op: str, x: Tensor, places: Sizes, axis: int, least: int
-) -> tuple[Tensor, ...]:
+def split_at_axis(op: str, x: Tensor, places: Sizes, axis: int, least: int) -> tuple[Tensor, ...]:
     """Cut along an axis into equal pieces, or at positions."""
     need_tensor(op, x)
     if x.ndim < least:
@@ -108,9 +102,7 @@ def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     [[[1], [3]], [[2], [4]]]
     """
     need_tensor("hsplit", input)
-    return split_at_axis(
-        "hsplit", input, indices_or_sections, min(1, input.ndim - 1), 1
-    )
+    return split_at_axis("hsplit", input, indices_or_sections, min(1, input.ndim - 1), 1)
 
 
 def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
@@ -133,9 +125,7 @@ def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return split_at_axis("dsplit", input, indices_or_sections, 2, 3)
 
 
-def split_with_sizes(
-    input: Tensor, split_sizes: Sequence[int], dim: int = 0
-) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into pieces of listed sizes.
 
     >>> import picograd
@@ -157,18 +147,14 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     vectors = need_tensors("cartesian_prod", tensors)
     if any(x.ndim != 1 for x in vectors):
         shown = [tuple(x.shape) for x in vectors]
-        raise ShapeError(
-            "cartesian_prod", f"shapes {shown} are not all 1-d", "flatten them"
-        )
+        raise ShapeError("cartesian_prod", f"shapes {shown} are not all 1-d", "flatten them")
     if len(vectors) == 1:
         return vectors[0]
     sizes = [x.numel() for x in vectors]
     check_size("cartesian_prod", (*sizes, len(sizes)), vectors[0].itemsize)
     columns = []
     for at, x in enumerate(vectors):
-        wide = x.reshape(*(-1 if n == at else 1 for n in range(len(sizes)))).expand(
-            *sizes
-        )
+        wide = x.reshape(*(-1 if n == at else 1 for n in range(len(sizes)))).expand(*sizes)
         columns.append(wide.reshape(product(sizes)))
     return Recorded.kind.stack(columns, 1)
 
@@ -187,11 +173,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     n = input.numel()
     count = choices(n + r - 1 if with_replacement and n else n, r)
     check_host("combinations", count * r)
-    choose = (
-        itertools.combinations_with_replacement
-        if with_replacement
-        else itertools.combinations
-    )
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     if not count or not r:
         return input[:0].reshape(0) if not r else input[:0].reshape(0, 1).expand(0, r)
     numbers = itertools.chain.from_iterable(choose(range(n), r))
@@ -217,9 +199,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """
     need_tensor("vander", x)
     if x.ndim != 1:
-        raise ShapeError(
-            "vander", f"input {tuple(x.shape)} is not 1-d", "pass a vector"
-        )
+        raise ShapeError("vander", f"input {tuple(x.shape)} is not 1-d", "pass a vector")
     powers = powers_of(x, x.shape[0] if N is None else N)
     return powers if increasing else powers.flip(-1)
 
@@ -288,28 +268,18 @@ def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     >>> picograd.Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
     [[4, 6]]
     """
-    wanted = (
-        tuple(size[0])
-        if len(size) == 1 and not isinstance(size[0], int)
-        else tuple(size)
-    )
+    wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     extra = input.ndim - len(wanted)
     pairs = list(zip(input.shape[max(extra, 0) :], wanted))
     if extra < 0 or any(b not in (1, a) for a, b in pairs):
         text = f"{tuple(input.shape)} is no broadcast of {wanted}"
         raise ShapeError("sum_to_size", text, "give a shape that broadcasts to it")
-    axes = [
-        *range(extra),
-        *(extra + n for n, (a, b) in enumerate(pairs) if b == 1 and a != 1),
-    ]
+    axes = [*range(extra), *(extra + n for n, (a, b) in enumerate(pairs) if b == 1 and a != 1)]
     return (input.sum(tuple(axes)) if axes else input).reshape(*wanted)
 
 
 def as_strided(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Read the memory that a tensor shows at offset + sum(index * stride): a view.
 

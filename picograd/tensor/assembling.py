@@ -38,30 +38,19 @@ from picograd.tensor.operands import (
 )
 
 
-def diag_embed(
-    node: Node, offset: int = 0, first: Any = -2, second: Any = -1
-) -> Node:
+def diag_embed(node: Node, offset: int = 0, first: Any = -2, second: Any = -1) -> Node:
     """Write the last axis onto a diagonal of two new axes; the rest is zero."""
     need_rank("diag_embed", node, 1)
     rank = len(node.shape) + 1
-    a, b = (
-        as_axis(first, rank, "diag_embed"),
-        as_axis(second, rank, "diag_embed"),
-    )
+    a, b = (as_axis(first, rank, "diag_embed"), as_axis(second, rank, "diag_embed"))
     if a == b:
-        raise ShapeError(
-            "diag_embed", f"both axes are {a}", "name two different axes"
-        )
+        raise ShapeError("diag_embed", f"both axes are {a}", "name two different axes")
     size = node.shape[-1] + abs(offset)
     low, left = max(-offset, 0), max(offset, 0)
     pads = ((0, 0),) * (rank - 2) + ((low, size - low - node.shape[-1]),)
-    column = build.pad(node, pads, movement.zero_of(node)).reshape(
-        (*node.shape[:-1], size, 1)
-    )
+    column = build.pad(node, pads, movement.zero_of(node)).reshape((*node.shape[:-1], size, 1))
     square = column.expand((*node.shape[:-1], size, size))
-    places = square.iota(rank - 1).binary(
-        "equal", square.iota(rank - 2) + (left - low)
-    )
+    places = square.iota(rank - 1).binary("equal", square.iota(rank - 2) + (left - low))
     result = places.where(square, movement.zero_of(node))
     return move_last(result, a, b)
 
@@ -70,10 +59,7 @@ def move_last(node: Node, a: int, b: int) -> Node:
     """Bring the last two axes to the places `a` and `b`."""
     rank = len(node.shape)
     others = iter(range(rank - 2))
-    order = [
-        rank - 2 if at == a else rank - 1 if at == b else next(others)
-        for at in range(rank)
-    ]
+    order = [rank - 2 if at == a else rank - 1 if at == b else next(others) for at in range(rank)]
     return build.permute(node, tuple(order))
 
 
@@ -82,25 +68,15 @@ def diag(node: Node, offset: int = 0) -> Node:
     if len(node.shape) == 1:
         return diag_embed(node, offset)
     if len(node.shape) != 2:
-        raise ShapeError(
-            "diag",
-            f"input {node.shape} has more than 2 axes",
-            "use .diagonal()",
-        )
+        raise ShapeError("diag", f"input {node.shape} has more than 2 axes", "use .diagonal()")
     return movement.diagonal(node, offset, 0, 1)
 
 
 def trace(node: Node) -> Node:
     """Sum the diagonal of a matrix."""
     if len(node.shape) != 2:
-        raise ShapeError(
-            "trace",
-            f"input {node.shape} is not a matrix",
-            "use .diagonal().sum(-1)",
-        )
-    return reduce.total(
-        "sum", movement.diagonal(node, 0, 0, 1), None, False, None
-    )
+        raise ShapeError("trace", f"input {node.shape} is not a matrix", "use .diagonal().sum(-1)")
+    return reduce.total("sum", movement.diagonal(node, 0, 0, 1), None, False, None)
 
 
 def kron(a: Node, b: Node) -> Node:
@@ -119,19 +95,13 @@ def cross(a: Node, b: Node, axis: Any) -> Node:
     first, second = pair("cross", a, b)
     at = as_axis(axis, len(first.shape), "cross")
     if not first.shape or first.shape[at] != 3:
-        raise ShapeError(
-            "cross",
-            f"axis {axis} of {first.shape} is not 3",
-            "name an axis of 3",
-        )
+        raise ShapeError("cross", f"axis {axis} of {first.shape} is not 3", "name an axis of 3")
 
     def turned(node: Node, steps: int) -> Node:
         return movement.roll(node, -steps, at)
 
     forward = elementwise.arithmetic("mul", turned(first, 1), turned(second, 2))
-    backward = elementwise.arithmetic(
-        "mul", turned(first, 2), turned(second, 1)
-    )
+    backward = elementwise.arithmetic("mul", turned(first, 2), turned(second, 1))
     return elementwise.arithmetic("sub", forward, backward)
 
 
@@ -145,9 +115,7 @@ def cdist(a: Node, b: Node, order: float) -> Node:
     if not float(order) >= 0.0:
         raise ValueRangeError("cdist", f"p={order} is negative", "use 0 or more")
     rows, columns = movement.unsqueeze(a, -2), movement.unsqueeze(b, -3)
-    return reduce.norm(
-        elementwise.subtract(rows, columns), float(order), -1, False
-    )
+    return reduce.norm(elementwise.subtract(rows, columns), float(order), -1, False)
 
 
 def tile(node: Node, counts: Sequence[Any]) -> Node:
@@ -163,18 +131,11 @@ def move_axes(node: Node, source: Any, target: Any) -> Node:
     rank = len(node.shape)
     starts = [as_axis(axis, rank, "movedim") for axis in source]
     ends = [as_axis(axis, rank, "movedim") for axis in target]
-    if (
-        len(starts) != len(ends)
-        or len(set(starts)) < len(starts)
-        or len(set(ends)) < len(ends)
-    ):
+    if len(starts) != len(ends) or len(set(starts)) < len(starts) or len(set(ends)) < len(ends):
         text = f"source {source} and destination {target} do not match"
         raise ShapeError("movedim", text, "name each axis once on both sides")
     others = iter([axis for axis in range(rank) if axis not in starts])
-    order = [
-        starts[ends.index(at)] if at in ends else next(others)
-        for at in range(rank)
-    ]
+    order = [starts[ends.index(at)] if at in ends else next(others) for at in range(rank)]
     return build.permute(node, normalise_permutation(order, rank))
 
 
@@ -187,14 +148,10 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
     counts = selecting.computed_values(repeats).reshape(-1)
     if counts.size not in (1, node.shape[at]) or (counts < 0).any():
         text = f"{counts.size} counts for an axis of size {node.shape[at]}"
-        raise ShapeError(
-            "repeat_interleave", text, "give one count >= 0 per slice"
-        )
+        raise ShapeError("repeat_interleave", text, "give one count >= 0 per slice")
     check_host("repeat_interleave", int(counts.sum()) if counts.size > 1 else 0)
     places: Any = np.repeat(np.arange(node.shape[at]), counts)
-    index = selecting.host_index(
-        "repeat_interleave", places, node.shape[at], at, node.device
-    )
+    index = selecting.host_index("repeat_interleave", places, node.shape[at], at, node.device)
     return selecting.index_select(node, at, index)
 
 
@@ -205,17 +162,12 @@ def tensor_split(node: Node, places: Any, axis: Any) -> list[Node]:
     size = node.shape[at]
     if isinstance(places, int):
         if places < 1:
-            raise ValueRangeError(
-                "tensor_split", f"{places} pieces", "use at least 1"
-            )
+            raise ValueRangeError("tensor_split", f"{places} pieces", "use at least 1")
         check_pieces("tensor_split", places)
         short, extra = divmod(size, places)
         ends = [n * short + min(n, extra) for n in range(places + 1)]
     else:
-        cuts = [
-            min(n + size if n < 0 else n, size)
-            for n in as_sizes((places,), "tensor_split")
-        ]
+        cuts = [min(n + size if n < 0 else n, size) for n in as_sizes((places,), "tensor_split")]
         ends = [0, *cuts, size]
     pairs = pairwise(ends)
     return [movement.cut(node, at, low, max(low, high)) for low, high in pairs]
@@ -224,9 +176,7 @@ def tensor_split(node: Node, places: Any, axis: Any) -> list[Node]:
 def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
     """Repeat vectors over the grid they span; "xy" swaps the first two axes."""
     if indexing not in ("ij", "xy"):
-        raise ValueRangeError(
-            "meshgrid", f"indexing={indexing!r}", 'use "ij" or "xy"'
-        )
+        raise ValueRangeError("meshgrid", f"indexing={indexing!r}", 'use "ij" or "xy"')
     nodes = promote_all("meshgrid", nodes)
     for node in nodes:
         if node.rank > 1:
@@ -234,9 +184,7 @@ def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
             raise ShapeError("meshgrid", text, "flatten it first")
     flat = [node.reshape((node.size,)) for node in nodes]
     is_swapped = indexing == "xy" and len(flat) > 1
-    order = (
-        [1, 0, *range(2, len(flat))] if is_swapped else list(range(len(flat)))
-    )
+    order = [1, 0, *range(2, len(flat))] if is_swapped else list(range(len(flat)))
     shape = tuple(flat[axis].size for axis in order)
     result = []
     for number, node in enumerate(flat):
@@ -248,20 +196,13 @@ def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
 
 def block_diag(nodes: Sequence[Node]) -> Node:
     """Put matrices on the diagonal of a larger one."""
-    parts = [
-        node.reshape((1,) * (2 - len(node.shape)) + node.shape)
-        for node in nodes
-    ]
+    parts = [node.reshape((1,) * (2 - len(node.shape)) + node.shape) for node in nodes]
     parts = promote_all("block_diag", parts)
     width = sum(part.shape[1] for part in parts)
     rows, start = [], 0
     for part in parts:
         end = start + part.shape[1]
-        rows.append(
-            build.pad(
-                part, ((0, 0), (start, width - end)), movement.zero_of(part)
-            )
-        )
+        rows.append(build.pad(part, ((0, 0), (start, width - end)), movement.zero_of(part)))
         start = end
     return movement.cat(rows, 0)
 
@@ -281,9 +222,7 @@ def with_rank(node: Node, rank: int) -> Node:
 def stack_along(nodes: Sequence[Node], rank: int, axis: int) -> Node:
     """Join along an axis after adding axes: vstack, hstack, dstack."""
     parts = [with_rank(node, rank) for node in nodes]
-    return movement.cat(
-        parts, min(axis, len(parts[0].shape) - 1) if parts else axis
-    )
+    return movement.cat(parts, min(axis, len(parts[0].shape) - 1) if parts else axis)
 
 
 def rotate(node: Node, turns: int, axes: Sequence[int]) -> Node:
@@ -295,9 +234,7 @@ def rotate(node: Node, turns: int, axes: Sequence[int]) -> Node:
         return build.flip(node, (a, b))
     if turns == 1:
         return movement.transpose(build.flip(node, (b,)), a, b)
-    return (
-        build.flip(movement.transpose(node, a, b), (b,)) if turns == 3 else node
-    )
+    return build.flip(movement.transpose(node, a, b), (b,)) if turns == 3 else node
 
 
 def triangle_indices(
@@ -317,24 +254,18 @@ def tensordot(a: Node, b: Node, axes: Any) -> Node:
         left = list(range(len(a.shape) - axes, len(a.shape)))
         right = list(range(axes))
     else:
-        left, right = (
-            [each] if isinstance(each, int) else list(each) for each in axes
-        )
+        left, right = ([each] if isinstance(each, int) else list(each) for each in axes)
     first = [as_axis(axis, len(a.shape), "tensordot") for axis in left]
     second = [as_axis(axis, len(b.shape), "tensordot") for axis in right]
     if [a.shape[axis] for axis in first] != [b.shape[axis] for axis in second]:
-        text = (
-            f"axes {left} of {a.shape} do not match axes {right} of {b.shape}"
-        )
+        text = f"axes {left} of {a.shape} do not match axes {right} of {b.shape}"
         raise ShapeError("tensordot", text, "contract axes of equal sizes")
     count = len(a.shape)
     names = [count + axis for axis in range(len(b.shape))]
     for one, two in zip(first, second):
         names[two] = one
     labels_a = tuple(range(count))
-    kept = tuple(
-        n for n in (*labels_a, *names) if not (n in labels_a and n in names)
-    )
+    kept = tuple(n for n in (*labels_a, *names) if not (n in labels_a and n in names))
     x, y = pair_dtype(a, b)
     return build.contract(x, y, (labels_a, tuple(names), kept), "tensordot")
 
@@ -345,9 +276,7 @@ def pair_dtype(a: Node, b: Node) -> tuple[Node, Node]:
     return x, y
 
 
-def is_close(
-    a: Node, b: Node, rtol: float, atol: float, equal_nan: bool
-) -> Node:
+def is_close(a: Node, b: Node, rtol: float, atol: float, equal_nan: bool) -> Node:
     """Test |a - b| <= atol + rtol |b|; infinities are close to themselves."""
     if not (rtol >= 0 and atol >= 0):
         text = f"rtol={rtol} or atol={atol} is negative"
@@ -355,9 +284,7 @@ def is_close(
     x, y = pair("isclose", a, b)
     same = x.binary("equal", y)
     if x.dtype.is_float:
-        both = elementwise.is_finite(x).binary(
-            "logical_and", elementwise.is_finite(y)
-        )
+        both = elementwise.is_finite(x).binary("logical_and", elementwise.is_finite(y))
         gap = (x - y).unary("abs")
         near = gap.binary("less_equal", y.unary("abs") * rtol + atol)
         same = same.binary("logical_or", near.binary("logical_and", both))
@@ -369,15 +296,11 @@ def is_close(
         return same
     gap = elementwise.absolute(elementwise.subtract(x, y))
     limit = elementwise.divide(elementwise.absolute(y), 1.0)
-    limit = elementwise.arithmetic(
-        "add", elementwise.arithmetic("mul", limit, rtol), atol
-    )
+    limit = elementwise.arithmetic("add", elementwise.arithmetic("mul", limit, rtol), atol)
     return elementwise.compare("less_equal", gap, limit)
 
 
-def nan_to_num(
-    node: Node, nan: float, high: float | None, low: float | None
-) -> Node:
+def nan_to_num(node: Node, nan: float, high: float | None, low: float | None) -> Node:
     """Replace NaN and infinities by numbers: the largest finite ones unless given."""
     if not node.dtype.is_float:
         return node
@@ -385,16 +308,10 @@ def nan_to_num(
     bottom = low if low is not None else -largest(node)
     result = node.unary("isnan").where(node.const_like(nan), node)
     result = node.binary("equal", math.inf).where(node.const_like(top), result)
-    return node.binary("equal", -math.inf).where(
-        node.const_like(bottom), result
-    )
+    return node.binary("equal", -math.inf).where(node.const_like(bottom), result)
 
 
-LARGEST = {
-    "float16": 65504.0,
-    "bfloat16": 3.3895313892515355e38,
-    "float32": 3.4028234663852886e38,
-}
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 
 
 def largest(node: Node) -> float:
@@ -445,9 +362,7 @@ def distance(a: Node, b: Operand, order: float) -> Node:
     return reduce.norm(gap, order, None, False).cast(first.dtype)
 
 
-def weighted_sum(
-    op: str, a: Node, factors: Sequence[Node], first: Scalar, second: Scalar
-) -> Node:
+def weighted_sum(op: str, a: Node, factors: Sequence[Node], first: Scalar, second: Scalar) -> Node:
     """Compute first * a + second * the product of the factors, in their common dtype throughout.
 
     16-bit floats are computed in float32 and rounded once.
@@ -492,9 +407,7 @@ def factors_of(op: str, a: Node, b: Operand, c: Operand) -> tuple[Node, Node]:
     nodes = [each for each in (a, b, c) if isinstance(each, Node)]
     dtype, device = common_dtype(nodes), a.device
     first, second = (
-        each
-        if isinstance(each, Node)
-        else constant(op, read_scalar(op, each), (), dtype, device)
+        each if isinstance(each, Node) else constant(op, read_scalar(op, each), (), dtype, device)
         for each in (b, c)
     )
     return first, second
@@ -520,9 +433,7 @@ def addbmm(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
     return weighted_sum("addbmm", wide, [product_], beta, alpha)
 
 
-def add_product(
-    op: str, base: Node, a: Node, b: Node, beta: Scalar, alpha: Scalar
-) -> Node:
+def add_product(op: str, base: Node, a: Node, b: Node, beta: Scalar, alpha: Scalar) -> Node:
     """Compute beta * base + alpha * (a @ b); with beta = 0 the base is not read."""
     ranks = {"addmm": (2, 2), "addmv": (2, 1), "baddbmm": (3, 3)}[op]
     if (len(a.shape), len(b.shape)) != ranks:
@@ -536,9 +447,7 @@ def add_product(
 def matrix_vector(a: Node, b: Node) -> Node:
     """Multiply a matrix with a vector."""
     if len(a.shape) != 2 or len(b.shape) != 1:
-        raise ShapeError(
-            "mv", f"{a.shape} and {b.shape}", "pass a matrix and a vector"
-        )
+        raise ShapeError("mv", f"{a.shape} and {b.shape}", "pass a matrix and a vector")
     return linalg.matmul(a, b)
 
 

@@ -16,26 +16,16 @@ from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.tensor import movement
 
-SPELT_OUT = (
-    16  # cells that are each an average of their own
-)
+SPELT_OUT = 16  # cells that are each an average of their own
 
 
-def average_cells(
-    op: str, x: Node, axis: int, size: int
-) -> Node:
+def average_cells(op: str, x: Node, axis: int, size: int) -> Node:
     """Average many cells: gather each as a row, the short ones filled up with zeros."""
-    check_size(
-        op,
-        (*x.shape[:axis], size, *x.shape[axis + 1 :]),
-        x.dtype.itemsize,
-    )
+    check_size(op, (*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype.itemsize)
     table, counts = cells(op, x.shape[axis], size)
     index = node_from_numpy(table, int64, x.device)
     length = node_from_numpy(counts, int64, x.device)
-    rows = x.gather(
-        [index], (axis,)
-    )  # cells, longest, *rest
+    rows = x.gather([index], (axis,))  # cells, longest, *rest
     shape = (size,) + (1,) * (rows.rank - 1)
     ends = length.reshape(shape).expand(rows.shape)
     inside = rows.iota(1).binary("less", ends)
@@ -61,17 +51,10 @@ def cells(op: str, full: int, size: int) -> tuple[Any, Any]:
     return low[:, None] + inside, counts
 
 
-def cell_table(
-    op: str, spatial: Shape, wanted: Shape
-) -> Any:
+def cell_table(op: str, spatial: Shape, wanted: Shape) -> Any:
     """List the flat positions of every cell, (cells, longest): short cells repeat their last."""
-    tables: Any = [
-        cells(op, full, size)
-        for full, size in zip(spatial, wanted)
-    ]
-    check_host(
-        op, product(table.size for table, _ in tables)
-    )
+    tables: Any = [cells(op, full, size) for full, size in zip(spatial, wanted)]
+    check_host(op, product(table.size for table, _ in tables))
     flat: Any = np.zeros((1, 1), np.int64)
     for (table, _), full in zip(tables, spatial):
         outer: Any = flat[:, None, :, None] * full

@@ -23,15 +23,11 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape
         sizes *= rank
     if len(sizes) != rank or any(size < least for size in sizes):
         text = f"{name}={value!r} does not fit {rank} spatial axes"
-        raise ValueRangeError(
-            op, text, f"pass one int >= {least}, or {rank} of them"
-        )
+        raise ValueRangeError(op, text, f"pass one int >= {least}, or {rank} of them")
     return sizes
 
 
-def same_padding(
-    op: str, kernel: Shape, stride: Shape, dilation: Shape
-) -> list[tuple[int, int]]:
+def same_padding(op: str, kernel: Shape, stride: Shape, dilation: Shape) -> list[tuple[int, int]]:
     """Split the padding that keeps the sizes, the odd element going to the high end."""
     if any(each != 1 for each in stride):
         raise ValueRangeError(op, "padding='same' needs stride 1", "pass numbers")
@@ -47,19 +43,12 @@ def read_padding(
         return [(0, 0)] * len(kernel)
     if padding == "same":
         return same_padding(op, kernel, stride, dilation)
-    if not isinstance(padding, (int, str)) and all(
-        isinstance(p, (tuple, list)) for p in padding
-    ):
+    if not isinstance(padding, (int, str)) and all(isinstance(p, (tuple, list)) for p in padding):
         return [(int(low), int(high)) for low, high in padding]
-    return [
-        (size, size)
-        for size in per_axis(op, "padding", padding, len(kernel), 0)
-    ]
+    return [(size, size) for size in per_axis(op, "padding", padding, len(kernel), 0)]
 
 
-def check_conv(
-    op: str, x: Node, weight: Node, groups: int, channels: int, outputs: int
-) -> None:
+def check_conv(op: str, x: Node, weight: Node, groups: int, channels: int, outputs: int) -> None:
     """Raise ShapeError when channels, groups and ranks do not fit."""
     rank = len(weight.shape)
     if len(x.shape) != rank or rank < 3:
@@ -74,12 +63,7 @@ def check_conv(
 
 
 def convolve(
-    op: str,
-    rank: int,
-    x: Node,
-    weight: Node,
-    bias: Node | None,
-    options: dict[str, Any],
+    op: str, rank: int, x: Node, weight: Node, bias: Node | None, options: dict[str, Any]
 ) -> Node:
     """Cross-correlate (N, C, *S) with (O, C / groups, *K) -> (N, O, *S'); batch is optional.
 
@@ -89,9 +73,7 @@ def convolve(
     x, weight = same_dtype(op, x, weight)
     if len(weight.shape) != rank + 2:
         text = f"weight {weight.shape} does not have {rank + 2} axes"
-        raise ShapeError(
-            op, text, "its axes are output channel, input channel, *kernel"
-        )
+        raise ShapeError(op, text, "its axes are output channel, input channel, *kernel")
     if len(x.shape) == rank + 1:
         alone = build.reshape(x, (1, *x.shape))
         result = convolve(op, rank, alone, weight, bias, options)
@@ -103,30 +85,18 @@ def convolve(
     dilation = per_axis(op, "dilation", options["dilation"], rank)
     padding = tuple(read_padding(op, options["padding"], kernel, stride, dilation))
     check_kernel(op, x, kernel, padding, dilation)
-    grouped = build.reshape(
-        x, (x.shape[0], groups, weight.shape[1], *x.shape[2:])
-    )
-    filters = build.reshape(
-        weight, (groups, outputs // groups, *weight.shape[1:])
-    )
-    result = build.conv(
-        grouped, filters, ConvSpec(stride, padding, (1,) * rank, dilation)
-    )
+    grouped = build.reshape(x, (x.shape[0], groups, weight.shape[1], *x.shape[2:]))
+    filters = build.reshape(weight, (groups, outputs // groups, *weight.shape[1:]))
+    result = build.conv(grouped, filters, ConvSpec(stride, padding, (1,) * rank, dilation))
     result = build.reshape(result, (x.shape[0], outputs, *result.shape[3:]))
     return add_bias(op, result, bias)
 
 
 def check_kernel(
-    op: str,
-    x: Node,
-    kernel: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
+    op: str, x: Node, kernel: Shape, padding: Sequence[tuple[int, int]], dilation: Shape
 ) -> None:
     """Raise ShapeError when the kernel is larger than the padded input."""
-    padded = tuple(
-        size + low + high for size, (low, high) in zip(x.shape[2:], padding)
-    )
+    padded = tuple(size + low + high for size, (low, high) in zip(x.shape[2:], padding))
     reach = tuple(span(size, gap) for size, gap in zip(kernel, dilation))
     if any(size < need for size, need in zip(padded, reach)):
         text = f"kernel {kernel} is larger than the padded input {padded}"
@@ -145,12 +115,7 @@ def add_bias(op: str, result: Node, bias: Node | None) -> Node:
 
 
 def convolve_transposed(
-    op: str,
-    rank: int,
-    x: Node,
-    weight: Node,
-    bias: Node | None,
-    options: dict[str, Any],
+    op: str, rank: int, x: Node, weight: Node, bias: Node | None, options: dict[str, Any]
 ) -> Node:
     """Adjoint of `convolve`: (N, C, *S), (C, O / groups, *K) -> (N, O, *S').
 
@@ -171,10 +136,7 @@ def convolve_transposed(
         text = f"output_padding {extra} is not smaller than stride {stride} or dilation {dilation}"
         raise ValueRangeError(op, text, "use a smaller one")
     reach = [span(size, gap) - 1 for size, gap in zip(kernel, dilation)]
-    padding = tuple(
-        (far - low, far - low + more)
-        for far, low, more in zip(reach, lows, extra)
-    )
+    padding = tuple((far - low, far - low + more) for far, low, more in zip(reach, lows, extra))
     channels, per_group = weight.shape[0] // groups, weight.shape[1]
     grouped = build.reshape(x, (x.shape[0], groups, channels, *x.shape[2:]))
     filters = build.reshape(weight, (groups, channels, per_group, *kernel))
@@ -182,9 +144,7 @@ def convolve_transposed(
     filters = build.flip(build.permute(filters, (0, 2, 1, *spatial)), spatial)
     spec = ConvSpec((1,) * rank, padding, stride, dilation)
     result = build.conv(grouped, filters, spec)
-    result = build.reshape(
-        result, (x.shape[0], groups * per_group, *result.shape[3:])
-    )
+    result = build.reshape(result, (x.shape[0], groups * per_group, *result.shape[3:]))
     return add_bias(op, result, bias)
 
 
@@ -292,11 +252,7 @@ def adaptive_average_pool(rank: int, x: Node, sizes: Any) -> Node:
     op = f"adaptive_avg_pool{rank}d"
     need_float(op, x)
     first = len(x.shape) - rank
-    wanted = (
-        (sizes,) * rank
-        if isinstance(sizes, int) or sizes is None
-        else tuple(sizes)
-    )
+    wanted = (sizes,) * rank if isinstance(sizes, int) or sizes is None else tuple(sizes)
     for axis, size in enumerate(wanted, start=first):
         if size is not None and size != x.shape[axis]:
             x = average_to(op, x, axis, size)
@@ -312,18 +268,9 @@ def average_to(op: str, x: Node, axis: int, size: int) -> Node:
         shape = (*x.shape[:axis], size, full // size, *x.shape[axis + 1 :])
         return reduce.mean(build.reshape(x, shape), axis + 1, False)
     if size <= 0 or not full:
-        raise ShapeError(
-            op,
-            f"cannot average {full} elements to {size}",
-            "use sizes of 1 or more",
-        )
+        raise ShapeError(op, f"cannot average {full} elements to {size}", "use sizes of 1 or more")
     if size > SPELT_OUT:
         return average_cells(op, x, axis, size)
-    edges = [
-        (n * full // size, ceil_div((n + 1) * full, size)) for n in range(size)
-    ]
-    cells = [
-        reduce.mean(movement.cut(x, axis, low, high), axis, True)
-        for low, high in edges
-    ]
+    edges = [(n * full // size, ceil_div((n + 1) * full, size)) for n in range(size)]
+    cells = [reduce.mean(movement.cut(x, axis, low, high), axis, True) for low, high in edges]
     return movement.cat(cells, axis)

@@ -5,7 +5,6 @@ Inputs are (N, C, *S) or (C, *S). Sizes are one int, or one per spatial axis; pa
 that do not fit and kernels larger than the padded input, ValueRangeError for wrong sizes.
 """
 
-
 from picograd.tensor import convolution
 from picograd.tensor.annotations import Sizes
 from picograd.tensor.inputs import need_tensor

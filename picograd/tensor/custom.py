@@ -40,9 +40,7 @@ class Context:
         for each in tensors:
             if each is not None and not isinstance(each, Recorded):
                 text = f"a {type(each).__name__} is no tensor"
-                raise DTypeError(
-                    "save_for_backward", text, "set it as an attribute of ctx"
-                )
+                raise DTypeError("save_for_backward", text, "set it as an attribute of ctx")
         self.saved = tensors
 
     @property
@@ -130,11 +128,7 @@ class Call:
     kind: type[Function]
 
     def __init__(
-        self,
-        kind: type[Function],
-        ctx: Context,
-        args: Sequence[Any],
-        outputs: Sequence[Any],
+        self, kind: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
         self.kind, self.ctx, self.outputs = kind, ctx, outputs
         self.count = len(args)
@@ -161,13 +155,9 @@ class Call:
         if self.ctx.materializes:
             given = [zeros_of(each) for each in self.outputs]
         given[number] = wrap(flowing, False)
-        kept = (
-            self.ctx.saved
-        )  # an output that was saved is the recorded one, for more derivatives
+        kept = self.ctx.saved  # an output that was saved is the recorded one, for more derivatives
         output = self.outputs[number]
-        self.ctx.saved = tuple(
-            wrap(node, True) if each is output else each for each in kept
-        )
+        self.ctx.saved = tuple(wrap(node, True) if each is output else each for each in kept)
         try:
             answer = self.kind.backward(self.ctx, *given)
         finally:
@@ -181,12 +171,8 @@ class Call:
         """Raise unless there is one gradient per argument; more may follow if they are None."""
         is_more = any(each is not None for each in answer[self.count :])
         if len(answer) < self.count or is_more:
-            text = (
-                f"backward returned {len(answer)} gradients for {self.count} arguments"
-            )
-            raise GradientError(
-                self.kind.__name__, text, "return one per argument of forward"
-            )
+            text = f"backward returned {len(answer)} gradients for {self.count} arguments"
+            raise GradientError(self.kind.__name__, text, "return one per argument of forward")
 
 
 def zeros_of(output: Any) -> Any:
@@ -206,9 +192,7 @@ def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node
     node: Node = found._node
     if node.shape != x.shape:
         text = f"the gradient of argument {at} has shape {node.shape}, the argument {x.shape}"
-        raise GradientError(
-            kind.__name__, text, "return a gradient of the argument's shape"
-        )
+        raise GradientError(kind.__name__, text, "return a gradient of the argument's shape")
     return node.cast(x.dtype)
 
 
@@ -235,9 +219,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
                 return value
             return wrap(custom(value._node, [*ctx.inputs, *flowing], refuse), False)
 
-        return (
-            tuple(map(closed, answer)) if isinstance(answer, tuple) else closed(answer)
-        )
+        return tuple(map(closed, answer)) if isinstance(answer, tuple) else closed(answer)
 
     return once
 
@@ -265,9 +247,7 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
-        ends = [
-            same_value(each) for each in inputs
-        ]  # no path leads from one to another
+        ends = [same_value(each) for each in inputs]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
         return node_gradient([(substituted([root], others)[0], flowing)], ends)
 

@@ -57,9 +57,7 @@ def need_floats(op: str, x: Tensor) -> None:
     """Raise DTypeError for a tensor that cannot hold random floats."""
     need_tensor(op, x)
     if not x.dtype.is_float:
-        raise DTypeError(
-            op, f"needs a float dtype, got {x.dtype.name}", "use random_ for integers"
-        )
+        raise DTypeError(op, f"needs a float dtype, got {x.dtype.name}", "use random_ for integers")
 
 
 def below(limit: float, dtype: DType) -> float:
@@ -267,9 +265,7 @@ def check_probability(op: str, p: Any) -> None:
     if is_tensor(p):
         values = known_values(read(p))
         if values is not None and not ((values >= 0) & (values <= 1)).all():
-            raise ValueRangeError(
-                op, "a probability is outside 0..1", "use numbers from 0 to 1"
-            )
+            raise ValueRangeError(op, "a probability is outside 0..1", "use numbers from 0 to 1")
     elif not 0 <= read_scalar(op, p) <= 1:
         raise ValueRangeError(op, f"p={p} is outside 0..1", "use a number from 0 to 1")
 
@@ -312,9 +308,7 @@ def normal(
     tensors = [each for each in (mean, std) if is_tensor(each)]
     if not tensors:
         if size is None:
-            raise DTypeError(
-                "normal", "there is neither a tensor nor a size", "pass size=(...)"
-            )
+            raise DTypeError("normal", "there is neither a tensor nor a size", "pass size=(...)")
         random.check_spread("normal", mean, std)
         place: dict[str, Any] = dict(mean=mean, std=std, dtype=dtype, device=device)
         return Recorded.kind.normal(size, generator=generator, **place, **more)

@@ -16,9 +16,7 @@ from picograd.tensor.recording import Recorded, maybe_in_place
 SATURATED = -SELU_ALPHA * SELU_SCALE
 
 
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability p and scale the others by 1/(1-p), while training.
 
     >>> from picograd import Tensor, nn

@@ -74,9 +74,7 @@ def arithmetic_bool(op: str, a: Node, b: Node) -> Node:
     """Compute with two bool operands: `+` is or, `*` is and; the rest has no meaning."""
     logical = BOOL_ARITHMETIC.get(op)
     if logical is None:
-        raise DTypeError(
-            op, "is not defined for two bool tensors", "call .int() first"
-        )
+        raise DTypeError(op, "is not defined for two bool tensors", "call .int() first")
     return build.elementwise(logical, a, b)
 
 
@@ -158,9 +156,7 @@ def bitwise(op: str, a: Operand, b: Operand) -> Node:
     """Compute bitwise and, or, xor and shifts of integers (and, or, xor of bools)."""
     first, second = pair(op, a, b)
     if first.dtype.is_float:
-        raise DTypeError(
-            op, f"needs integers or bool, got {first.dtype.name}", "cast first"
-        )
+        raise DTypeError(op, f"needs integers or bool, got {first.dtype.name}", "cast first")
     return build.elementwise(op, first, second)
 
 
@@ -188,19 +184,13 @@ def logical_not(node: Node) -> Node:
 
 def bitwise_not(node: Node) -> Node:
     """Invert bits; bools are negated."""
-    return (
-        logical_not(node)
-        if node.dtype is bool_
-        else build.elementwise("bitwise_not", node)
-    )
+    return logical_not(node) if node.dtype is bool_ else build.elementwise("bitwise_not", node)
 
 
 def negate(node: Node) -> Node:
     """Compute -x."""
     if node.dtype is bool_:
-        raise DTypeError(
-            "neg", "is not defined for bool tensors", "use ~x or x.logical_not()"
-        )
+        raise DTypeError("neg", "is not defined for bool tensors", "use ~x or x.logical_not()")
     return build.elementwise("neg", node)
 
 
@@ -225,11 +215,7 @@ def round_decimals(a: Node, decimals: int) -> Node:
 
 def absolute(node: Node) -> Node:
     """Compute |x|; unsigned integers stay."""
-    return (
-        node
-        if node.dtype.kind in ("uint", "bool")
-        else build.elementwise("abs", node)
-    )
+    return node if node.dtype.kind in ("uint", "bool") else build.elementwise("abs", node)
 
 
 def sign(node: Node) -> Node:
@@ -293,9 +279,7 @@ def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
     they are taken. Limits that cross give the upper one.
     """
     if low is None and high is None:
-        raise ValueRangeError(
-            "clamp", "min and max are both None", "pass at least one"
-        )
+        raise ValueRangeError("clamp", "min and max are both None", "pass at least one")
     value = node if low is None else limited(node, low, True)
     value = value if high is None else limited(value, high, False)
     if not value.dtype.is_float or not all(isinstance(x, Node) or x is None or x == x
@@ -354,6 +338,4 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:
     """Interpolate: start + weight (end - start)."""
-    return arithmetic(
-        "add", start, arithmetic("mul", weight, arithmetic("sub", end, start))
-    )
+    return arithmetic("add", start, arithmetic("mul", weight, arithmetic("sub", end, start)))

@@ -178,4 +178,3 @@ def as_leaf(value: Any, dtype: DTypeLike | None, device: str | None, copy: bool)
     place = node.device if device is None else device
     node = build.copy(node, place)
     return node if dtype is None else node.cast(to_dtype(dtype))
-

@@ -48,9 +48,7 @@ __all__ = [
 def read_norm(op: str, norm: str | None) -> str:
     """Read the name of a normalisation."""
     if norm not in (None, "backward", "forward", "ortho"):
-        raise ValueRangeError(
-            op, f"norm={norm!r}", 'use "backward", "forward" or "ortho"'
-        )
+        raise ValueRangeError(op, f"norm={norm!r}", 'use "backward", "forward" or "ortho"')
     return norm or "backward"
 
 
@@ -67,20 +65,10 @@ def need_pairs(op: str, node: Node) -> None:
     """Raise ShapeError unless the last axis holds (real, imaginary)."""
     if not node.shape or node.shape[-1] != 2 or len(node.shape) < 2:
         text = f"{node.shape} has no last axis of (real, imaginary)"
-        raise ShapeError(
-            op,
-            text,
-            "stack the parts with picograd.stack([real, imag], -1)",
-        )
+        raise ShapeError(op, text, "stack the parts with picograd.stack([real, imag], -1)")
 
 
-def complex_axis(
-    node: Node,
-    n: int | None,
-    dim: int,
-    norm: str | None,
-    is_inverse: bool,
-) -> Node:
+def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inverse: bool) -> Node:
     """Transform one axis of a complex tensor."""
     op = "ifft" if is_inverse else "fft"
     need_pairs(op, node)
@@ -106,12 +94,7 @@ def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
 
 
-def fft(
-    x: Tensor,
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a complex tensor (..., 2) along one axis.
 
     >>> import picograd
@@ -122,12 +105,7 @@ def fft(
     return apply(complex_axis, x, n, dim, norm, False)
 
 
-def ifft(
-    x: Tensor,
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a complex tensor (..., 2) back along one axis.
 
     >>> import picograd
@@ -138,12 +116,7 @@ def ifft(
     return apply(complex_axis, x, n, dim, norm, True)
 
 
-def rfft(
-    x: Tensor,
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a real tensor to its first n // 2 + 1 frequencies, (..., 2).
 
     >>> import picograd
@@ -153,12 +126,7 @@ def rfft(
     return apply(real_axis, x, n, dim, norm)
 
 
-def irfft(
-    x: Tensor,
-    n: int | None = None,
-    dim: int = -1,
-    norm: str | None = None,
-) -> Tensor:
+def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform n // 2 + 1 frequencies (..., 2) back to n real numbers.
 
     >>> import picograd
@@ -169,17 +137,13 @@ def irfft(
     return apply(half_axis, x, n, dim, norm)
 
 
-def each_axis(
-    x: Tensor, s: Any, dim: Any, is_complex: bool
-) -> list[tuple[int, int | None]]:
+def each_axis(x: Tensor, s: Any, dim: Any, is_complex: bool) -> list[tuple[int, int | None]]:
     """Pair the axes to transform with their sizes; without `dim` the last ones, or all."""
     need_tensor("fft", x)
     rank = x.ndim - 1 if is_complex else x.ndim
     if dim is None:
         dim = range(rank - len(s), rank) if s is not None else range(rank)
-    axes = [
-        as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)
-    ]
+    axes = [as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)]
     sizes = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
     if len(sizes) != len(axes) or len(set(axes)) < len(axes):
         text = f"{len(sizes)} sizes for axes {tuple(axes)}"
@@ -303,9 +267,7 @@ def conjugate(x: Tensor) -> Tensor:
     return x * Recorded.kind([1.0, -1.0], dtype=x.dtype, device=x.device)
 
 
-def hfft(
-    x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
-) -> Tensor:
+def hfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform n // 2 + 1 numbers (..., 2) of a Hermitian signal to n real frequencies.
 
     >>> import picograd
@@ -316,9 +278,7 @@ def hfft(
     return irfft(conjugate(x), n, dim, FLIPPED[read_norm("hfft", norm)])
 
 
-def ihfft(
-    x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
-) -> Tensor:
+def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform real frequencies back to the first n // 2 + 1 numbers of a Hermitian signal.
 
     >>> import picograd
@@ -390,16 +350,12 @@ def ifftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
 # short-time transforms
 
 
-def framing(
-    op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor
-) -> Any:
+def framing(op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor) -> Any:
     """Read the length of a step, and a window of n_fft points, padded on both sides."""
     step, size = n_fft // 4 if hop is None else hop, n_fft if width is None else width
     if not 0 < size <= n_fft or step < 1:
         text = f"n_fft={n_fft}, hop_length={step}, win_length={size}"
-        raise ValueRangeError(
-            op, text, "use 0 < win_length <= n_fft and a positive hop_length"
-        )
+        raise ValueRangeError(op, text, "use 0 < win_length <= n_fft and a positive hop_length")
     kind = Recorded.kind
     if window is None:
         window = kind.ones(size, dtype=like.dtype, device=like.device)

@@ -29,18 +29,12 @@ def zeta(a: Operand, b: Operand) -> Node:
 def polygamma(node: Node, order: int) -> Node:
     """Compute the derivative of digamma of an order: (-1)^(n + 1) n! zeta(n + 1, x) from 1 on."""
     if isinstance(order, bool) or not isinstance(order, int) or order < 0:
-        raise ValueRangeError(
-            "polygamma", f"n is {order!r}", "use a whole number >= 0"
-        )
+        raise ValueRangeError("polygamma", f"n is {order!r}", "use a whole number >= 0")
     if order == 0:
         return special.digamma(node)
     if order == 1:
         return special.smooth(
-            "polygamma",
-            node,
-            special.trigamma_value,
-            special.trigamma_slope,
-            True,
+            "polygamma", node, special.trigamma_value, special.trigamma_slope, True
         )
     return polygamma_of(order, floating("polygamma", node))
 
@@ -48,9 +42,7 @@ def polygamma(node: Node, order: int) -> Node:
 def multigammaln(node: Node, p: int) -> Node:
     """Compute the logarithm of the multivariate gamma function of dimension p."""
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise ValueRangeError(
-            "multigammaln", f"p is {p!r}", "use a whole number >= 1"
-        )
+        raise ValueRangeError("multigammaln", f"p is {p!r}", "use a whole number >= 1")
     x = floating("multigammaln", node)
     total = x.const_like(p * (p - 1) / 4 * math.log(math.pi))
     if p > SPELT_OUT:
@@ -75,9 +67,7 @@ def incomplete(op: str, a: Operand, b: Operand) -> Node:
     sign = 1.0 if op == "igamma" else -1.0
 
     def vjp(g: Node, y: Node, x: Node, order: Node) -> list[Node | Refused]:
-        density = ((order - 1) * x.unary("log") - x - special.lgamma(order)).unary(
-            "exp"
-        )
+        density = ((order - 1) * x.unary("log") - x - special.lgamma(order)).unary("exp")
         return [g * density * sign, Refused(op, "its first argument")]
 
     return custom(value, (x, order), vjp).cast(first.dtype)

@@ -22,9 +22,7 @@ PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75  # the free slope of Keys's kernel (1981), as `interpolate` has it
 
 
-def affine_grid(
-    theta: Tensor, size: Sequence[int], align_corners: bool | None = False
-) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = False) -> Tensor:
     """Make the places of an affine map: (N, 2, 3) -> (N, H, W, 2), (N, 3, 4) -> (N, D, H, W, 3).
 
     `size` is that of the output, (N, C, H, W) or (N, C, D, H, W).
@@ -89,9 +87,7 @@ def grid_sample(
         coordinates.append(wide)
     if mode == "bicubic":
         return sample_cubic(x, coordinates, padding_mode, align).cast(input.dtype)
-    padded = [
-        pad_place(c, size, padding_mode, align) for c, size in zip(coordinates, sizes)
-    ]
+    padded = [pad_place(c, size, padding_mode, align) for c, size in zip(coordinates, sizes)]
     if mode == "nearest":
         return corner(x, [c.round() for c in padded]).cast(input.dtype)
     return sample_linear(x, padded).cast(input.dtype)
@@ -105,19 +101,11 @@ def check_grid(x: Tensor, grid: Tensor, mode: str, padding: str) -> None:
     fits = rank in (2, 3) and grid.ndim == x.ndim and grid.shape[-1] == rank
     if not fits or grid.shape[0] != x.shape[0] or 0 in x.shape[2:]:
         text = f"input {tuple(x.shape)} does not fit grid {tuple(grid.shape)}"
-        raise ShapeError(
-            op, text, "pass (N, C, H, W) with (N, H', W', 2), or volumes with 3"
-        )
-    if mode not in ("bilinear", "nearest", "bicubic") or (
-        mode == "bicubic" and rank != 2
-    ):
-        raise ValueRangeError(
-            op, f"mode={mode!r}", "use bilinear or nearest; for images bicubic"
-        )
+        raise ShapeError(op, text, "pass (N, C, H, W) with (N, H', W', 2), or volumes with 3")
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank != 2):
+        raise ValueRangeError(op, f"mode={mode!r}", "use bilinear or nearest; for images bicubic")
     if padding not in PADDINGS:
-        raise ValueRangeError(
-            op, f"padding_mode={padding!r}", f"use {', '.join(PADDINGS)}"
-        )
+        raise ValueRangeError(op, f"padding_mode={padding!r}", f"use {', '.join(PADDINGS)}")
     if x.dtype is not grid.dtype or not x.dtype.is_float:
         text = f"input is {x.dtype.name} and grid {grid.dtype.name}"
         raise ValueRangeError(op, text, "use one float dtype")
@@ -168,16 +156,12 @@ def sample_linear(x: Tensor, places: Sequence[Tensor]) -> Tensor:
         for step, each in zip(steps, share):
             factor = each if step else 1 - each
             weight = factor if weight is None else weight * factor
-        part = corner(x, [c + step for c, step in zip(low, steps)]) * weight.unsqueeze(
-            1
-        )
+        part = corner(x, [c + step for c, step in zip(low, steps)]) * weight.unsqueeze(1)
         total = part if total is None else total + part
     return total
 
 
-def sample_cubic(
-    x: Tensor, places: Sequence[Tensor], padding: str, align: bool
-) -> Tensor:
+def sample_cubic(x: Tensor, places: Sequence[Tensor], padding: str, align: bool) -> Tensor:
     """Weigh the 4 x 4 neighbours of each place."""
     low = [place.floor().detach() for place in places]
     share = [place - below for place, below in zip(places, low)]

@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.dtype import bool_, int64
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    IndexDTypeError,
-    ShapeError,
-    ValueRangeError,
-)
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
@@ -93,11 +87,7 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
     if sum(1 for item in items if item is Ellipsis) > 1:
         raise AxisError("getitem", "more than one ellipsis", "use ... once")
     selection, axis = Selection(), 0
-    listed = (
-        list(items)
-        if any(item is Ellipsis for item in items)
-        else [*items, Ellipsis]
-    )
+    listed = list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
     for item in listed:
         if is_new(item):
             if item is not None:
@@ -191,11 +181,7 @@ def view(node: Node, selection: Selection) -> Node:
 
 def bounded(index: Node, size: int, is_checked: bool) -> Node:
     """Wrap negative indices; unless they were checked, clamp them to the axis."""
-    index = (
-        index
-        if index.dtype.bits >= 32 and index.dtype.kind == "int"
-        else index.cast(int64)
-    )
+    index = index if index.dtype.bits >= 32 and index.dtype.kind == "int" else index.cast(int64)
     wrapped = index.binary("less", 0).where(index + size, index)
     if is_checked:
         return wrapped
@@ -252,9 +238,7 @@ def lead_index(node: Node, selection: Selection, width: int) -> Node:
     return node.permute((*range(place, place + width), *rest))
 
 
-def put(
-    node: Node, selection: Selection, value: Operand, monoid: str | None = None
-) -> Node:
+def put(node: Node, selection: Selection, value: Operand, monoid: str | None = None) -> Node:
     """Compute the tensor after x[selection] = value, or after reducing the value into it."""
     if not selection.indices:
         if monoid == "sum":
@@ -263,9 +247,7 @@ def put(
     viewed = view(node, selection)
     indices = common_indices(viewed, selection)
     width = len(indices[0].shape)
-    rest = [
-        size for axis, size in enumerate(viewed.shape) if axis not in selection.axes
-    ]
+    rest = [size for axis, size in enumerate(viewed.shape) if axis not in selection.axes]
     place = index_place(selection)
     shape = (*rest[:place], *indices[0].shape, *rest[place:])
     values = fit_value(value_node(node, value), shape)
@@ -362,9 +344,7 @@ def check_mask(node_shape: Shape, mask: Node, axis: int) -> None:
         raise AxisError("getitem", text, "use a mask of the same sizes")
 
 
-def along_axis(
-    op: str, node: Node, axis: Any, index: Node
-) -> tuple[Node, list[Node], int]:
+def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[Node], int]:
     """Prepare an index along one axis: all axes are indexed, the others by their position."""
     need_integer(op, index)
     check_device(op, (node, index))
@@ -384,9 +364,7 @@ def along_axis(
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
-    if (
-        not node.shape and len(index.shape) <= 1
-    ):  # PyTorch takes a number for a row of one
+    if not node.shape and len(index.shape) <= 1:  # PyTorch takes a number for a row of one
         row = gather(op, node.reshape((1,)), axis, index.reshape((index.size,)))
         return row.reshape(index.shape)
     if not index.size:  # PyTorch looks no further either
@@ -402,9 +380,7 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
     check_device("index_select", (node, index))
     position = as_axis(axis, len(node.shape), "index_select")
     if len(index.shape) > 1:
-        raise AxisError(
-            "index_select", f"index {index.shape} is not 1-d", "flatten it"
-        )
+        raise AxisError("index_select", f"index {index.shape} is not 1-d", "flatten it")
     flat = index.reshape((index.size,))
     return movement.move_axis(node.gather([flat], (position,)), 0, position)
 
@@ -444,7 +420,5 @@ def scatter(
 def masked_fill(node: Node, mask: Node, value: Operand) -> Node:
     """Replace elements where the mask holds; the mask broadcasts, the dtype stays."""
     if mask.dtype is not bool_:
-        raise DTypeError(
-            "masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it"
-        )
+        raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
     return elementwise.where(mask, value_node(node, value), node)

@@ -5,10 +5,7 @@ from typing import Any
 
 from picograd.errors import ShapeError
 from picograd.helpers import product
-from picograd.tensor.annotations import (
-    Sizes,
-    Tensor,
-)
+from picograd.tensor.annotations import Sizes, Tensor
 from picograd.tensor.operands import as_shape
 from picograd.tensor.recording import Recorded
 
@@ -46,9 +43,7 @@ def kaiming_uniform(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     True
     """
     shape = as_shape(sizes, "kaiming_uniform")
-    return symmetric(
-        shape, fan_in("kaiming_uniform", shape) * (1.0 + a * a) / 6.0, more
-    )
+    return symmetric(shape, fan_in("kaiming_uniform", shape) * (1.0 + a * a) / 6.0, more)
 
 
 def kaiming_normal(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
@@ -75,7 +70,5 @@ def symmetric(shape: tuple[int, ...], square: float, more: dict[str, Any]) -> Te
 def fan_in(op: str, shape: tuple[int, ...]) -> int:
     """Count the inputs of one output: the elements of all axes but the first, at least 1."""
     if not shape:
-        raise ShapeError(
-            op, "the shape () has no axis of outputs", "give one size or more"
-        )
+        raise ShapeError(op, "the shape () has no axis of outputs", "give one size or more")
     return max(product(shape[1:]), 1)

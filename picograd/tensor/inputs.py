@@ -44,15 +44,11 @@ def need_tensors(op: str, values: Any) -> list[Tensor]:
     return listed
 
 
-def promoted(
-    op: str, a: Any, b: Any, floating: bool = False
-) -> tuple[Tensor, Tensor]:
+def promoted(op: str, a: Any, b: Any, floating: bool = False) -> tuple[Tensor, Tensor]:
     """Bring two operands, one of them a tensor, to one dtype and shape."""
     if not isinstance(a, Recorded):
         need_tensor(op, b)
-    tracks = MODE.enabled and any(
-        isinstance(x, Recorded) and x._tracks for x in (a, b)
-    )
+    tracks = MODE.enabled and any(isinstance(x, Recorded) and x._tracks for x in (a, b))
     first, second = pair(op, read(a), read(b), floating)
     tracks = tracks and first.dtype.is_float
     return wrap(first, tracks), wrap(second, tracks)

@@ -10,11 +10,7 @@ import math
 from picograd.codegen.error_function import ERFC
 from picograd.dtype import DType, float32, float64
 from picograd.graph.node import Node
-from picograd.tensor.special import (
-    ROOT_PI,
-    polynomial,
-    with_sign,
-)
+from picograd.tensor.special import ROOT_PI, polynomial, with_sign
 
 ROOT_2 = math.sqrt(2)
 WINITZKI = 0.147  # of his estimate of erfinv (2008)

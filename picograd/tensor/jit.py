@@ -54,13 +54,7 @@ from picograd.tensor.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.jit_gradient import keep_graph
-from picograd.tensor.jit_numbers import (
-    changed_numbers,
-    known_numbers,
-    places_of,
-    settle,
-    worded,
-)
+from picograd.tensor.jit_numbers import changed_numbers, known_numbers, places_of, settle, worded
 from picograd.tensor.jit_replay import (
     Hand,
     check_results,

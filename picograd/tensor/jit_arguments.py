@@ -169,7 +169,6 @@ def rebuilt(value: Any, change: Callable[[Any], Any], number: Any = None) -> Any
 def template(value: Any, number: Callable[[Tensor], int]) -> Any:
     """Replace the tensors of a returned value by their places."""
 
-
     def place(found: Any) -> Place:
         if type(found) is TracedNumber:
             return Place(-1, found.slot)

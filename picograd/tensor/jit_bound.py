@@ -22,11 +22,7 @@ class BoundSizes:
     """How a plan is bound to the numbers of a call: `slots` of a trace are the arguments."""
 
     def __init__(
-        self,
-        plan: BoundedPlan,
-        slots: Sequence[int],
-        numbers: Numbers,
-        bound: Any,
+        self, plan: BoundedPlan, slots: Sequence[int], numbers: Numbers, bound: Any
     ) -> None:
         self.plan, self.slots, self.bound = plan, slots, bound
         self.program: Program = program(numbers, wanted_slots(bound))

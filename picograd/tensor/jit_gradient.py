@@ -40,28 +40,19 @@ class KeptGraph:
 
 def stand_in(node: Node) -> Node:
     """Make a leaf without memory."""
-    return Node(
-        "buffer", (), Storage(None), node.shape, node.dtype, node.device
-    )
+    return Node("buffer", (), Storage(None), node.shape, node.dtype, node.device)
 
 
 def keep_graph(
-    roots: dict[int, Node],
-    found: GraphKey,
-    argument_of: dict[int, int],
-    owner: Any,
+    roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any
 ) -> KeptGraph | None:
     """Copy the graph of some roots over stand-ins; None where a value comes from a write."""
-    nodes = toposort(
-        list(roots.values()), lambda node: leaf_buffer(node) is not None
-    )
+    nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
     if any(node.op == "assign" for node in nodes):
         return None
     kept = KeptGraph({}, [], [], [], [], {})
     values: dict[int, Node] = {}
-    scalars = {
-        id(scalar): number for number, scalar in enumerate(found.scalars)
-    }
+    scalars = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     for node in nodes:
         buffer = leaf_buffer(node)
         for start in starts_of(node):
@@ -91,30 +82,19 @@ class Recording:
     values: list[tuple[Node, int | float]]
 
     def __init__(
-        self,
-        kept: KeptGraph,
-        arguments: Sequence[Any],
-        values: Sequence[int | float],
+        self, kept: KeptGraph, arguments: Sequence[Any], values: Sequence[int | float]
     ) -> None:
         self.kept = kept
         pairs = [(made, arguments[number]) for made, number in kept.arguments]
         pairs += [(made, find()) for made, find in kept.captured]
-        self.leaves = [
-            (made, tensor._node) for made, tensor in pairs
-        ] + kept.fixed
-        asked = [
-            (made, tensor._node)
-            for made, tensor in pairs
-            if tensor.dtype.is_float
-        ]
+        self.leaves = [(made, tensor._node) for made, tensor in pairs] + kept.fixed
+        asked = [(made, tensor._node) for made, tensor in pairs if tensor.dtype.is_float]
         self.made = [made for made, _ in asked]
         self.inputs = [node for _, node in asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
         self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
 
-    def output(
-        self, number: int, buffer: Buffer, shape: tuple[int, ...]
-    ) -> Any:
+    def output(self, number: int, buffer: Buffer, shape: tuple[int, ...]) -> Any:
         """Make one output, computed already, whose gradient is that of the trace."""
         root = self.kept.roots[number]
         if self.starts:
@@ -126,9 +106,7 @@ class Recording:
                 scalar = RuntimeScalar(value)
                 number = build.scalar(scalar, made.device, made.dtype)
                 values[id(made)] = number.broadcast_to(made.shape)
-            ends = [
-                same_value(each) for each in nodes
-            ]  # no path leads from one to another
+            ends = [same_value(each) for each in nodes]  # no path leads from one to another
             values.update(zip(map(id, self.made), ends))
             return gradient([(substituted([root], values)[0], flowing)], ends)
 

@@ -70,11 +70,7 @@ def compare(capture: Capture, other: Capture) -> dict[int, str]:
     plan = other.find_plan()
     if plan is None or not made.is_like(before):
         return {}
-    found = {
-        at
-        for at, value in made.exact.items()
-        if not same(before.exact[at], value)
-    }
+    found = {at for at, value in made.exact.items() if not same(before.exact[at], value)}
     if plan is not capture.find_plan():
         return dict.fromkeys(found, "a slice, and more that is not followed")
     for at in found:

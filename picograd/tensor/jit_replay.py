@@ -186,9 +186,7 @@ class Hand:
         """Make an output that gradients can be asked of."""
         if self.recording is None:
             self.recording = Recording(self.capture.graph, self.arguments, self.values)
-        return self.recording.output(
-            result.number, self.results[result.number], self.shape(result)
-        )
+        return self.recording.output(result.number, self.results[result.number], self.shape(result))
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:

@@ -31,17 +31,7 @@ from picograd.traced_number import Numbers, Program, TracedNumber
 COMPARED = False  # a test sets it: bindings by code are compared with those of copies
 TRIALS = 16  # plans that are bound to traced sizes
 KEPT = 512  # plans of a trace that are found without its graph, by sizes
-PLAIN = (
-    int,
-    float,
-    bool,
-    str,
-    type(None),
-    DType,
-    RuntimeScalar,
-    Given,
-    GivenInt,
-)
+PLAIN = (int, float, bool, str, type(None), DType, RuntimeScalar, Given, GivenInt)
 
 Marks = list[tuple[int, int, Any]]  # tensor, axis, its Dim if it has one
 
@@ -70,17 +60,9 @@ class Dim:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise DTypeError(
-                "Dim",
-                f"the name is {self.name!r}",
-                "pass a text, then the sizes",
-            )
+            raise DTypeError("Dim", f"the name is {self.name!r}", "pass a text, then the sizes")
         most = self.min if self.max is None else self.max
-        if (
-            type(self.min) is not int
-            or type(most) is not int
-            or not 0 <= self.min <= most
-        ):
+        if type(self.min) is not int or type(most) is not int or not 0 <= self.min <= most:
             text = f"{self.name} from {self.min!r} to {self.max!r} is no range of sizes"
             raise ValueRangeError("Dim", text, 'write Dim("batch", 1, 512)')
 
@@ -90,9 +72,7 @@ class Dim:
             most = "up" if self.max is None else f"to {self.max}"
             text = f"axis {axis} of argument {argument} has size {size}, and dimension"
             text = f"{text} {self.name} goes from {self.min} {most}"
-            raise ShapeError(
-                "jit", text, "pass a size in the range, or widen it"
-            )
+            raise ShapeError("jit", text, "pass a size in the range, or widen it")
 
 
 def read_dynamic(dynamic: Any, signature: Any) -> Any:
@@ -101,16 +81,10 @@ def read_dynamic(dynamic: Any, signature: Any) -> Any:
         return bool(dynamic)
     fix = 'write dynamic=True or dynamic={"x": {0: picograd.Dim("batch", 1, 512)}}'
     if not isinstance(dynamic, Mapping):
-        raise DTypeError(
-            "jit", f"dynamic is a {type(dynamic).__name__}", fix
-        )
+        raise DTypeError("jit", f"dynamic is a {type(dynamic).__name__}", fix)
     found: dict[str, dict[int, Any]] = {}
     for name, axes in dynamic.items():
-        rows = (
-            axes
-            if isinstance(axes, Mapping)
-            else dict.fromkeys(as_tuple(axes, fix), True)
-        )
+        rows = axes if isinstance(axes, Mapping) else dict.fromkeys(as_tuple(axes, fix), True)
         found[name] = {}
         for axis, bound in rows.items():
             found[name][axis] = dimension(name, axis, bound, fix)
@@ -140,23 +114,15 @@ def as_tuple(axes: Any, fix: str) -> tuple[Any, ...]:
 def dimension(name: str, axis: Any, bound: Any, fix: str) -> Any:
     """Read what is said of an axis: a Dim, the largest size, or True."""
     if type(axis) is not int:
-        raise DTypeError(
-            "jit", f"{axis!r} is no axis of argument {name}", fix
-        )
+        raise DTypeError("jit", f"{axis!r} is no axis of argument {name}", fix)
     if isinstance(bound, Dim) or bound in (True, None):
         return bound if isinstance(bound, Dim) else None
     if type(bound) is not int:
-        raise DTypeError(
-            "jit",
-            f"{bound!r} is no bound of axis {axis} of argument {name}",
-            fix,
-        )
+        raise DTypeError("jit", f"{bound!r} is no bound of axis {axis} of argument {name}", fix)
     return Dim(f"{name}.shape[{axis}]", 0, bound)
 
 
-def marks_of(
-    dynamic: Any, names: Sequence[str], tensors: Sequence[Any]
-) -> Marks:
+def marks_of(dynamic: Any, names: Sequence[str], tensors: Sequence[Any]) -> Marks:
     """List the marked axes of the tensors of a call."""
     found: Marks = []
     if dynamic is True:
@@ -176,18 +142,12 @@ class Marked:
     """The marked sizes of one call: `values` of the followed ones, and which axes have them."""
 
     def __init__(
-        self,
-        marks: Marks,
-        names: Sequence[str],
-        tensors: Sequence[Any],
-        first: int,
+        self, marks: Marks, names: Sequence[str], tensors: Sequence[Any], first: int
     ) -> None:
         self.values: list[int] = []
         self.names: list[str] = []
         self.limits: list[int | None] = []
-        self.axes: dict[
-            tuple[int, int], int
-        ] = {}  # place among the numbers, by tensor and axis
+        self.axes: dict[tuple[int, int], int] = {}  # place among the numbers, by tensor and axis
         places: dict[Any, int] = {}
         for n, axis, dim in marks:
             size = tensors[n].shape[axis]
@@ -201,11 +161,7 @@ class Marked:
                 self.limits.append(None if dim is None else dim.max)
             elif self.values[place - first] != size:
                 text = f"dimension {dim.name} is {self.values[place - first]} and, as axis {axis}"
-                raise ShapeError(
-                    "jit",
-                    f"{text} of argument {names[n]}, {size}",
-                    "make them equal",
-                )
+                raise ShapeError("jit", f"{text} of argument {names[n]}, {size}", "make them equal")
             self.axes[n, axis] = place
         self.first = first
         rows = []
@@ -221,9 +177,7 @@ class Marked:
             found.append((self.shape(n, shape, lambda place: None), *rest))
         return tuple(found)
 
-    def shape(
-        self, n: int, shape: Any, number: Callable[[int], Any]
-    ) -> tuple[Any, ...]:
+    def shape(self, n: int, shape: Any, number: Callable[[int], Any]) -> tuple[Any, ...]:
         """Give the shape of a tensor, with what stands for the followed sizes."""
         found = list(shape)
         for axis, size in enumerate(found):
@@ -240,9 +194,7 @@ class Copied:
     numbers: Numbers
     slots: Sequence[Any]
 
-    def __init__(
-        self, numbers: Numbers, first: int, slots: Sequence[Any]
-    ) -> None:
+    def __init__(self, numbers: Numbers, first: int, slots: Sequence[Any]) -> None:
         self.numbers, self.first, self.slots = numbers, first, slots
         self.made: dict[int, Any] = {}  # given numbers by slot
         self.slot_of: dict[int, int] = {}  # by identity of a given number
@@ -255,9 +207,7 @@ class Copied:
         slot = number.slot
         if slot not in self.made:
             value = self.slots[slot]
-            self.made[slot] = made = (
-                GivenInt if isinstance(value, int) else Given
-            )(value)
+            self.made[slot] = made = (GivenInt if isinstance(value, int) else Given)(value)
             self.slot_of[id(made)] = slot
         return self.made[slot]
 
@@ -271,18 +221,14 @@ class Copied:
                 return self.given(arg)
             self.fixed.add(arg.slot)
             return self.slots[arg.slot]
-        if kind in PLAIN or isinstance(
-            arg, (DType, RuntimeScalar, Storage)
-        ):
+        if kind in PLAIN or isinstance(arg, (DType, RuntimeScalar, Storage)):
             return arg
         if kind is tuple or kind is list:
             items = [self.value(each, is_moving) for each in arg]
             if all(a is b for a, b in zip(items, arg)):
                 return arg
             return kind(items)
-        if dataclasses.is_dataclass(kind) and not hasattr(
-            kind, "_trace_state"
-        ):
+        if dataclasses.is_dataclass(kind) and not hasattr(kind, "_trace_state"):
             changed = {}
             for field in dataclasses.fields(arg):
                 was = getattr(arg, field.name)
@@ -298,15 +244,8 @@ class Copied:
         if node.op == "const" and type(node.arg) is TracedNumber:
             arg = self.given(node.arg)
         else:
-            is_kept = node.op in (
-                "buffer",
-                "custom",
-            )  # a gradient of its own is asked for apart
-            arg = (
-                node.arg
-                if is_kept
-                else self.value(node.arg, node.op in MOVING)
-            )
+            is_kept = node.op in ("buffer", "custom")  # a gradient of its own is asked for apart
+            arg = node.arg if is_kept else self.value(node.arg, node.op in MOVING)
         is_same = shape is node.shape and arg is node.arg
         if is_same and all(a is b for a, b in zip(inputs, node.inputs)):
             return node
@@ -342,9 +281,7 @@ class Sizes:
         numbers.follow_sizes()
         self.copied = Copied(numbers, marked.first, numbers.slots)
         self.roots: list[Node] = []
-        self.leaves: list[
-            tuple[Node, int]
-        ] = []  # without memory, and the input of the plan
+        self.leaves: list[tuple[Node, int]] = []  # without memory, and the input of the plan
         self.plans: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self.learnt: list[BoundSizes] = []
         self.trials = TRIALS
@@ -363,16 +300,12 @@ class Sizes:
 
     def fix_positions(self, capture: Any, roots: Sequence[Node]) -> None:
         """Fix the positions that gradients of outputs begin at."""
-        for node in (
-            toposort(list(roots)) if capture.graph is not None else ()
-        ):
+        for node in toposort(list(roots)) if capture.graph is not None else ():
             for start in starts_of(node):
                 if id(start) in self.copied.slot_of:
                     self.numbers.read(self.copied.slot_of[id(start)])
 
-    def limits(
-        self, buffers: Sequence[Buffer], inputs: Sequence[tuple[int, int]]
-    ) -> Any:
+    def limits(self, buffers: Sequence[Buffer], inputs: Sequence[tuple[int, int]]) -> Any:
         """Say how large the axes of a plan's inputs may be: by memory and axis."""
         found = {}
         for position, argument in inputs:
@@ -382,27 +315,14 @@ class Sizes:
                     found[id(buffers[position]), axis] = limit
         return found
 
-    def keep(
-        self, roots: Sequence[Node], buffers: Sequence[Buffer]
-    ) -> None:
+    def keep(self, roots: Sequence[Node], buffers: Sequence[Buffer]) -> None:
         """Keep the graph over leaves without memory."""
-        places = {
-            id(buffer): position for position, buffer in enumerate(buffers)
-        }
+        places = {id(buffer): position for position, buffer in enumerate(buffers)}
         stand_ins: dict[int, Node] = {}
-        for node in toposort(
-            list(roots), lambda node: leaf_buffer(node) is not None
-        ):
+        for node in toposort(list(roots), lambda node: leaf_buffer(node) is not None):
             buffer = leaf_buffer(node)
             if buffer is not None:
-                made = Node(
-                    "buffer",
-                    (),
-                    Storage(None),
-                    node.shape,
-                    node.dtype,
-                    node.device,
-                )
+                made = Node("buffer", (), Storage(None), node.shape, node.dtype, node.device)
                 stand_ins[id(node)] = made
                 self.leaves.append((made, places[id(buffer)]))
         self.roots = over(roots, stand_ins)
@@ -431,9 +351,7 @@ class Sizes:
                 prime(self.at(slots, inputs)[0])
                 return
 
-    def plan(
-        self, capture: Any, slots: Sequence[Any], inputs: list[Any]
-    ) -> tuple[Any, Any]:
+    def plan(self, capture: Any, slots: Sequence[Any], inputs: list[Any]) -> tuple[Any, Any]:
         """Find the plan for the sizes of a call, and its inputs: a text where it is another."""
         key = tuple([slots[place] for place in self.keyed])
         known = self.plans.get(key)
@@ -454,9 +372,7 @@ class Sizes:
         if not self.is_like(capture, done, found, inputs):
             return None, "its graph is another for these sizes"
         if capture.graph is not None:
-            capture.graph = self.graph_of_gradients(
-                capture, roots, found, inputs
-            )
+            capture.graph = self.graph_of_gradients(capture, roots, found, inputs)
         limits = self.limits(inputs, capture.arguments)
         plan = find_plan(found, roots, limits, FOR_EVER)
         self.keep_plan(key, weakref.ref(plan), capture.graph)
@@ -478,9 +394,7 @@ class Sizes:
                 return found
         return None
 
-    def check_plan(
-        self, quick: BoundedPlan, slots: Sequence[Any], inputs: Sequence[Any]
-    ) -> None:
+    def check_plan(self, quick: BoundedPlan, slots: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Compare a plan that was bound by code with what binding a copy of the graph gives."""
         roots, _ = self.at(slots, inputs)
         found = graph_key(roots)
@@ -488,9 +402,7 @@ class Sizes:
         if isinstance(plan, BoundedPlan) and plan.inner is quick.inner:
             check(plan.bound == quick.bound, f"sizes bound to {quick.bound}, not {plan.bound}")
 
-    def learn(
-        self, capture: Any, plan: Any, slots: Sequence[Any], inputs: Sequence[Any]
-    ) -> None:
+    def learn(self, capture: Any, plan: Any, slots: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Bind a plan to traced sizes, so that other calls bind it by code."""
         if not isinstance(plan, BoundedPlan) or capture.graph is not None or self.trials <= 0:
             return
@@ -510,9 +422,7 @@ class Sizes:
         if learnt is not None:
             self.learnt.append(learnt)
 
-    def is_like(
-        self, capture: Any, done: Copied, found: Any, inputs: Sequence[Any]
-    ) -> bool:
+    def is_like(self, capture: Any, done: Copied, found: Any, inputs: Sequence[Any]) -> bool:
         """Tell whether a copy numbers its buffers and numbers as the graph of the trace does."""
         traced = []
         for place, scalar in enumerate(found.scalars):
@@ -524,11 +434,7 @@ class Sizes:
         return same and all(a is b for a, b in zip(found.buffers, inputs))
 
     def graph_of_gradients(
-        self,
-        capture: Any,
-        roots: Sequence[Node],
-        found: Any,
-        inputs: Sequence[Any],
+        self, capture: Any, roots: Sequence[Node], found: Any, inputs: Sequence[Any]
     ) -> Any:
         """Keep the graph of the outputs at the sizes of a call, for their gradients."""
         owners = {}
@@ -551,31 +457,17 @@ def over(roots: Sequence[Node], done: dict[int, Node]) -> list[Node]:
     for node in toposort(list(roots), lambda node: id(node) in done):
         if id(node) not in done:
             inputs = tuple([done[id(each)] for each in node.inputs])
-            copy = Node(
-                node.op,
-                inputs,
-                node.arg,
-                node.shape,
-                node.dtype,
-                node.device,
-            )
+            copy = Node(node.op, inputs, node.arg, node.shape, node.dtype, node.device)
             done[id(node)] = copy
     return [done[id(root)] for root in roots]
 
 
-def copied(
-    roots: Sequence[Node], at: Copied, done: dict[int, Node]
-) -> list[Node]:
+def copied(roots: Sequence[Node], at: Copied, done: dict[int, Node]) -> list[Node]:
     """Copy a graph for the numbers of a call."""
-    for node in toposort(
-        list(roots),
-        lambda node: id(node) in done or node.realized is not None,
-    ):
+    for node in toposort(list(roots), lambda node: id(node) in done or node.realized is not None):
         if id(node) not in done:
             if node.realized is None:
-                done[id(node)] = at.node(
-                    node, tuple([done[id(each)] for each in node.inputs])
-                )
+                done[id(node)] = at.node(node, tuple([done[id(each)] for each in node.inputs]))
             else:
                 done[id(node)] = node
     return [done[id(root)] for root in roots]

@@ -34,18 +34,9 @@ from picograd.traced_number import NAMED
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 PATHS = sysconfig.get_paths()
-FOREIGN = tuple(
-    {
-        PACKAGE,
-        *(PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib")),
-    }
-)
+FOREIGN = tuple({PACKAGE, *(PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))})
 PLAIN = (*BY_VALUE, float, DType, np.generic)
-QUIET = (
-    "state",
-    "param_groups",
-    "defaults",
-)  # containers of optimizers, which tell changes
+QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
 LARGEST = 1024  # elements of a container that are looked at
 FARTHEST = 20_000  # objects of one walk
 MISSING = object()
@@ -63,13 +54,9 @@ def is_same(first: Any, second: Any) -> bool:
     """Tell whether two values of a slot make no difference to a trace."""
     if first is second:
         return True
-    if type(first) is not type(second) or not (
-        is_plain(first) and is_plain(second)
-    ):
+    if type(first) is not type(second) or not (is_plain(first) and is_plain(second)):
         return False
-    return bool(first == second) and repr(first) == repr(
-        second
-    )  # -0.0 == 0.0, 1 == True
+    return bool(first == second) and repr(first) == repr(second)  # -0.0 == 0.0, 1 == True
 
 
 def is_foreign(path: Any) -> bool:
@@ -81,9 +68,7 @@ def is_foreign_class(kind: type) -> bool:
     """Tell whether a class is not of the user's own files."""
     if kind.__module__ in ("__main__", "builtins"):
         return kind.__module__ == "builtins"
-    return is_foreign(
-        getattr(sys.modules.get(kind.__module__), "__file__", "")
-    )
+    return is_foreign(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 
 def is_library(value: Any) -> bool:
@@ -118,9 +103,7 @@ class Slot:
 
     def value(self) -> Any:
         """Give what is expected; None for an object that is gone."""
-        return (
-            self.expected if self.reference is None else self.reference.find()
-        )
+        return self.expected if self.reference is None else self.reference.find()
 
     def read(self) -> Any:
         """Read what is there now."""
@@ -153,13 +136,7 @@ class Reach:
 
     def forget(self) -> None:
         """Let go what was found."""
-        for table in (
-            self.slots,
-            self.watched,
-            self.containers,
-            self.plain,
-            self.seen,
-        ):
+        for table in (self.slots, self.watched, self.containers, self.plain, self.seen):
             table.clear()
         self.tensors.clear()
 
@@ -189,10 +166,7 @@ class Reach:
         elif isinstance(value, MethodType):
             self.work += [(value.__self__, label), (value.__func__, label)]
         elif isinstance(value, functools.partial):
-            self.work += [
-                (each, label)
-                for each in (value.func, value.args, value.keywords)
-            ]
+            self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
         elif hasattr(type(value), "_trace_state"):
             self.watch(value, label)
         elif hasattr(type(value), "_jitted"):
@@ -227,14 +201,9 @@ class Reach:
         state = value._trace_state()
         self.watched[id(value)] = value, state
         self.methods(value, label)
-        read, is_own = (
-            read_attributes(type(value)),
-            is_foreign_class(type(value)),
-        )
+        read, is_own = (read_attributes(type(value)), is_foreign_class(type(value)))
         for name, item in state.items():
-            is_guarded = name in read and not (
-                is_own or name in QUIET or name.startswith("_")
-            )
+            is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
             self.work.append((item, f"{label}.{name}" if is_guarded else ""))
 
     def methods(self, value: Any, label: str) -> None:
@@ -243,9 +212,7 @@ class Reach:
             if is_foreign_class(kind):
                 continue
             for member in vars(kind).values():
-                function = getattr(
-                    member, "fget", getattr(member, "__func__", member)
-                )
+                function = getattr(member, "fget", getattr(member, "__func__", member))
                 if hasattr(type(function), "_jitted"):
                     function = function._jitted()
                 if isinstance(function, FunctionType):
@@ -267,9 +234,7 @@ class Reach:
             if root in cells:
                 self.enter(Slot(cells[root], None, root), path)
             elif root in function.__globals__:
-                self.enter(
-                    Slot(function.__globals__, root, f"global {root}"), path
-                )
+                self.enter(Slot(function.__globals__, root, f"global {root}"), path)
         given = (function.__defaults__ or (), function.__kwdefaults__ or {})
         self.work += [(each, "a default") for each in given]
 
@@ -287,30 +252,17 @@ class Reach:
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
         for name in path:
-            if isinstance(value, (Tensor, FunctionType)) or not hasattr(
-                value, "__dict__"
-            ):
+            if isinstance(value, (Tensor, FunctionType)) or not hasattr(value, "__dict__"):
                 return
-            kinds = (
-                value.__mro__[1:]
-                if isinstance(value, type)
-                else type(value).__mro__
-            )
-            owners = [
-                value,
-                *(kind for kind in kinds if not is_foreign_class(kind)),
-            ]
-            at = next(
-                (n for n, each in enumerate(owners) if name in vars(each)), -1
-            )
+            kinds = value.__mro__[1:] if isinstance(value, type) else type(value).__mro__
+            owners = [value, *(kind for kind in kinds if not is_foreign_class(kind))]
+            at = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
             if at < 0:
                 return
             label = f"{label}.{name}"
             if at > 0 or not hasattr(type(value), "_trace_state"):
                 for each in owners[: at + 1]:
-                    self.slots.setdefault(
-                        (id(each), name), Slot(vars(each), name, label)
-                    )
+                    self.slots.setdefault((id(each), name), Slot(vars(each), name, label))
             value = vars(owners[at])[name]
             self.work.append((value, label))
 
@@ -335,26 +287,21 @@ def read_attributes(kind: type) -> frozenset[str]:
         found: set[str] = set()
         for each in kind.__mro__[:-1]:
             for member in vars(each).values():
-                function = getattr(
-                    member, "fget", getattr(member, "__func__", member)
-                )
+                function = getattr(member, "fget", getattr(member, "__func__", member))
                 if isinstance(function, FunctionType):
                     found |= names_of(function.__code__).attributes
         known = ATTRIBUTES[kind] = frozenset(found)
     return known
 
 
-def relevant(
-    value: Any, state: Mapping[str, Any], more: set[str]
-) -> dict[str, Any]:
+def relevant(value: Any, state: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
     """Choose what of a watched object's state its own code, or the function's, can read."""
     own = getattr(value, "__dict__", {})
     read = read_attributes(type(value))
     return {
         name: item
         for name, item in state.items()
-        if name not in own
-        or ((name in read or name in more) and not name.startswith("__"))
+        if name not in own or ((name in read or name in more) and not name.startswith("__"))
     }
 
 
@@ -370,21 +317,11 @@ class Watched:
     skipped: set[Any]
 
     def __init__(self, value: Any, more: set[str]) -> None:
-        self.reference, self.label, self.more = (
-            Reference(value),
-            type(value).__name__,
-            more,
-        )
+        self.reference, self.label, self.more = (Reference(value), type(value).__name__, more)
         state = relevant(value, value._trace_state(), more)
-        self.plain = {
-            name: each for name, each in state.items() if is_plain(each)
-        }
+        self.plain = {name: each for name, each in state.items() if is_plain(each)}
         kept = {n: e for n, e in state.items() if n not in self.plain}
-        self.others = {
-            n: Reference(e)
-            for n, e in kept.items()
-            if not isinstance(e, (list, dict))
-        }
+        self.others = {n: Reference(e) for n, e in kept.items() if not isinstance(e, (list, dict))}
 
     def skip(self, followed: set[Any]) -> None:
         """Let the numbers be what they are that a trace follows."""
@@ -448,13 +385,9 @@ class Guard:
         states = [(each, getattr(each, "state", None)) for each in owners]
         dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
         self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
-        self.slots = [
-            slot for slot in reach.slots.values() if self.is_steady(slot)
-        ]
+        self.slots = [slot for slot in reach.slots.values() if self.is_steady(slot)]
         self.links = [
-            (slot.holder, slot.key, slot.reference.find)
-            for slot in self.slots
-            if slot.reference
+            (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
         self.arrange()
         self.containers: list[tuple[Any, list[Any], str]] = []
@@ -501,18 +434,12 @@ class Guard:
             if (id(vars(value)), name) in self.followed:
                 continue
             is_own = name in vars(value) or name in ("training", "hooks")
-            is_own = is_own or (
-                name.startswith("state of") and not after["is_formula"]
-            )
-            is_value = is_plain(was) or (
-                isinstance(was, Tensor) and id(value) in self.reached
-            )
+            is_own = is_own or (name.startswith("state of") and not after["is_formula"])
+            is_value = is_plain(was) or (isinstance(was, Tensor) and id(value) in self.reached)
             is_changed = is_value and not is_same(was, now)
             if is_own and is_changed and not isinstance(now, (list, dict)):
                 label = f"{type(value).__name__}.{name}"
-                self.refusals.append(
-                    f"{label} changes from {shown(was)} to {shown(now)} in it"
-                )
+                self.refusals.append(f"{label} changes from {shown(was)} to {shown(now)} in it")
                 if name in vars(value) and are_numbers(was, now):
                     self.moving.append(Variable(value, vars, name, label))
 
@@ -525,20 +452,14 @@ class Guard:
             return True
         if are_numbers(slot.value(), now):
             self.moving.append(Variable(slot.holder, as_it_is, slot.key, slot.label))
-        self.refusals.append(
-            f"{slot.label} changes from {shown(slot.value())} in it"
-        )
+        self.refusals.append(f"{slot.label} changes from {shown(slot.value())} in it")
         return False
 
     def arrange(self) -> None:
         """List the plain slots for the comparison by identity."""
         plain = [slot for slot in self.slots if slot.reference is None]
-        self.cells = [
-            (slot.holder, slot.expected) for slot in plain if slot.key is None
-        ]
-        self.entries = [
-            (s.holder, s.key, s.expected) for s in plain if s.key is not None
-        ]
+        self.cells = [(slot.holder, slot.expected) for slot in plain if slot.key is None]
+        self.entries = [(s.holder, s.key, s.expected) for s in plain if s.key is not None]
 
     def holds(self) -> bool:
         """Tell whether nothing changed; by identity, which is what most calls need."""
@@ -564,12 +485,8 @@ class Guard:
         """Say what changed since the trace; None if nothing did."""
         for slot in self.slots:
             now, was = slot.read(), slot.value()
-            if not is_same(was, now) or (
-                slot.reference is not None and was is None
-            ):
-                return (
-                    f"{slot.label} changed from {shown(was)} to {shown(now)}"
-                )
+            if not is_same(was, now) or (slot.reference is not None and was is None):
+                return f"{slot.label} changed from {shown(was)} to {shown(now)}"
             slot.expected = now if slot.reference is None else None
         self.arrange()
         for container, items, label in self.containers:

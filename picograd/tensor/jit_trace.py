@@ -31,13 +31,7 @@ from picograd.engine.tracing import Gradient, Trace, noting, tracing
 from picograd.errors import PicogradError, TraceError
 from picograd.graph.node import Node
 from picograd.tensor.chosen import Chosen
-from picograd.tensor.jit_arguments import (
-    Flattener,
-    check_returned,
-    rebuilt,
-    template,
-    tensors_in,
-)
+from picograd.tensor.jit_arguments import Flattener, check_returned, rebuilt, template, tensors_in
 from picograd.tensor.jit_variables import Variable, finish, follow, search
 from picograd.tensor.recording import root_of, start
 from picograd.tensor.tensor import Tensor
@@ -72,9 +66,7 @@ class Result:
     shape: tuple[int, ...] = ()
     tracks: bool = False
     is_leaf: bool = True
-    is_made: bool = (
-        False  # not computed from other tensors: gradients may stop at it
-    )
+    is_made: bool = False  # not computed from other tensors: gradients may stop at it
     sizes: Any = None  # the shape, with traced numbers in it
     is_moved: bool = False  # in memory of its own: what showed the old goes on showing that
 
@@ -85,29 +77,17 @@ class Capture:
 
     # The cache of plans owns it; None for a trace that computes nothing.
     plan: Callable[[], Runnable | None] | None = None
-    inputs: list[Any] = field(
-        default_factory=list
-    )  # memory the trace made; the rest is filled in
-    arguments: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # (input, argument)
+    inputs: list[Any] = field(default_factory=list)  # memory the trace made; the rest is filled in
+    arguments: list[tuple[int, int]] = field(default_factory=list)  # (input, argument)
     captured: list[Captured] = field(default_factory=list)
-    read: list[tuple[int, Target, tuple[Any, ...] | None]] = field(
-        default_factory=list
-    )  # grads
-    copies: list[int] = field(
-        default_factory=list
-    )  # inputs that are written: copied each time
+    read: list[tuple[int, Target, tuple[Any, ...] | None]] = field(default_factory=list)  # grads
+    copies: list[int] = field(default_factory=list)  # inputs that are written: copied each time
     scalars: list[Any] = field(default_factory=list)
-    drawn: list[RuntimeScalar] = field(
-        default_factory=list
-    )  # in the order of recording
+    drawn: list[RuntimeScalar] = field(default_factory=list)  # in the order of recording
     outputs: list[Result] = field(default_factory=list)
     structure: Any = None
     gradients: list[tuple[Target, Result]] = field(default_factory=list)
-    replaced: list[tuple[Target, Result]] = field(
-        default_factory=list
-    )  # not in place
+    replaced: list[tuple[Target, Result]] = field(default_factory=list)  # not in place
     written: list[Target] = field(default_factory=list)  # in place
     written_gradients: list[Target] = field(default_factory=list)
     escapes: list[tuple[Target, Result]] = field(default_factory=list)
@@ -156,10 +136,7 @@ class Before:
 
     def __init__(self) -> None:
         live = pending.live_tensors()
-        self.nodes = {
-            id(t._node): (weakref.ref(t), t._node, t._tracks, t._history)
-            for t in live
-        }
+        self.nodes = {id(t._node): (weakref.ref(t), t._node, t._tracks, t._history) for t in live}
 
     def owner(self, node: Node) -> Any:
         """Find the tensor that had a node."""
@@ -168,15 +145,8 @@ class Before:
 
     def tensors(self) -> dict[int, tuple[Any, Node]]:
         """List the tensors that are still there, with their nodes before, by identity."""
-        found = [
-            (reference(), node)
-            for reference, node, _, _ in self.nodes.values()
-        ]
-        return {
-            id(tensor): (tensor, node)
-            for tensor, node in found
-            if tensor is not None
-        }
+        found = [(reference(), node) for reference, node, _, _ in self.nodes.values()]
+        return {id(tensor): (tensor, node) for tensor, node in found if tensor is not None}
 
     def undo(self, trace: Trace) -> None:
         """Give every tensor what it had, and forget what was recorded since."""
@@ -187,11 +157,7 @@ class Before:
         for reference, node, tracks, history in self.nodes.values():
             tensor = reference()
             if tensor is not None and id(tensor) in trace.changed:
-                tensor._node, tensor._tracks, tensor._history = (
-                    node,
-                    tracks,
-                    history,
-                )
+                tensor._node, tensor._tracks, tensor._history = (node, tracks, history)
                 pending.track(node, tensor)
         for noted in trace.gradients.values():
             noted.tensor._grad = noted.first
@@ -208,11 +174,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     """
     buffer = leaf_buffer(tensor._node)
     if buffer is None:
-        raise TraceError(
-            "jit",
-            "an argument could not be realized",
-            "call realize() on it first",
-        )
+        raise TraceError("jit", "an argument could not be realized", "call realize() on it first")
     if id(buffer) not in aliases:
         place = buffer.device, buffer.dtype, buffer.count, buffer.address
         aliases[id(buffer)] = Buffer(*place, buffer)
@@ -220,11 +182,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     made: Any = kind.__new__(kind)
     start(made, leaf(aliases[id(buffer)], shape), False)
     made._node.leaf = weakref.ref(made)
-    made._tracks, made._hooks, made.name = (
-        tensor._tracks,
-        tensor._hooks,
-        tensor.name,
-    )
+    made._tracks, made._hooks, made.name = (tensor._tracks, tensor._hooks, tensor.name)
     made._is_frozen = tensor._is_frozen
     made._grad = tensor._grad
     for key, value in getattr(tensor, "__dict__", {}).items():
@@ -274,10 +232,7 @@ class Tracer:
                     twin = twin_of(tensor, self.aliases, shape)
                 made[id(tensor)] = twin
                 if twin is not tensor:
-                    self.first[number], self.number[id(twin)] = (
-                        twin._node,
-                        number,
-                    )
+                    self.first[number], self.number[id(twin)] = (twin._node, number)
             self.twins.append(made[id(tensor)])
         self.result: Any = None
         self.stores: list[Any] = []
@@ -285,9 +240,7 @@ class Tracer:
         self.outside: dict[int, tuple[Any, Node]] = {}
         self.roots: dict[int, Node] = {}
         self.places: dict[int, int] = {}
-        self.owners: dict[
-            int, Target
-        ] = {}  # by the gradient it had: whose it was
+        self.owners: dict[int, Target] = {}  # by the gradient it had: whose it was
 
     def run(
         self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
@@ -315,9 +268,7 @@ class Tracer:
                     raise found.unknown()
             self.stores = [*finish(noted), *search(noted, reach, self.result)]
             self.outside = self.before.tensors()
-            check_returned(
-                self.result, lambda tensor: not self.is_from_outside(tensor)
-            )
+            check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
             self.check_memory()
             self.check_views()
         except BaseException:
@@ -348,35 +299,22 @@ class Tracer:
         flattener = Flattener()
         flattener.flatten(inside)
         found = flattener.tensors
-        if len(found) != len(self.twins) or any(
-            a is not b for a, b in zip(found, self.twins)
-        ):
+        if len(found) != len(self.twins) or any(a is not b for a, b in zip(found, self.twins)):
             text = "the function changed a list, dict or dataclass among its arguments"
-            raise TraceError(
-                "jit",
-                text,
-                "return the new tensors, or write them with assign",
-            )
+            raise TraceError("jit", text, "return the new tensors, or write them with assign")
 
     def check_memory(self) -> None:
         """Raise TraceError where what was written is the memory of an argument and captured."""
         own = {id(leaf_buffer(self.arguments[n]._node)): n for n in self.first}
-        live = [
-            tensor._node
-            for tensor in (*self.made(), *self.trace.changed.values())
-        ]
-        for node in walk_pending(
-            [node for node in live if leaf_buffer(node) is None]
-        ):
+        live = [tensor._node for tensor in (*self.made(), *self.trace.changed.values())]
+        for node in walk_pending([node for node in live if leaf_buffer(node) is None]):
             number = own.get(id(leaf_buffer(node)))
             owner = self.before.owner(node)
             if number is None or owner is None:
                 continue
             if "assign" in (self.twins[number]._node.op, owner._node.op):
                 text = f"argument {number} is captured too, and one of both is written"
-                fix = (
-                    "only pass it as an argument, or only use it from outside"
-                )
+                fix = "only pass it as an argument, or only use it from outside"
                 raise TraceError("jit", text, fix)
 
     def check_views(self) -> None:
@@ -419,10 +357,7 @@ class Tracer:
         if id(tensor) in self.outside:
             return Result("captured", source=weakref.ref(tensor))
         node = tensor._node
-        buffer, state = (
-            leaf_buffer(node),
-            (tensor._tracks, tensor.is_leaf, node.leaf is not None),
-        )
+        buffer, state = (leaf_buffer(node), (tensor._tracks, tensor.is_leaf, node.leaf is not None))
         if buffer is not None:
             return Result("copy", -1, buffer, node.shape, *state)
         return Result("root", self.root(node), None, node.shape, *state)
@@ -446,12 +381,8 @@ class Tracer:
             if id(tensor) in kept:
                 self.root(tensor._node)
             else:
-                capture.escapes.append(
-                    (weakref.ref(tensor), self.given(tensor))
-                )
-        capture.checks = [
-            (self.root(node), error) for node, error in self.trace.checks
-        ]
+                capture.escapes.append((weakref.ref(tensor), self.given(tensor)))
+        capture.checks = [(self.root(node), error) for node, error in self.trace.checks]
         return capture
 
     def find_kept(self) -> list[Tensor]:
@@ -498,9 +429,7 @@ class Tracer:
 
     def find_changes(self, capture: Capture) -> None:
         """List the tensors from outside that have another value now."""
-        twins = [
-            (self.twins[number], node) for number, node in self.first.items()
-        ]
+        twins = [(self.twins[number], node) for number, node in self.first.items()]
         for tensor, node in [*twins, *self.outside.values()]:
             if tensor._node is node or id(tensor) not in self.trace.changed:
                 continue
@@ -529,24 +458,14 @@ class Tracer:
     def find_captured(self, node: Node) -> Any:
         """Refer to the tensor from outside that has a node, if there is one."""
         owner = self.before.owner(node)
-        return (
-            None
-            if owner is None or id(owner) in self.owners
-            else weakref.ref(owner)
-        )
+        return None if owner is None or id(owner) in self.owners else weakref.ref(owner)
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""
-        numbers = {
-            id(buffer): number for number, buffer in enumerate(found.buffers)
-        }
+        numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
         arguments = self.argument_of()
-        kept = {
-            id(base_of(tensor._node)): tensor for tensor in self.find_kept()
-        }
-        written = {
-            id(base_of(node)) for node in found.order if node.op == "assign"
-        }
+        kept = {id(base_of(tensor._node)): tensor for tensor in self.find_kept()}
+        written = {id(base_of(node)) for node in found.order if node.op == "assign"}
         capture.inputs = [None] * len(found.buffers)
         for node in found.order:
             buffer, owner = leaf_buffer(node), self.before.owner(node)
@@ -562,14 +481,10 @@ class Tracer:
                 expected = node.arg if node.op == "buffer" else node
                 state = describe(tensor)
                 asks = tensor._tracks, tensor._is_frozen
-                each = Captured(
-                    position, weakref.ref(tensor), expected, *asks, state
-                )
+                each = Captured(position, weakref.ref(tensor), expected, *asks, state)
                 capture.captured.append(each)
             elif id(node) in self.before.nodes:
-                capture.refusals.append(
-                    f"a tensor {node.shape} that it reads is replaced in it"
-                )
+                capture.refusals.append(f"a tensor {node.shape} that it reads is replaced in it")
             elif buffer is not None and capture.inputs[position] is None:
                 capture.inputs[position] = buffer
                 if id(node) in written:

@@ -54,9 +54,7 @@ def mismatch(a: Node, b: Node) -> ShapeError:
         fix = "transpose the second operand with .T"
     elif len(a.shape) > 1 and len(b.shape) > 1 and a.shape[-2] == b.shape[-2]:
         fix = "transpose the first operand with .T"
-    return ShapeError(
-        "matmul", f"inner sizes differ: {a.shape} @ {b.shape}", fix
-    )
+    return ShapeError("matmul", f"inner sizes differ: {a.shape} @ {b.shape}", fix)
 
 
 def need_axes(op: str, node: Node, rank: int) -> None:
@@ -81,19 +79,13 @@ def outer(a: Node, b: Node) -> Node:
     need_axes("outer", a, 1)
     need_axes("outer", b, 1)
     rows = build.reshape(a, (a.shape[0], 1))
-    return elementwise.arithmetic(
-        "mul", rows, build.reshape(b, (1, b.shape[0]))
-    )
+    return elementwise.arithmetic("mul", rows, build.reshape(b, (1, b.shape[0])))
 
 
 def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     """Compute x @ weight.T + bias: (..., K), (N, K), (N,) -> (..., N)."""
     x, weight = same_dtype("linear", x, weight)
-    if (
-        not x.shape
-        or len(weight.shape) not in (1, 2)
-        or x.shape[-1] != weight.shape[-1]
-    ):
+    if not x.shape or len(weight.shape) not in (1, 2) or x.shape[-1] != weight.shape[-1]:
         text = f"input {x.shape} does not fit weight {weight.shape}"
         raise ShapeError("linear", text, "the last sizes must be equal")
     batch = tuple(range(len(x.shape) - 1))
@@ -116,18 +108,14 @@ def einsum(equation: str, nodes: Sequence[Node]) -> Node:
     rest = list(zip(nodes[1:], terms[1:]))
     for position, (node, term) in enumerate(rest):
         later = {label for _, other in rest[position + 1 :] for label in other}
-        result, labels = einsum_pair(
-            (result, labels), unique_labels(node, term), later, output
-        )
+        result, labels = einsum_pair((result, labels), unique_labels(node, term), later, output)
     return finish_einsum(result, labels, output)
 
 
 Labelled = tuple[Node, list[str]]
 
 
-def einsum_pair(
-    first: Labelled, second: Labelled, later: set[str], output: list[str]
-) -> Labelled:
+def einsum_pair(first: Labelled, second: Labelled, later: set[str], output: list[str]) -> Labelled:
     """Contract two labelled operands, keeping the labels still needed."""
     wanted = later | set(output)
     (a, labels_a), (b, labels_b) = first, second
@@ -144,13 +132,8 @@ def einsum_pair(
     every = list(dict.fromkeys(labels_a + labels_b))
     kept = [label for label in every if label in wanted]
     number = {label: position for position, label in enumerate(every)}
-    labels = [
-        tuple(number[label] for label in each)
-        for each in (labels_a, labels_b, kept)
-    ]
-    return build.contract(
-        a, b, (labels[0], labels[1], labels[2]), "einsum"
-    ), kept
+    labels = [tuple(number[label] for label in each) for each in (labels_a, labels_b, kept)]
+    return build.contract(a, b, (labels[0], labels[1], labels[2]), "einsum"), kept
 
 
 def drop_repeated(
@@ -158,11 +141,7 @@ def drop_repeated(
 ) -> Labelled:
     """Drop an axis of size 1 whose label is wider in the other operand."""
     sizes = dict(zip(others, shape))
-    kept = [
-        n
-        for n, label in enumerate(labels)
-        if node.shape[n] != 1 or sizes.get(label, 1) == 1
-    ]
+    kept = [n for n, label in enumerate(labels) if node.shape[n] != 1 or sizes.get(label, 1) == 1]
     result = build.reshape(node, tuple(node.shape[n] for n in kept))
     return result, [labels[n] for n in kept]
 
@@ -185,9 +164,7 @@ def unique_labels(node: Node, labels: list[str]) -> Labelled:
                 text = f"label {label!r} has sizes {node.shape[first]} and {node.shape[second]}"
                 raise ShapeError("einsum", text, "make them equal")
             node = movement.diagonal(node, 0, first, second)
-            labels = [
-                x for at, x in enumerate(labels) if at not in (first, second)
-            ] + [label]
+            labels = [x for at, x in enumerate(labels) if at not in (first, second)] + [label]
     return node, labels
 
 
@@ -197,40 +174,26 @@ def finish_einsum(node: Node, labels: list[str], output: list[str]) -> Node:
     return build.permute(node, tuple(labels.index(label) for label in output))
 
 
-def parse_einsum(
-    equation: str, ranks: Sequence[int]
-) -> tuple[list[list[str]], list[str]]:
+def parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
     """Read the equation into one list of labels per operand, and that of the output."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        problem = (
-            f"{equation!r} has {len(terms)} terms for {len(ranks)} operands"
-        )
+        problem = f"{equation!r} has {len(terms)} terms for {len(ranks)} operands"
         raise ValueRangeError("einsum", problem, "write one term per operand")
-    labelled = [
-        read_term(term, rank, equation) for term, rank in zip(terms, ranks)
-    ]
+    labelled = [read_term(term, rank, equation) for term, rank in zip(terms, ranks)]
     everything = [label for term in labelled for label in term]
-    dots = sorted(
-        {x for x in everything if x[0] == "."}, key=lambda x: -int(x[1:])
-    )
+    dots = sorted({x for x in everything if x[0] == "."}, key=lambda x: -int(x[1:]))
     if not arrow:
-        single = sorted(
-            x
-            for x in set(everything)
-            if everything.count(x) == 1 and x[0] != "."
-        )
+        single = sorted(x for x in set(everything) if everything.count(x) == 1 and x[0] != ".")
         return labelled, dots + single
     head, ellipsis, tail = right.partition("...")
     output = [*head, *(dots if ellipsis else []), *tail]
     unknown = [label for label in output if label not in everything]
     if unknown or len(set(output)) < len(output):
         problem = f"the output of {equation!r} has unknown or repeated labels"
-        raise ValueRangeError(
-            "einsum", problem, "use each label of the operands at most once"
-        )
+        raise ValueRangeError("einsum", problem, "use each label of the operands at most once")
     return labelled, output
 
 

@@ -134,9 +134,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     """
     need_tensor("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
-        raise ValueRangeError(
-            "linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"'
-        )
+        raise ValueRangeError("linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"')
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
     is_complete = mode == "complete" and rows > columns
     q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
@@ -237,11 +235,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     [[1.0, 3.0], [0.0, 1.0]]
     """
     if len(A.shape) < 2 or A.shape[-1] != A.shape[-2]:
-        raise ShapeError(
-            "linalg.matrix_power",
-            f"{A.shape} is not square",
-            "pass square matrices",
-        )
+        raise ShapeError("linalg.matrix_power", f"{A.shape} is not square", "pass square matrices")
     if n < 0:
         return matrix_power(inv(A), -n)
     if n == 0:
@@ -291,9 +285,7 @@ def matrix_norm(
         shape = [1 if n in (rows, columns) else size for n, size in enumerate(A.shape)]
         return result.reshape(tuple(shape)) if keepdim else result
     if ord not in (1, -1, math.inf, -math.inf):
-        raise ValueRangeError(
-            "linalg.matrix_norm", f"ord={ord!r}", 'use "fro", "nuc" or a number'
-        )
+        raise ValueRangeError("linalg.matrix_norm", f"ord={ord!r}", 'use "fro", "nuc" or a number')
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = A.abs().sum(inner, True)
     result = sums.amax(outer, True) if ord > 0 else sums.amin(outer, True)
@@ -391,16 +383,12 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 def eig(A: Tensor) -> Any:
     """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
-    raise DTypeError(
-        "linalg.eig", "eigenvalues may be complex", "use eigh for symmetric matrices"
-    )
+    raise DTypeError("linalg.eig", "eigenvalues may be complex", "use eigh for symmetric matrices")
 
 
 def eigvals(A: Tensor) -> Any:
     """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
-    raise DTypeError(
-        "linalg.eigvals", "eigenvalues may be complex", "use eigvalsh if symmetric"
-    )
+    raise DTypeError("linalg.eigvals", "eigenvalues may be complex", "use eigvalsh if symmetric")
 
 
 guard_functions(globals(), __all__)

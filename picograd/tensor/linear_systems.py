@@ -47,9 +47,7 @@ def need_square(op: str, x: Tensor) -> None:
     """Raise ShapeError unless the last two axes are equal."""
     need_tensor(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(
-            op, f"{tuple(x.shape)} is not square", "pass square matrices"
-        )
+        raise ShapeError(op, f"{tuple(x.shape)} is not square", "pass square matrices")
 
 
 def eye_like(x: Tensor) -> Tensor:
@@ -58,12 +56,7 @@ def eye_like(x: Tensor) -> Tensor:
 
 
 def solve_triangular(
-    A: Tensor,
-    B: Tensor,
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
     """Solve A X = B, or X A = B, for triangular A; the other triangle is not read.
 
@@ -77,13 +70,9 @@ def solve_triangular(
     need_tensor(op, B)
     if B.ndim < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
-        raise ShapeError(
-            op, text, "B needs as many rows (left) or columns as A"
-        )
+        raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
     if not left:
-        return solve_triangular(
-            A.mT, B.mT, upper=not upper, unitriangular=unitriangular
-        ).mT
+        return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
     part = A.triu(int(unitriangular)) if upper else A.tril(-int(unitriangular))
     part = part + eye_like(A) if unitriangular else part
     return as_matrices(part, B)
@@ -162,9 +151,7 @@ def unfactored(both: Tensor, swaps: Tensor) -> LU:
 def need_pivot(pivot: bool) -> None:
     """Raise ValueRangeError for elimination without row swaps."""
     if not pivot:
-        raise ValueRangeError(
-            "linalg.lu", "pivot=False loses digits", "leave it out"
-        )
+        raise ValueRangeError("linalg.lu", "pivot=False loses digits", "leave it out")
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
@@ -194,12 +181,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
 
 
 def lu_solve(
-    LU: Tensor,
-    pivots: Tensor,
-    B: Tensor,
-    *,
-    left: bool = True,
-    adjoint: bool = False,
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
     """Solve A X = B, X A = B, or with A^T, given what `lu_factor` says of A.
 
@@ -214,9 +196,7 @@ def lu_solve(
     P, lower, upper = lu_unpack(LU, pivots)
     if adjoint:
         first = solve_triangular(upper.mT, B, upper=False)
-        return P @ solve_triangular(
-            lower.mT, first, upper=True, unitriangular=True
-        )
+        return P @ solve_triangular(lower.mT, first, upper=True, unitriangular=True)
     first = solve_triangular(lower, P.mT @ B, upper=False, unitriangular=True)
     return solve_triangular(upper, first, upper=True)
 
@@ -245,11 +225,7 @@ def lstsq(
     op = "linalg.lstsq"
     need_tensor(op, A, B)
     is_vector = B.ndim == A.ndim - 1
-    if (
-        A.ndim < 2
-        or B.ndim < 1
-        or B.shape[-1 if is_vector else -2] != A.shape[-2]
-    ):
+    if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if is_vector else -2] != A.shape[-2]:
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "B needs one row per row of A")
     if driver not in DRIVERS:
@@ -268,9 +244,7 @@ def lstsq(
     if is_full and rows > width:
         rest = (A @ solution - columns).square().sum(-2)
     rank = rank[:0] if driver == "gels" and rank.ndim else rank
-    return LeastSquares(
-        solution.squeeze(-1) if is_vector else solution, rest, rank, values
-    )
+    return LeastSquares(solution.squeeze(-1) if is_vector else solution, rest, rank, values)
 
 
 def matrix_rank(
@@ -331,13 +305,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
-    if product(shape) != B.numel() or tuple(A.shape[: B.ndim]) != tuple(
-        B.shape
-    ):
+    if product(shape) != B.numel() or tuple(A.shape[: B.ndim]) != tuple(B.shape):
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
-        raise ShapeError(
-            op, text, "A needs B's axes first, then as many elements"
-        )
+        raise ShapeError(op, text, "A needs B's axes first, then as many elements")
     square = A.reshape(B.numel(), B.numel())
     return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
 
@@ -416,22 +386,14 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     listed = list(tensors)
     need_tensor(op, *listed)
     if len(listed) < 2 or any(x.ndim != 2 for x in listed[1:-1]):
-        raise ShapeError(
-            op, "it takes two or more matrices", "use matmul for stacks"
-        )
+        raise ShapeError(op, "it takes two or more matrices", "use matmul for stacks")
     is_row, is_column = listed[0].ndim == 1, listed[-1].ndim == 1
     listed[0] = listed[0].unsqueeze(0) if is_row else listed[0]
     listed[-1] = listed[-1].unsqueeze(1) if is_column else listed[-1]
 
     def multiply(tree: Any) -> Tensor:
-        return (
-            listed[tree]
-            if isinstance(tree, int)
-            else multiply(tree[0]) @ multiply(tree[1])
-        )
+        return listed[tree] if isinstance(tree, int) else multiply(tree[0]) @ multiply(tree[1])
 
-    result = multiply(
-        chain_order([listed[0].shape[0], *(x.shape[-1] for x in listed)])
-    )
+    result = multiply(chain_order([listed[0].shape[0], *(x.shape[-1] for x in listed)]))
     result = result.squeeze(0) if is_row else result
     return result.squeeze(-1) if is_column else result

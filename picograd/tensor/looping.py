@@ -77,18 +77,13 @@ def scan(
     """
     if not callable(f):
         problem = f"{type(f).__name__} is no function"
-        raise DTypeError(
-            "scan", problem, "pass a function (carry, x) -> (carry, y)"
-        )
+        raise DTypeError("scan", problem, "pass a function (carry, x) -> (carry, y)")
     rows = [as_rows(leaf) for leaf in leaves_of(xs)]
     given = [row for row in rows if row is not None]
     count = count_steps(given, length)
     starts = [as_carry(leaf, given) for leaf in leaves_of(init)]
     carries = [leaf_of("carry", start._node, start.shape) for start in starts]
-    slices = [
-        row if row is None else leaf_of("x", row._node, row.shape[1:])
-        for row in rows
-    ]
+    slices = [row if row is None else leaf_of("x", row._node, row.shape[1:]) for row in rows]
     leaves = (carries, slices)
     is_asked = any(tensor._tracks for tensor in (*starts, *given))
     step = trace(f, (init, xs), leaves, count, is_asked)
@@ -149,19 +144,13 @@ def count_steps(rows: Sequence[Any], length: int | None) -> int:
     """Find the number of steps all xs agree on."""
     sizes = {row.shape[0] for row in rows} | (set() if length is None else {length})
     if not sizes:
-        raise ValueRangeError(
-            "scan", "the number of steps is not known", "give xs or length"
-        )
+        raise ValueRangeError("scan", "the number of steps is not known", "give xs or length")
     if len(sizes) > 1:
         problem = f"the number of steps is one of {sorted(sizes)}"
-        raise ShapeError(
-            "scan", problem, "give all xs as many rows, and length that number"
-        )
+        raise ShapeError("scan", problem, "give all xs as many rows, and length that number")
     count = sizes.pop()
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueRangeError(
-            "scan", f"length={count!r}", "use a whole number of steps"
-        )
+        raise ValueRangeError("scan", f"length={count!r}", "use a whole number of steps")
     return count
 
 
@@ -191,24 +180,13 @@ def trace(
             problem = f"f returned a {type(result).__name__}"
             raise DTypeError("scan", problem, "return a tuple (carry, y)")
         device = held[0].device if held else None
-        carries = [
-            as_result("carry", leaf, device) for leaf in leaves_of(result[0])
-        ]
+        carries = [as_result("carry", leaf, device) for leaf in leaves_of(result[0])]
         check_carry(trees[0], result[0], leaves[0], carries)
-        ys = [
-            as_result("y", leaf, device)
-            for leaf in leaves_of(result[1])
-            if leaf is not None
-        ]
+        ys = [as_result("y", leaf, device) for leaf in leaves_of(result[1]) if leaf is not None]
         asked = any(tensor._tracks for tensor in (*carries, *ys))
         tracking = MODE.enabled and asked
-        nodes = (
-            [tensor._node for tensor in carries],
-            [tensor._node for tensor in ys],
-        )
-        place = (
-            nodes[0][0].device if carries else nodes[1][0].device if ys else "cpu"
-        )
+        nodes = ([tensor._node for tensor in carries], [tensor._node for tensor in ys])
+        place = nodes[0][0].device if carries else nodes[1][0].device if ys else "cpu"
         index = placeholder("x", (), int64, place)
         return Step(*nodes, result[1], tracking, index, taken, checks)
 
@@ -223,28 +201,17 @@ def as_result(what: str, value: Any, device: str | None) -> Any:
     raise DTypeError("scan", problem, "return tensors and numbers")
 
 
-def check_carry(
-    before: Any, after: Any, leaves: Sequence[Node], carries: Sequence[Any]
-) -> None:
+def check_carry(before: Any, after: Any, leaves: Sequence[Node], carries: Sequence[Any]) -> None:
     """Raise unless the carry comes out of a step as it went in."""
     if mapped(lambda leaf: 0, before) != mapped(lambda leaf: 0, after):
-        problem = (
-            f"the carry of {len(leaves)} tensors came out with another structure"
-        )
+        problem = f"the carry of {len(leaves)} tensors came out with another structure"
         raise DTypeError("scan", problem, "return a carry like init")
     for number, (leaf, found) in enumerate(zip(leaves, carries, strict=True)):
-        was, now = (
-            f"{leaf.dtype.name}{leaf.shape}",
-            f"{found.dtype.name}{found.shape}",
-        )
+        was, now = (f"{leaf.dtype.name}{leaf.shape}", f"{found.dtype.name}{found.shape}")
         if was != now or leaf.device != found.device:
             error = DTypeError if leaf.shape == found.shape else ShapeError
             problem = f"carry {number} went into f as {was} and came out as {now}"
-            raise error(
-                "scan",
-                problem,
-                "keep shape, dtype and device; cast init or the result",
-            )
+            raise error("scan", problem, "keep shape, dtype and device; cast init or the result")
 
 
 @contextmanager
@@ -254,32 +221,24 @@ def guarded(leaves: Sequence[Node]) -> Iterator[None]:
     try:
         yield
         changed = [each for each in before.values() if each[0]._node is not each[1]]
-        changed = [
-            each for each in changed if depends(each[0]._node, leaves, before)
-        ]
+        changed = [each for each in changed if depends(each[0]._node, leaves, before)]
         for tensor, node, tracks in changed:
             pending.WRITES.pop(tensor._node, None)
             tensor._move(node)
             tensor._tracks = tracks
         if changed:
-            problem = (
-                f"f changed a tensor from outside in place: {changed[0][0].shape}"
-            )
+            problem = f"f changed a tensor from outside in place: {changed[0][0].shape}"
             raise TraceError("scan", problem, "return the new value in the carry")
     finally:
         for tensor in pending.live_tensors():
-            if id(tensor._node) not in before and depends(
-                tensor._node, leaves, before
-            ):
+            if id(tensor._node) not in before and depends(tensor._node, leaves, before):
                 pending.forget(tensor._node, tensor)
 
 
 def depends(node: Node, leaves: Sequence[Node], known: dict[int, Any]) -> bool:
     """Tell whether a node was computed from the stand-ins of a step."""
     wanted = {id(leaf) for leaf in leaves}
-    walk = toposort(
-        [node], lambda each: id(each) in known and id(each) not in wanted
-    )
+    walk = toposort([node], lambda each: id(each) in known and id(each) not in wanted)
     return any(id(each) in wanted for each in walk)
 
 
@@ -299,13 +258,9 @@ def record(
     outer = {id(node): node for node in toposort(roots)}
     nexts, results = closed[: len(step.carries)], closed[len(step.carries) :]
     slices = [leaf for leaf, _ in rows]
-    body, numbers = make_body(
-        (leaves[0], slices, list(constants.values())), nexts, results
-    )
+    body, numbers = make_body((leaves[0], slices, list(constants.values())), nexts, results)
     fixed = [outer[key] for key in constants]
-    loop = recur(
-        body, count, is_reverse, [*inputs[0], *(node for _, node in rows), *fixed]
-    )
+    loop = recur(body, count, is_reverse, [*inputs[0], *(node for _, node in rows), *fixed])
     last = [outcome(loop, "carry", number) for number in range(len(nexts))]
     return loop, last + [stacked(loop, numbers[id(node)]) for node in results]
 
@@ -326,9 +281,7 @@ def fresh_numbers(roots: Sequence[Node], step: Step) -> list[Node]:
     for node in toposort(roots):
         if node.op == "custom":
             problem = "random numbers and a custom gradient in one step"
-            raise TraceError(
-                "scan", problem, "draw the numbers before, and pass them as xs"
-            )
+            raise TraceError("scan", problem, "draw the numbers before, and pass them as xs")
         if node.op == "scalar" and id(node.arg) in step.taken:
             moved = (step.index * step.taken[id(node.arg)]).cast(node.dtype)
             done[id(node)] = node + moved
@@ -345,7 +298,4 @@ def wrapped(step: Step, nodes: Sequence[Node]) -> list[Any]:
 def finish(step: Step, nodes: Sequence[Node]) -> list[Any]:
     """Make tensors of the stacked results; None stays None."""
     found = iter(wrapped(step, nodes))
-    return [
-        None if leaf is None else next(found)
-        for leaf in leaves_of(step.result_tree)
-    ]
+    return [None if leaf is None else next(found) for leaf in leaves_of(step.result_tree)]

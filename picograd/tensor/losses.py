@@ -83,9 +83,7 @@ def _even_loss(
     return loss.sum() / used.where(picked, 0.0).sum()
 
 
-def check_labels(
-    op: str, scores: Tensor, target: Tensor, ignore_index: int | None
-) -> int | None:
+def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | None) -> int | None:
     """Demand that every label is a class, or ignored: else AxisError.
 
     Gives the label to ignore, or None if no label can be or is seen to be that: then the count of
@@ -187,10 +185,7 @@ def is_used(target: Tensor, ignore_index: int) -> Tensor:
 
 @listed
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
 

@@ -46,9 +46,7 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset:
     try:
         array = np.frombuffer(buffer, wanted.storage, count, offset)
     except (ValueError, TypeError) as error:
-        raise ValueRangeError(
-            "frombuffer", str(error), "check count and offset"
-        ) from None
+        raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
     if array.flags.writeable:
         return made_leaf(share(node_over_numpy(array, wanted)))
     made = Recorded.kind(array.copy())
@@ -139,9 +137,7 @@ def new_tensor(
     >>> picograd.Tensor([1.0]).new_tensor([2, 3]).tolist()
     [2.0, 3.0]
     """
-    return Recorded.kind(
-        data, dtype=dtype or x.dtype, device=device or x.device, **more
-    )
+    return Recorded.kind(data, dtype=dtype or x.dtype, device=device or x.device, **more)
 
 
 def logspace(
@@ -162,9 +158,7 @@ def logspace(
     """
     count = operator.index(steps)
     if count < 0:
-        raise ValueRangeError(
-            "logspace", f"{count} numbers are not possible", "use at least 0"
-        )
+        raise ValueRangeError("logspace", f"{count} numbers are not possible", "use at least 0")
     check_host("logspace", count)
     wanted = to_dtype(dtype or "float32")
     first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
@@ -211,9 +205,7 @@ def points(op: str, length: Any) -> int:
     return count
 
 
-def window(
-    op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any
-) -> Tensor:
+def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any) -> Tensor:
     """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over one period."""
     count = points(op, length)
     span = count if periodic else count - 1
@@ -234,11 +226,7 @@ def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tenso
 
 
 def hamming_window(
-    window_length: int,
-    periodic: bool = True,
-    alpha: float = 0.54,
-    beta: float = 0.46,
-    **more: Any,
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **more: Any
 ) -> Tensor:
     """Make Hamming's window: alpha - beta cos(2 pi n / N).
 
@@ -344,9 +332,7 @@ def full_like(
     >>> picograd.full_like(picograd.Tensor([1.0, 2.0]), 7).tolist()
     [7.0, 7.0]
     """
-    return Recorded.kind.full(
-        input.shape, fill_value, **place_like(input, dtype, device), **more
-    )
+    return Recorded.kind.full(input.shape, fill_value, **place_like(input, dtype, device), **more)
 
 
 def rand_like(

@@ -29,11 +29,7 @@ class AssemblyMethods(Recorded):
 
     # views
 
-    def swapaxes(
-        self: Same,
-        axis0: int,
-        axis1: int,
-    ) -> Same:
+    def swapaxes(self: Same, axis0: int, axis1: int) -> Same:
         """Swap two axes.
 
         >>> from picograd import Tensor
@@ -44,11 +40,7 @@ class AssemblyMethods(Recorded):
 
     swapdims: Final = swapaxes
 
-    def movedim(
-        self: Same,
-        source: Sizes,
-        destination: Sizes,
-    ) -> Same:
+    def movedim(self: Same, source: Sizes, destination: Sizes) -> Same:
         """Move one axis, or several, to other positions.
 
         >>> from picograd import Tensor
@@ -59,10 +51,7 @@ class AssemblyMethods(Recorded):
 
     moveaxis: Final = movedim
 
-    def tile(
-        self: Same,
-        *counts: Sizes,
-    ) -> Same:
+    def tile(self: Same, *counts: Sizes) -> Same:
         """Repeat along axes; missing counts are 1.
 
         >>> from picograd import Tensor
@@ -72,9 +61,7 @@ class AssemblyMethods(Recorded):
         return apply(assembling.tile, self, counts)
 
     def tensor_split(
-        self: Same,
-        indices_or_sections: Sizes | Tensor,
-        dim: int = 0,
+        self: Same, indices_or_sections: Sizes | Tensor, dim: int = 0
     ) -> tuple[Same, ...]:
         """Cut into nearly equal pieces, or at positions.
 
@@ -84,11 +71,7 @@ class AssemblyMethods(Recorded):
         """
         return pieces(assembling.tensor_split, self, indices_or_sections, dim)
 
-    def select(
-        self: Same,
-        dim: int,
-        index: int | Tensor,
-    ) -> Same:
+    def select(self: Same, dim: int, index: int | Tensor) -> Same:
         """Take one slice along an axis, at a number or an integer tensor.
 
         >>> from picograd import Tensor
@@ -111,10 +94,7 @@ class AssemblyMethods(Recorded):
             flat._view = None
         return flat
 
-    def reshape_as(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def reshape_as(self: Same, other: Same) -> Same:
         """Take another tensor's shape.
 
         >>> from picograd import Tensor
@@ -143,11 +123,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(movement.flip, self, (0,))
 
-    def rot90(
-        self: Same,
-        k: int = 1,
-        dims: Sequence[int] = (0, 1),
-    ) -> Same:
+    def rot90(self: Same, k: int = 1, dims: Sequence[int] = (0, 1)) -> Same:
         """Rotate by quarter turns in the plane of two axes.
 
         >>> from picograd import Tensor
@@ -158,10 +134,7 @@ class AssemblyMethods(Recorded):
 
     # diagonals and products
 
-    def diag(
-        self: Same,
-        diagonal: int = 0,
-    ) -> Same:
+    def diag(self: Same, diagonal: int = 0) -> Same:
         """Make a matrix of a vector, or take the diagonal of a matrix.
 
         >>> from picograd import Tensor
@@ -170,12 +143,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.diag, self, diagonal)
 
-    def diag_embed(
-        self: Same,
-        offset: int = 0,
-        dim1: int = -2,
-        dim2: int = -1,
-    ) -> Same:
+    def diag_embed(self: Same, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Same:
         """Write the last axis onto a diagonal of two new axes.
 
         >>> from picograd import Tensor
@@ -193,10 +161,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.trace, self)
 
-    def kron(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def kron(self: Same, other: Same) -> Same:
         """Multiply every element with the whole other tensor, as blocks.
 
         >>> from picograd import Tensor
@@ -205,11 +170,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.kron, self, other)
 
-    def cross(
-        self: Same,
-        other: Same,
-        dim: int | None = -1,
-    ) -> Same:
+    def cross(self: Same, other: Same, dim: int | None = -1) -> Same:
         """Multiply vectors of three: the result is at right angles to both.
 
         >>> from picograd import Tensor
@@ -218,11 +179,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.cross, self, other, dim)
 
-    def cdist(
-        self: Same,
-        other: Same,
-        p: float = 2.0,
-    ) -> Same:
+    def cdist(self: Same, other: Same, p: float = 2.0) -> Same:
         """Measure the distance of each row from each row of other.
 
         >>> from picograd import Tensor
@@ -231,11 +188,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.cdist, self, other, p)
 
-    def dist(
-        self: Same,
-        other: Same,
-        p: float = 2,
-    ) -> Same:
+    def dist(self: Same, other: Same, p: float = 2) -> Same:
         """Compute the norm of the difference.
 
         >>> from picograd import Tensor
@@ -244,11 +197,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.distance, self, other, p)
 
-    def tensordot(
-        self: Same,
-        other: Same,
-        dims: int | Sequence[Sequence[int]] = 2,
-    ) -> Same:
+    def tensordot(self: Same, other: Same, dims: int | Sequence[Sequence[int]] = 2) -> Same:
         """Contract the last axes with the first of other, or listed pairs.
 
         >>> from picograd import Tensor
@@ -257,10 +206,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.tensordot, self, other, dims)
 
-    def inner(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def inner(self: Same, other: Same) -> Same:
         """Sum the products of the last axes; with a number, multiply.
 
         >>> from picograd import Tensor
@@ -272,10 +218,7 @@ class AssemblyMethods(Recorded):
         axes = ([-1], [-1])
         return apply(assembling.tensordot, self, other, axes)
 
-    def mv(
-        self: Same,
-        vec: Same,
-    ) -> Same:
+    def mv(self: Same, vec: Same) -> Same:
         """Multiply a matrix with a vector.
 
         >>> from picograd import Tensor
@@ -284,10 +227,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.matrix_vector, self, vec)
 
-    def vdot(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def vdot(self: Same, other: Same) -> Same:
         """Sum the products of two vectors.
 
         >>> from picograd import Tensor
@@ -296,14 +236,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.vector_dot, self, other)
 
-    def addmm(
-        self: Same,
-        mat1: Same,
-        mat2: Same,
-        *,
-        beta: Scalar = 1,
-        alpha: Scalar = 1,
-    ) -> Same:
+    def addmm(self: Same, mat1: Same, mat2: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * (mat1 @ mat2).
 
         >>> from picograd import Tensor
@@ -313,14 +246,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.add_product, "addmm", self, mat1, mat2, beta, alpha)
 
-    def addmv(
-        self: Same,
-        mat: Same,
-        vec: Same,
-        *,
-        beta: Scalar = 1,
-        alpha: Scalar = 1,
-    ) -> Same:
+    def addmv(self: Same, mat: Same, vec: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * (mat @ vec).
 
         >>> from picograd import Tensor
@@ -330,12 +256,7 @@ class AssemblyMethods(Recorded):
         return apply(assembling.add_product, "addmv", self, mat, vec, beta, alpha)
 
     def baddbmm(
-        self: Same,
-        batch1: Same,
-        batch2: Same,
-        *,
-        beta: Scalar = 1,
-        alpha: Scalar = 1,
+        self: Same, batch1: Same, batch2: Same, *, beta: Scalar = 1, alpha: Scalar = 1
     ) -> Same:
         """Compute beta * self + alpha * (batch1 @ batch2).
 
@@ -345,14 +266,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.add_product, "baddbmm", self, batch1, batch2, beta, alpha)
 
-    def addr(
-        self: Same,
-        vec1: Same,
-        vec2: Same,
-        *,
-        beta: Scalar = 1,
-        alpha: Scalar = 1,
-    ) -> Same:
+    def addr(self: Same, vec1: Same, vec2: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * outer(vec1, vec2).
 
         >>> from picograd import Tensor
@@ -363,13 +277,7 @@ class AssemblyMethods(Recorded):
 
     # elements
 
-    def addcmul(
-        self: Same,
-        tensor1: TensorLike,
-        tensor2: TensorLike,
-        *,
-        value: Scalar = 1,
-    ) -> Same:
+    def addcmul(self: Same, tensor1: TensorLike, tensor2: TensorLike, *, value: Scalar = 1) -> Same:
         """Compute self + value * tensor1 * tensor2.
 
         >>> from picograd import Tensor
@@ -378,13 +286,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.addcmul, self, tensor1, tensor2, value)
 
-    def addcdiv(
-        self: Same,
-        tensor1: TensorLike,
-        tensor2: TensorLike,
-        *,
-        value: Scalar = 1,
-    ) -> Same:
+    def addcdiv(self: Same, tensor1: TensorLike, tensor2: TensorLike, *, value: Scalar = 1) -> Same:
         """Compute self + value * tensor1 / tensor2.
 
         >>> from picograd import Tensor
@@ -394,11 +296,7 @@ class AssemblyMethods(Recorded):
         return apply(assembling.addcdiv, self, tensor1, tensor2, value)
 
     def isclose(
-        self: Same,
-        other: Same,
-        rtol: float = 1e-5,
-        atol: float = 1e-8,
-        equal_nan: bool = False,
+        self: Same, other: Same, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> Same:
         """Test |self - other| <= atol + rtol |other| for each element.
 
@@ -409,10 +307,7 @@ class AssemblyMethods(Recorded):
         return apply(assembling.is_close, self, other, rtol, atol, equal_nan)
 
     def nan_to_num(
-        self: Same,
-        nan: float = 0.0,
-        posinf: float | None = None,
-        neginf: float | None = None,
+        self: Same, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
     ) -> Same:
         """Replace NaN and infinities by numbers.
 
@@ -431,10 +326,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.fraction, self)
 
-    def heaviside(
-        self: Same,
-        values: TensorLike,
-    ) -> Same:
+    def heaviside(self: Same, values: TensorLike) -> Same:
         """Compute 0 below 0, 1 above, and `values` at 0.
 
         >>> from picograd import Tensor
@@ -443,10 +335,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.heaviside, self, values)
 
-    def logit(
-        self: Same,
-        eps: float | None = None,
-    ) -> Same:
+    def logit(self: Same, eps: float | None = None) -> Same:
         """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
 
         >>> from picograd import Tensor
@@ -519,12 +408,7 @@ class AssemblyMethods(Recorded):
         spread = apply(reduce.variance, "var", self, chosen, keeps, lost(correction, unbiased))
         return spread, apply(reduce.mean, self, chosen, keeps)
 
-    def aminmax(
-        self: Same,
-        *,
-        dim: int | None = None,
-        keepdim: bool = False,
-    ) -> "Extremes":
+    def aminmax(self: Same, *, dim: int | None = None, keepdim: bool = False) -> "Extremes":
         """Find the smallest and the largest elements, as (min, max).
 
         >>> from picograd import Tensor
@@ -535,10 +419,7 @@ class AssemblyMethods(Recorded):
         least = apply(reduce.extreme, "min", self, dim, keepdim)
         return Extremes(least, apply(reduce.extreme, "max", self, dim, keepdim))
 
-    def count_nonzero(
-        self: Same,
-        dim: Axis = None,
-    ) -> Same:
+    def count_nonzero(self: Same, dim: Axis = None) -> Same:
         """Count the elements that are not zero.
 
         >>> from picograd import Tensor
@@ -547,13 +428,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.count_nonzero, self, dim)
 
-    def nansum(
-        self: Same,
-        axis: Axis = UNSET,
-        keepdim: bool = False,
-        *,
-        dim: Axis = UNSET,
-    ) -> Same:
+    def nansum(self: Same, axis: Axis = UNSET, keepdim: bool = False, *, dim: Axis = UNSET) -> Same:
         """Add up what is not NaN.
 
         >>> from picograd import Tensor
@@ -563,11 +438,7 @@ class AssemblyMethods(Recorded):
         return apply(assembling.nan_sum, self, either("nansum", "axis", axis, "dim", dim), keepdim)
 
     def nanmean(
-        self: Same,
-        axis: Axis = UNSET,
-        keepdim: bool = False,
-        *,
-        dim: Axis = UNSET,
+        self: Same, axis: Axis = UNSET, keepdim: bool = False, *, dim: Axis = UNSET
     ) -> Same:
         """Average what is not NaN.
 

@@ -219,10 +219,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(elementwise.rounding, "trunc", self)
 
-    def maximum(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def maximum(self: Same, other: TensorLike) -> Same:
         """Compute the larger of two; NaN propagates.
 
         >>> from picograd import Tensor
@@ -231,10 +228,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(elementwise.arithmetic, "maximum", self, other)
 
-    def minimum(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def minimum(self: Same, other: TensorLike) -> Same:
         """Compute the smaller of two; NaN propagates.
 
         >>> from picograd import Tensor
@@ -243,11 +237,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(elementwise.arithmetic, "minimum", self, other)
 
-    def clamp(
-        self: Same,
-        min: TensorLike | None = None,
-        max: TensorLike | None = None,
-    ) -> Same:
+    def clamp(self: Same, min: TensorLike | None = None, max: TensorLike | None = None) -> Same:
         """Limit values to [min, max].
 
         >>> from picograd import Tensor
@@ -258,11 +248,7 @@ class ElementwiseMethods(Recorded):
 
     clip: Final = clamp
 
-    def lerp(
-        self: Same,
-        end: TensorLike,
-        weight: TensorLike,
-    ) -> Same:
+    def lerp(self: Same, end: TensorLike, weight: TensorLike) -> Same:
         """Interpolate: self + weight * (end - self).
 
         >>> from picograd import Tensor
@@ -271,21 +257,13 @@ class ElementwiseMethods(Recorded):
         """
         return apply(elementwise.lerp, self, end, weight)
 
-    def where(
-        self: Same,
-        condition: TensorLike,
-        other: TensorLike,
-    ) -> Same:
+    def where(self: Same, condition: TensorLike, other: TensorLike) -> Same:
         """Choose: `x.where(condition, y)`; a bool tensor is the condition: `mask.where(x, y)`."""
         if self.dtype is bool_:
             return chosen(self, condition, other)
         return chosen(condition, self, other)
 
-    def masked_fill(
-        self: Same,
-        mask: Same,
-        value: TensorLike,
-    ) -> Same:
+    def masked_fill(self: Same, mask: Same, value: TensorLike) -> Same:
         """Replace elements where the mask holds.
 
         >>> from picograd import Tensor
@@ -333,10 +311,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(composite.silu, self)
 
-    def gelu(
-        self: Same,
-        approximate: str = "none",
-    ) -> Same:
+    def gelu(self: Same, approximate: str = "none") -> Same:
         """Compute x * Phi(x); approximate="tanh" for the usual approximation.
 
         >>> from picograd import Tensor
@@ -345,10 +320,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(composite.gelu, self, approximate)
 
-    def leaky_relu(
-        self: Same,
-        negative_slope: float = 0.01,
-    ) -> Same:
+    def leaky_relu(self: Same, negative_slope: float = 0.01) -> Same:
         """Compute x where positive, else negative_slope * x.
 
         >>> from picograd import Tensor
@@ -357,10 +329,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(activation.leaky_relu, self, negative_slope)
 
-    def elu(
-        self: Same,
-        alpha: float = 1.0,
-    ) -> Same:
+    def elu(self: Same, alpha: float = 1.0) -> Same:
         """Compute x where positive, else alpha * (exp(x) - 1).
 
         >>> from picograd import Tensor
@@ -369,11 +338,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(activation.elu, self, alpha)
 
-    def softplus(
-        self: Same,
-        beta: float = 1.0,
-        threshold: float = 20.0,
-    ) -> Same:
+    def softplus(self: Same, beta: float = 1.0, threshold: float = 20.0) -> Same:
         """Compute log(1 + exp(beta * x)) / beta.
 
         >>> from picograd import Tensor
@@ -382,11 +347,7 @@ class ElementwiseMethods(Recorded):
         """
         return apply(activation.softplus, self, beta, threshold)
 
-    def hardtanh(
-        self: Same,
-        min_val: float = -1.0,
-        max_val: float = 1.0,
-    ) -> Same:
+    def hardtanh(self: Same, min_val: float = -1.0, max_val: float = 1.0) -> Same:
         """Limit values to [min_val, max_val].
 
         >>> from picograd import Tensor

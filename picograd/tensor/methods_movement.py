@@ -24,11 +24,7 @@ class MovementMethods(Recorded):
 
     # movement
 
-    def reshape(
-        self: Same,
-        *sizes: Sizes,
-        shape: Sequence[int] | None = None,
-    ) -> Same:
+    def reshape(self: Same, *sizes: Sizes, shape: Sequence[int] | None = None) -> Same:
         """Give the same elements another shape; one size may be -1.
 
         >>> from picograd import Tensor
@@ -38,10 +34,7 @@ class MovementMethods(Recorded):
         return apply(movement.reshape, self, sizes if shape is None else (shape,))
 
     def view(
-        self: Same,
-        *sizes: Sizes,
-        dtype: DTypeLike | None = None,
-        size: Sequence[int] | None = None,
+        self: Same, *sizes: Sizes, dtype: DTypeLike | None = None, size: Sequence[int] | None = None
     ) -> Same:
         """Give the same elements another shape, or read the same bits as another dtype.
 
@@ -61,11 +54,7 @@ class MovementMethods(Recorded):
             check_view(self, found.shape)
         return found
 
-    def permute(
-        self: Same,
-        *axes: Sizes,
-        dims: Sequence[int] | None = None,
-    ) -> Same:
+    def permute(self: Same, *axes: Sizes, dims: Sequence[int] | None = None) -> Same:
         """Reorder the axes.
 
         >>> from picograd import Tensor
@@ -74,11 +63,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.permute, self, axes if dims is None else (dims,))
 
-    def transpose(
-        self: Same,
-        dim0: int = 0,
-        dim1: int = 1,
-    ) -> Same:
+    def transpose(self: Same, dim0: int = 0, dim1: int = 1) -> Same:
         """Swap two axes.
 
         >>> from picograd import Tensor
@@ -118,10 +103,7 @@ class MovementMethods(Recorded):
             return apply(movement.permute, self, ())
         return apply(movement.transpose, self, -2, -1)
 
-    def expand(
-        self: Same,
-        *sizes: Sizes,
-    ) -> Same:
+    def expand(self: Same, *sizes: Sizes) -> Same:
         """Repeat axes of size 1 without copying; -1 keeps a size.
 
         >>> from picograd import Tensor
@@ -132,10 +114,7 @@ class MovementMethods(Recorded):
 
     broadcast_to: Final = expand
 
-    def expand_as(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def expand_as(self: Same, other: Same) -> Same:
         """Expand to another tensor's shape.
 
         >>> from picograd import Tensor
@@ -144,12 +123,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.expand, self, (other.shape,))
 
-    def squeeze(
-        self: Same,
-        axis: Axis = UNSET,
-        *,
-        dim: Axis = UNSET,
-    ) -> Same:
+    def squeeze(self: Same, axis: Axis = UNSET, *, dim: Axis = UNSET) -> Same:
         """Drop axes of size 1.
 
         >>> from picograd import Tensor
@@ -158,12 +132,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.squeeze, self, either("squeeze", "axis", axis, "dim", dim))
 
-    def unsqueeze(
-        self: Same,
-        axis: int = UNSET,
-        *,
-        dim: int = UNSET,
-    ) -> Same:
+    def unsqueeze(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
         """Insert an axis of size 1.
 
         >>> from picograd import Tensor
@@ -172,11 +141,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.unsqueeze, self, either("unsqueeze", "axis", axis, "dim", dim, 0))
 
-    def flatten(
-        self: Same,
-        start_dim: int = 0,
-        end_dim: int = -1,
-    ) -> Same:
+    def flatten(self: Same, start_dim: int = 0, end_dim: int = -1) -> Same:
         """Merge axes into one.
 
         >>> from picograd import Tensor
@@ -185,11 +150,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.flatten, self, start_dim, end_dim)
 
-    def unflatten(
-        self: Same,
-        dim: int,
-        sizes: Sequence[int],
-    ) -> Same:
+    def unflatten(self: Same, dim: int, sizes: Sequence[int]) -> Same:
         """Split one axis into several.
 
         >>> from picograd import Tensor
@@ -198,12 +159,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.unflatten, self, dim, sizes)
 
-    def flip(
-        self: Same,
-        *axes: Sizes,
-        dims: Axis = None,
-        axis: Axis = None,
-    ) -> Same:
+    def flip(self: Same, *axes: Sizes, dims: Axis = None, axis: Axis = None) -> Same:
         """Reverse the order along axes.
 
         >>> from picograd import Tensor
@@ -214,10 +170,7 @@ class MovementMethods(Recorded):
         return apply(movement.flip, self, axes if named is None else (named,))
 
     def pad(
-        self: Same,
-        padding: int | Sequence[Any],
-        mode: str = "constant",
-        value: Scalar = 0,
+        self: Same, padding: int | Sequence[Any], mode: str = "constant", value: Scalar = 0
     ) -> Same:
         """Pad: PyTorch's flat list (last axis first), or one (low, high) pair or None per axis.
 
@@ -231,10 +184,7 @@ class MovementMethods(Recorded):
             return apply(movement.pad, self, padding, value)
         return apply(movement.pad_mode, self, padding, mode)
 
-    def shrink(
-        self: Same,
-        ranges: Sequence[Any],
-    ) -> Same:
+    def shrink(self: Same, ranges: Sequence[Any]) -> Same:
         """Keep a range of each axis: (start, stop), or None for the whole axis.
 
         >>> from picograd import Tensor
@@ -243,10 +193,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.shrink, self, ranges)
 
-    def repeat(
-        self: Same,
-        *counts: Sizes,
-    ) -> Same:
+    def repeat(self: Same, *counts: Sizes) -> Same:
         """Tile copies along each axis.
 
         >>> from picograd import Tensor
@@ -255,11 +202,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.repeat, self, counts)
 
-    def repeat_interleave(
-        self: Same,
-        repeats: int | Tensor,
-        dim: int | None = None,
-    ) -> Same:
+    def repeat_interleave(self: Same, repeats: int | Tensor, dim: int | None = None) -> Same:
         """Repeat each element in place.
 
         >>> from picograd import Tensor
@@ -270,11 +213,7 @@ class MovementMethods(Recorded):
             return apply(assembling.repeat_each, self, repeats, dim)
         return apply(movement.repeat_interleave, self, repeats, dim)
 
-    def roll(
-        self: Same,
-        shifts: Sizes,
-        dims: Axis = None,
-    ) -> Same:
+    def roll(self: Same, shifts: Sizes, dims: Axis = None) -> Same:
         """Rotate elements along axes.
 
         >>> from picograd import Tensor
@@ -283,12 +222,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.roll, self, shifts, dims)
 
-    def unfold(
-        self: Same,
-        dimension: int,
-        size: int,
-        step: int,
-    ) -> Same:
+    def unfold(self: Same, dimension: int, size: int, step: int) -> Same:
         """Slide windows along an axis.
 
         >>> from picograd import Tensor
@@ -297,12 +231,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.unfold, self, dimension, size, step)
 
-    def narrow(
-        self: Same,
-        dim: int,
-        start: int | Tensor,
-        length: int,
-    ) -> Same:
+    def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:
         """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
         >>> from picograd import Tensor
@@ -313,10 +242,7 @@ class MovementMethods(Recorded):
             return narrow_from(self, dim, start, length)
         return apply(movement.narrow, self, dim, position_of(start), length)
 
-    def tril(
-        self: Same,
-        diagonal: int = 0,
-    ) -> Same:
+    def tril(self: Same, diagonal: int = 0) -> Same:
         """Zero the elements above a diagonal.
 
         >>> from picograd import Tensor
@@ -325,10 +251,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.triangle, self, diagonal, True)
 
-    def triu(
-        self: Same,
-        diagonal: int = 0,
-    ) -> Same:
+    def triu(self: Same, diagonal: int = 0) -> Same:
         """Zero the elements below a diagonal.
 
         >>> from picograd import Tensor
@@ -337,12 +260,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.triangle, self, diagonal, False)
 
-    def diagonal(
-        self: Same,
-        offset: int = 0,
-        dim1: int = 0,
-        dim2: int = 1,
-    ) -> Same:
+    def diagonal(self: Same, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Same:
         """Take a diagonal of two axes as the last axis.
 
         >>> from picograd import Tensor
@@ -351,11 +269,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.diagonal, self, offset, dim1, dim2)
 
-    def split(
-        self: Same,
-        sizes: Sizes,
-        dim: int = 0,
-    ) -> tuple[Same, ...]:
+    def split(self: Same, sizes: Sizes, dim: int = 0) -> tuple[Same, ...]:
         """Cut into pieces of one size, or of listed sizes.
 
         >>> from picograd import Tensor
@@ -364,11 +278,7 @@ class MovementMethods(Recorded):
         """
         return pieces(movement.split, self, sizes, dim)
 
-    def chunk(
-        self: Same,
-        chunks: int,
-        dim: int = 0,
-    ) -> tuple[Same, ...]:
+    def chunk(self: Same, chunks: int, dim: int = 0) -> tuple[Same, ...]:
         """Cut into at most `chunks` equal pieces.
 
         >>> from picograd import Tensor
@@ -377,10 +287,7 @@ class MovementMethods(Recorded):
         """
         return pieces(movement.chunk, self, chunks, dim)
 
-    def unbind(
-        self: Same,
-        dim: int = 0,
-    ) -> tuple[Same, ...]:
+    def unbind(self: Same, dim: int = 0) -> tuple[Same, ...]:
         """Take an axis apart.
 
         >>> from picograd import Tensor

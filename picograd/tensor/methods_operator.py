@@ -22,10 +22,7 @@ class OperatorMethods(Recorded):
 
     # arithmetic
 
-    def __add__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __add__(self: Same, other: TensorLike) -> Same:
         """Add elementwise; shapes broadcast, dtypes promote.
 
         >>> from picograd import Tensor
@@ -34,16 +31,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.arithmetic, "add", self, other)
 
-    def __radd__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __radd__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "add", other, self)
 
-    def __sub__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __sub__(self: Same, other: TensorLike) -> Same:
         """Subtract elementwise; shapes broadcast, dtypes promote.
 
         >>> from picograd import Tensor
@@ -52,16 +43,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.arithmetic, "sub", self, other)
 
-    def __rsub__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rsub__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "sub", other, self)
 
-    def __mul__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __mul__(self: Same, other: TensorLike) -> Same:
         """Multiply elementwise; shapes broadcast, dtypes promote.
 
         >>> from picograd import Tensor
@@ -70,16 +55,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.arithmetic, "mul", self, other)
 
-    def __rmul__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rmul__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "mul", other, self)
 
-    def __truediv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __truediv__(self: Same, other: TensorLike) -> Same:
         """Divide elementwise; integers give floats.
 
         >>> from picograd import Tensor
@@ -88,16 +67,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.division, "div", self, other)
 
-    def __rtruediv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rtruediv__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.division, "div", other, self)
 
-    def __floordiv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __floordiv__(self: Same, other: TensorLike) -> Same:
         """Divide and round down.
 
         >>> from picograd import Tensor
@@ -106,16 +79,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.arithmetic, "floordiv", self, other)
 
-    def __rfloordiv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rfloordiv__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "floordiv", other, self)
 
-    def __mod__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __mod__(self: Same, other: TensorLike) -> Same:
         """Compute the remainder of floor division, which has the divisor's sign.
 
         >>> from picograd import Tensor
@@ -124,34 +91,19 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.arithmetic, "mod", self, other)
 
-    def __rmod__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rmod__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "mod", other, self)
 
-    def __pow__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __pow__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.power, "pow", self, other)
 
-    def __rpow__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rpow__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.power, "pow", other, self)
 
-    def __matmul__(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def __matmul__(self: Same, other: Same) -> Same:
         return apply(linalg.matmul, self, as_tensor(other, self))
 
-    def __rmatmul__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rmatmul__(self: Same, other: TensorLike) -> Same:
         return apply(linalg.matmul, as_tensor(other, self), self)
 
     def __neg__(self: Same) -> Same:
@@ -178,10 +130,7 @@ class OperatorMethods(Recorded):
         """
         return apply(elementwise.bitwise_not, self)
 
-    def __and__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __and__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise and; of bools, logical and.
 
         >>> from picograd import Tensor
@@ -190,16 +139,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "bitwise_and", self, other)
 
-    def __rand__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rand__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_and", other, self)
 
-    def __or__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __or__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise or; of bools, logical or.
 
         >>> from picograd import Tensor
@@ -208,16 +151,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "bitwise_or", self, other)
 
-    def __ror__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __ror__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_or", other, self)
 
-    def __xor__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __xor__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise exclusive or; of bools, unequal.
 
         >>> from picograd import Tensor
@@ -226,16 +163,10 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "bitwise_xor", self, other)
 
-    def __rxor__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rxor__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_xor", other, self)
 
-    def __lshift__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __lshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the left.
 
         >>> from picograd import Tensor
@@ -244,10 +175,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "shift_left", self, other)
 
-    def __rshift__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __rshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the right, the sign stays.
 
         >>> from picograd import Tensor
@@ -256,10 +184,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "shift_right", self, other)
 
-    def __iadd__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __iadd__(self: Same, other: TensorLike) -> Same:
         """Add in place.
 
         >>> from picograd import Tensor
@@ -270,10 +195,7 @@ class OperatorMethods(Recorded):
         """
         return update(self, elementwise.arithmetic, "add", other)
 
-    def __isub__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __isub__(self: Same, other: TensorLike) -> Same:
         """Subtract in place.
 
         >>> from picograd import Tensor
@@ -284,10 +206,7 @@ class OperatorMethods(Recorded):
         """
         return update(self, elementwise.arithmetic, "sub", other)
 
-    def __imul__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __imul__(self: Same, other: TensorLike) -> Same:
         """Multiply in place.
 
         >>> from picograd import Tensor
@@ -298,46 +217,25 @@ class OperatorMethods(Recorded):
         """
         return update(self, elementwise.arithmetic, "mul", other)
 
-    def __itruediv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __itruediv__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.division, "div", other)
 
-    def __ifloordiv__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __ifloordiv__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.arithmetic, "floordiv", other)
 
-    def __imod__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __imod__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.arithmetic, "mod", other)
 
-    def __ipow__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:  # type: ignore[misc]
+    def __ipow__(self: Same, other: TensorLike) -> Same:  # type: ignore[misc]
         return update(self, elementwise.power, "pow", other)
 
-    def __iand__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __iand__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.bitwise, "bitwise_and", other)
 
-    def __ior__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __ior__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.bitwise, "bitwise_or", other)
 
-    def __ixor__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __ixor__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.bitwise, "bitwise_xor", other)
 
     def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
@@ -393,12 +291,7 @@ class OperatorMethods(Recorded):
     bitwise_xor: Final = __xor__
     bitwise_not: Final = __invert__
 
-    def div_(
-        self: Same,
-        other: TensorLike,
-        *,
-        rounding_mode: str | None = None,
-    ) -> Same:
+    def div_(self: Same, other: TensorLike, *, rounding_mode: str | None = None) -> Same:
         """Divide in place; see `div`.
 
         >>> from picograd import Tensor
@@ -409,11 +302,7 @@ class OperatorMethods(Recorded):
             return update(self, elementwise.division, "div", other)
         return rewrite(self, "div", OperatorMethods.div(self, other, rounding_mode))
 
-    def div(
-        self: Same,
-        other: TensorLike,
-        rounding_mode: str | None = None,
-    ) -> Same:
+    def div(self: Same, other: TensorLike, rounding_mode: str | None = None) -> Same:
         """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
 
         >>> from picograd import Tensor
@@ -426,10 +315,7 @@ class OperatorMethods(Recorded):
 
     divide: Final = div
 
-    def pow(
-        self: Same,
-        exponent: TensorLike,
-    ) -> Same:
+    def pow(self: Same, exponent: TensorLike) -> Same:
         """Raise to a power.
 
         >>> from picograd import Tensor
@@ -441,8 +327,7 @@ class OperatorMethods(Recorded):
     # comparison
 
     def __eq__(  # type: ignore[override]
-        self: Same,
-        other: TensorLike,
+        self: Same, other: TensorLike
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, equal or not.
 
@@ -453,8 +338,7 @@ class OperatorMethods(Recorded):
         return operate(elementwise.compare, "equal", self, other)
 
     def __ne__(  # type: ignore[override]
-        self: Same,
-        other: TensorLike,
+        self: Same, other: TensorLike
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, unequal or not.
 
@@ -464,10 +348,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "not_equal", self, other)
 
-    def __lt__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __lt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is less.
 
         >>> from picograd import Tensor
@@ -476,10 +357,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "less", self, other)
 
-    def __le__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __le__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at most the other.
 
         >>> from picograd import Tensor
@@ -488,10 +366,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "less_equal", self, other)
 
-    def __gt__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __gt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is greater.
 
         >>> from picograd import Tensor
@@ -500,10 +375,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare_swapped, "less", self, other)
 
-    def __ge__(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def __ge__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at least the other.
 
         >>> from picograd import Tensor
@@ -528,10 +400,7 @@ class OperatorMethods(Recorded):
     def __hash__(self: Same) -> Any:
         return id(self)
 
-    def logical_and(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def logical_and(self: Same, other: TensorLike) -> Same:
         """Compute `and` of truth values.
 
         >>> from picograd import Tensor
@@ -540,10 +409,7 @@ class OperatorMethods(Recorded):
         """
         return apply(elementwise.logical, "logical_and", self, other)
 
-    def logical_or(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def logical_or(self: Same, other: TensorLike) -> Same:
         """Compute `or` of truth values.
 
         >>> from picograd import Tensor
@@ -552,10 +418,7 @@ class OperatorMethods(Recorded):
         """
         return apply(elementwise.logical, "logical_or", self, other)
 
-    def logical_xor(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def logical_xor(self: Same, other: TensorLike) -> Same:
         """Compute exclusive or of truth values.
 
         >>> from picograd import Tensor

@@ -50,9 +50,7 @@ class OrderMethods(Recorded):
         """
         chosen = either("cumprod", "axis", axis, "dim", dim, 0)
         wanted = optional_dtype(dtype)
-        return apply(
-            scanning.cumulative, "cumprod", "prod", self, chosen, wanted
-        )
+        return apply(scanning.cumulative, "cumprod", "prod", self, chosen, wanted)
 
     def cummax(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Ordered:
         """Compute running maxima and where each came from: the last of equal ones.
@@ -76,9 +74,7 @@ class OrderMethods(Recorded):
         chosen = either("cummin", "axis", axis, "dim", dim, 0)
         return running("cummin", "min", self, chosen)
 
-    def logcumsumexp(
-        self: Same, axis: int = UNSET, *, dim: int = UNSET
-    ) -> Same:
+    def logcumsumexp(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
         """Compute log(cumsum(exp(self))) along an axis, without overflow.
 
         >>> from picograd import Tensor
@@ -146,12 +142,7 @@ class OrderMethods(Recorded):
         return Ordered(apply(sorting.picked, self, indices, chosen), indices)
 
     def kthvalue(
-        self: Same,
-        k: int,
-        dim: int = UNSET,
-        keepdim: bool = False,
-        *,
-        axis: int = UNSET,
+        self: Same, k: int, dim: int = UNSET, keepdim: bool = False, *, axis: int = UNSET
     ) -> Ordered:
         """Find the k-th smallest element along an axis, counted from 1.
 
@@ -161,9 +152,7 @@ class OrderMethods(Recorded):
         (2.0, 2)
         """
         chosen = either("kthvalue", "axis", axis, "dim", dim, -1)
-        return chosen_one(
-            self, apply(sorting.kth_index, self, k, chosen), chosen, keepdim
-        )
+        return chosen_one(self, apply(sorting.kth_index, self, k, chosen), chosen, keepdim)
 
     @overload
     def median(self: Same, dim: None = None, keepdim: bool = ...) -> Same: ...
@@ -175,11 +164,7 @@ class OrderMethods(Recorded):
     def median(self, *, axis: int, keepdim: bool = ...) -> Ordered: ...
 
     def median(
-        self: Same,
-        dim: int | None = UNSET,
-        keepdim: bool = False,
-        *,
-        axis: int = UNSET,
+        self: Same, dim: int | None = UNSET, keepdim: bool = False, *, axis: int = UNSET
     ) -> Any:
         """Compute the lower median of all elements; along an axis (values, indices).
 
@@ -190,9 +175,7 @@ class OrderMethods(Recorded):
         chosen = either("median", "axis", axis, "dim", dim)
         if chosen is None:
             return apply(sorting.median_of_all, self)
-        return chosen_one(
-            self, apply(sorting.median_index, self, chosen), chosen, keepdim
-        )
+        return chosen_one(self, apply(sorting.median_index, self, chosen), chosen, keepdim)
 
     def quantile(
         self: Same, q: TensorLike, dim: int | None = UNSET, keepdim: bool = False, *,
@@ -207,9 +190,7 @@ class OrderMethods(Recorded):
         chosen = either("quantile", "axis", axis, "dim", dim)
         given: Any = q
         wanted = given.tolist() if isinstance(q, Recorded) else q
-        return apply(
-            sorting.quantile, self, wanted, chosen, keepdim, interpolation
-        )
+        return apply(sorting.quantile, self, wanted, chosen, keepdim, interpolation)
 
     def unique(
         self: Same,
@@ -268,9 +249,7 @@ class OrderMethods(Recorded):
         """
         return apply(sorting.bincount, self, weights, minlength)
 
-    def histc(
-        self: Same, bins: int = 100, min: float = 0, max: float = 0
-    ) -> Same:
+    def histc(self: Same, bins: int = 100, min: float = 0, max: float = 0) -> Same:
         """Count elements in equal bins between min and max; both 0: between the extremes.
 
         >>> from picograd import Tensor
@@ -289,8 +268,5 @@ def running(op: str, monoid: str, x: Any, axis: int) -> Ordered:
 def chosen_one(x: Any, indices: Any, axis: int, keepdim: bool) -> Ordered:
     """Gather one element along an axis, whose index is there with size 1."""
     values = apply(sorting.picked, x, indices, axis)
-    made = [
-        apply(sorting.without_axis, each, axis, keepdim)
-        for each in (values, indices)
-    ]
+    made = [apply(sorting.without_axis, each, axis, keepdim) for each in (values, indices)]
     return Ordered(*made)

@@ -3,7 +3,6 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
-
 from picograd.tensor import linalg
 from picograd.tensor.recording import Recorded, Same, apply, as_tensor
 
@@ -13,10 +12,7 @@ class ProductMethods(Recorded):
 
     __slots__ = ()
 
-    def dot(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def dot(self: Same, other: Same) -> Same:
         """Multiply vectors or matrices, as NumPy's dot for up to two axes.
 
         >>> from picograd import Tensor
@@ -25,10 +21,7 @@ class ProductMethods(Recorded):
         """
         return apply(linalg.dot, self, as_tensor(other, self))
 
-    def mm(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def mm(self: Same, other: Same) -> Same:
         """Multiply two matrices.
 
         >>> from picograd import Tensor
@@ -37,10 +30,7 @@ class ProductMethods(Recorded):
         """
         return apply(linalg.matmul_of_rank, "mm", self, other, 2)
 
-    def bmm(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def bmm(self: Same, other: Same) -> Same:
         """Multiply two stacks of matrices.
 
         >>> from picograd import Tensor
@@ -49,10 +39,7 @@ class ProductMethods(Recorded):
         """
         return apply(linalg.matmul_of_rank, "bmm", self, other, 3)
 
-    def outer(
-        self: Same,
-        other: Same,
-    ) -> Same:
+    def outer(self: Same, other: Same) -> Same:
         """Multiply every element of one vector with every element of another.
 
         >>> from picograd import Tensor
@@ -61,11 +48,7 @@ class ProductMethods(Recorded):
         """
         return apply(linalg.outer, self, other)
 
-    def linear(
-        self: Same,
-        weight: Same,
-        bias: Same | None = None,
-    ) -> Same:
+    def linear(self: Same, weight: Same, bias: Same | None = None) -> Same:
         """Compute self @ weight.T + bias.
 
         >>> from picograd import Tensor

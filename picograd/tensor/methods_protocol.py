@@ -36,9 +36,7 @@ class ProtocolMethods(Recorded):
 
     def __iter__(self: Same) -> Iterator[Same]:
         if not self.shape:
-            raise DTypeError(
-                "iter()", "a zero-dim tensor has no elements to visit", "use .item()"
-            )
+            raise DTypeError("iter()", "a zero-dim tensor has no elements to visit", "use .item()")
         tensor: Any = self
         check_pieces("iter()", self.shape[0])
         return iter([tensor[at] for at in range(self.shape[0])])

@@ -85,7 +85,10 @@ class ReduceMethods(Recorded):
 
     @overload
     def max(
-        self: Same, axis: Sequence[int] | Same | None = None, keepdim: bool = ..., *,
+        self: Same,
+        axis: Sequence[int] | Same | None = None,
+        keepdim: bool = ...,
+        *,
         keepdims: bool = ...,
     ) -> Same: ...
 
@@ -114,7 +117,10 @@ class ReduceMethods(Recorded):
 
     @overload
     def min(
-        self: Same, axis: Sequence[int] | Same | None = None, keepdim: bool = ..., *,
+        self: Same,
+        axis: Sequence[int] | Same | None = None,
+        keepdim: bool = ...,
+        *,
         keepdims: bool = ...,
     ) -> Same: ...
 
@@ -284,11 +290,7 @@ class ReduceMethods(Recorded):
         return apply(reduce.logsumexp, self, *axes("logsumexp", axis, dim, keepdim, keepdims))
 
     def softmax(
-        self: Same,
-        axis: Axis = UNSET,
-        dtype: DTypeLike | None = None,
-        *,
-        dim: Axis = UNSET,
+        self: Same, axis: Axis = UNSET, dtype: DTypeLike | None = None, *, dim: Axis = UNSET
     ) -> Same:
         """Normalise exp(x) to sum 1 along an axis (the last, unless given).
 
@@ -300,11 +302,7 @@ class ReduceMethods(Recorded):
         return apply(reduce.softmax, "softmax", self, chosen, optional_dtype(dtype))
 
     def log_softmax(
-        self: Same,
-        axis: Axis = UNSET,
-        dtype: DTypeLike | None = None,
-        *,
-        dim: Axis = UNSET,
+        self: Same, axis: Axis = UNSET, dtype: DTypeLike | None = None, *, dim: Axis = UNSET
     ) -> Same:
         """Compute log(softmax(x)) along an axis (the last, unless given).
 

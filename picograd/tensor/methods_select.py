@@ -3,7 +3,6 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
-
 from typing import Any
 
 from picograd.dtype import category
@@ -21,11 +20,7 @@ class SelectMethods(Recorded):
 
     # indexing
 
-    def gather(
-        self: Same,
-        dim: int,
-        index: Same,
-    ) -> Same:
+    def gather(self: Same, dim: int, index: Same) -> Same:
         """Read out[i][j] = self[i][index[i][j]] (dim 1); an index outside the axis is an error.
 
         >>> from picograd import Tensor
@@ -34,11 +29,7 @@ class SelectMethods(Recorded):
         """
         return apply(selecting.gather, "gather", self, dim, index)
 
-    def take_along_dim(
-        self: Same,
-        indices: Same,
-        dim: int | None = None,
-    ) -> Same:
+    def take_along_dim(self: Same, indices: Same, dim: int | None = None) -> Same:
         """Read by index along an axis; the other axes broadcast.
 
         >>> from picograd import Tensor
@@ -47,11 +38,7 @@ class SelectMethods(Recorded):
         """
         return apply(selecting.take_along, self, indices, dim)
 
-    def index_select(
-        self: Same,
-        dim: int,
-        index: Same,
-    ) -> Same:
+    def index_select(self: Same, dim: int, index: Same) -> Same:
         """Take slices along an axis in the order of an index.
 
         >>> from picograd import Tensor
@@ -82,12 +69,7 @@ class SelectMethods(Recorded):
             raise DTypeError("scatter", "there is nothing to write", "pass src or value")
         return apply(selecting.scatter, "scatter", self, dim, index, source, reduce)
 
-    def scatter_add(
-        self: Same,
-        dim: int,
-        index: Same,
-        src: Same,
-    ) -> Same:
+    def scatter_add(self: Same, dim: int, index: Same, src: Same) -> Same:
         """Add src[i][j] to out[i][index[i][j]] (dim 1).
 
         >>> from picograd import Tensor
@@ -96,14 +78,7 @@ class SelectMethods(Recorded):
         """
         return apply(selecting.scatter, "scatter_add", self, dim, index, src, "add")
 
-    def index_add(
-        self: Same,
-        dim: int,
-        index: Same,
-        source: Same,
-        *,
-        alpha: Scalar = 1,
-    ) -> Same:
+    def index_add(self: Same, dim: int, index: Same, source: Same, *, alpha: Scalar = 1) -> Same:
         """Add slices of `source`, times alpha, along an axis at the positions of a 1-d index.
 
         >>> from picograd import Tensor
@@ -119,10 +94,7 @@ class SelectMethods(Recorded):
             raise DTypeError("index_add", text, "pass an alpha of the source's kind")
         return apply(selecting.index_add, self, dim, index, scaled)
 
-    def one_hot(
-        self: Same,
-        num_classes: int = -1,
-    ) -> Same:
+    def one_hot(self: Same, num_classes: int = -1) -> Same:
         """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
 
         The latter computes.
@@ -143,10 +115,7 @@ class SelectMethods(Recorded):
         """
         return apply(selecting.nonzero, self)
 
-    def take(
-        self: Same,
-        index: Same,
-    ) -> Same:
+    def take(self: Same, index: Same) -> Same:
         """Read elements by position in the flattened tensor.
 
         >>> from picograd import Tensor
@@ -155,12 +124,7 @@ class SelectMethods(Recorded):
         """
         return apply(writing.take, self, index)
 
-    def put(
-        self: Same,
-        index: Same,
-        source: Same,
-        accumulate: bool = False,
-    ) -> Same:
+    def put(self: Same, index: Same, source: Same, accumulate: bool = False) -> Same:
         """Write elements by position in the flattened tensor.
 
         >>> from picograd import Tensor
@@ -169,12 +133,7 @@ class SelectMethods(Recorded):
         """
         return apply(writing.put, self, index, source, accumulate)
 
-    def index_fill(
-        self: Same,
-        dim: int,
-        index: Same,
-        value: TensorLike,
-    ) -> Same:
+    def index_fill(self: Same, dim: int, index: Same, value: TensorLike) -> Same:
         """Write one number over the slices that a 1-d index names.
 
         >>> from picograd import Tensor
@@ -183,12 +142,7 @@ class SelectMethods(Recorded):
         """
         return apply(writing.index_fill, self, dim, index, value)
 
-    def index_copy(
-        self: Same,
-        dim: int,
-        index: Same,
-        source: Same,
-    ) -> Same:
+    def index_copy(self: Same, dim: int, index: Same, source: Same) -> Same:
         """Write slices of `source` over those that a 1-d index names.
 
         >>> from picograd import Tensor
@@ -198,12 +152,7 @@ class SelectMethods(Recorded):
         return apply(writing.index_copy, self, dim, index, source)
 
     def scatter_reduce(
-        self: Same,
-        dim: int,
-        index: Same,
-        src: Same,
-        reduce: str,
-        include_self: bool = True,
+        self: Same, dim: int, index: Same, src: Same, reduce: str, include_self: bool = True
     ) -> Same:
         """Reduce src[i][j] into out[i][index[i][j]] (dim 1): sum, prod, mean, amax, amin.
 
@@ -215,11 +164,7 @@ class SelectMethods(Recorded):
         options = (reduce, include_self)
         return apply(writing.scatter_reduce, self, dim, index, src, *options)
 
-    def masked_scatter(
-        self: Same,
-        mask: Same,
-        source: Same,
-    ) -> Same:
+    def masked_scatter(self: Same, mask: Same, source: Same) -> Same:
         """Write the elements of source, in order, where the mask holds; computes the mask.
 
         >>> from picograd import Tensor

@@ -141,10 +141,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.signbit, self)
 
-    def atan2(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def atan2(self: Same, other: TensorLike) -> Same:
         """Compute the angle of the point (other, self).
 
         >>> from picograd import Tensor
@@ -153,10 +150,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.atan2, self, other)
 
-    def hypot(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def hypot(self: Same, other: TensorLike) -> Same:
         """Compute sqrt(self^2 + other^2).
 
         >>> from picograd import Tensor
@@ -165,10 +159,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.hypot, self, other)
 
-    def copysign(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def copysign(self: Same, other: TensorLike) -> Same:
         """Give |self| the sign of other.
 
         >>> from picograd import Tensor
@@ -177,10 +168,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.copysign, self, other)
 
-    def fmod(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def fmod(self: Same, other: TensorLike) -> Same:
         """Compute the remainder with the sign of self, as C's fmod.
 
         >>> from picograd import Tensor
@@ -189,10 +177,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.fmod, self, other)
 
-    def logaddexp(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def logaddexp(self: Same, other: TensorLike) -> Same:
         """Compute log(exp(self) + exp(other)).
 
         >>> from picograd import Tensor
@@ -201,10 +186,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.logaddexp, self, other)
 
-    def xlogy(
-        self: Same,
-        other: TensorLike,
-    ) -> Same:
+    def xlogy(self: Same, other: TensorLike) -> Same:
         """Compute self * log(other); 0 where self is 0.
 
         >>> from picograd import Tensor
@@ -213,10 +195,7 @@ class SpecialMethods(Recorded):
         """
         return apply(special.xlogy, self, other)
 
-    def polygamma(
-        self: Same,
-        n: int,
-    ) -> Same:
+    def polygamma(self: Same, n: int) -> Same:
         """Compute the n-th derivative of digamma: `x.polygamma(1)`."""
         return apply(gamma.polygamma, self, n)
 

@@ -14,18 +14,8 @@ from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
 from picograd.number import given, is_given, start_of
 from picograd.tensor import elementwise
-from picograd.tensor.annotations import (
-    Scalar,
-    Shape,
-)
-from picograd.tensor.operands import (
-    as_axes,
-    as_axis,
-    as_sizes,
-    constant,
-    need_rank,
-    promote_all,
-)
+from picograd.tensor.annotations import Scalar, Shape
+from picograd.tensor.operands import as_axes, as_axis, as_sizes, constant, need_rank, promote_all
 
 TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
 FEW = 16  # of more: 64 of 0.4 MB take 104 ms so, and 619 ms at once (measured, one thread)
@@ -34,9 +24,7 @@ Pads = Sequence[tuple[int, int]]
 
 def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
     """Give the same elements another shape; one size may be -1."""
-    return build.reshape(
-        node, infer_reshape(node.shape, as_sizes(sizes, op), op)
-    )
+    return build.reshape(node, infer_reshape(node.shape, as_sizes(sizes, op), op))
 
 
 def view(node: Node, sizes: Sequence[Any]) -> Node:
@@ -53,10 +41,7 @@ def permute(node: Node, axes: Sequence[Any]) -> Node:
 def transpose(node: Node, first: Any, second: Any) -> Node:
     """Swap two axes."""
     rank = len(node.shape)
-    a, b = (
-        as_axis(first, rank, "transpose"),
-        as_axis(second, rank, "transpose"),
-    )
+    a, b = (as_axis(first, rank, "transpose"), as_axis(second, rank, "transpose"))
     if not rank:
         return node
     order = list(range(rank))
@@ -83,9 +68,7 @@ def expand(node: Node, sizes: Sequence[Any]) -> Node:
         raise ShapeError("expand", text, "give a size for every axis")
     padded = (1,) * extra + node.shape
     if any(size == -1 for size in wanted[:extra]):
-        raise ShapeError(
-            "expand", f"-1 in {wanted} is a new axis", "give new axes a size"
-        )
+        raise ShapeError("expand", f"-1 in {wanted} is a new axis", "give new axes a size")
     shape = tuple(b if a == -1 else a for a, b in zip(wanted, padded))
     return build.expand(build.reshape(node, padded), shape)
 
@@ -93,36 +76,25 @@ def expand(node: Node, sizes: Sequence[Any]) -> Node:
 def squeeze(node: Node, axis: Any) -> Node:
     """Drop axes of size 1: all of them, or those of the given axes that have size 1."""
     axes = as_axes(axis, len(node.shape), "squeeze")
-    shape = [
-        size
-        for at, size in enumerate(node.shape)
-        if at not in axes or size != 1
-    ]
+    shape = [size for at, size in enumerate(node.shape) if at not in axes or size != 1]
     return build.reshape(node, tuple(shape))
 
 
 def unsqueeze(node: Node, axis: Any) -> Node:
     """Insert an axis of size 1."""
     position = as_axis(axis, len(node.shape) + 1, "unsqueeze")
-    return build.reshape(
-        node, (*node.shape[:position], 1, *node.shape[position:])
-    )
+    return build.reshape(node, (*node.shape[:position], 1, *node.shape[position:]))
 
 
 def flatten(node: Node, start: Any, stop: Any) -> Node:
     """Merge the axes from `start` to `stop` (inclusive) into one."""
     rank = len(node.shape)
-    first, last = (
-        as_axis(start, rank, "flatten"),
-        as_axis(stop, rank, "flatten"),
-    )
+    first, last = (as_axis(start, rank, "flatten"), as_axis(stop, rank, "flatten"))
     if first > last:
         text = f"start axis {first} comes after end axis {last}"
         raise AxisError("flatten", text, "swap them")
     merged = product(node.shape[first : last + 1])
-    return build.reshape(
-        node, (*node.shape[:first], merged, *node.shape[last + 1 :])
-    )
+    return build.reshape(node, (*node.shape[:first], merged, *node.shape[last + 1 :]))
 
 
 def unflatten(node: Node, axis: Any, sizes: Sequence[int]) -> Node:
@@ -156,11 +128,7 @@ def read_pads(node: Node, padding: Any) -> list[tuple[int, int]]:
     flat = as_sizes((padding,), "pad")
     if len(flat) % 2 or len(flat) > 2 * rank:
         text = f"padding {flat} does not fit {rank} axes"
-        raise ShapeError(
-            "pad",
-            text,
-            "give (low, high) of the last axis, then of the one before",
-        )
+        raise ShapeError("pad", text, "give (low, high) of the last axis, then of the one before")
     pairs = [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
     return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
 
@@ -174,9 +142,7 @@ def pad(node: Node, padding: Any, value: Scalar = 0) -> Node:
 def pad_constant(node: Node, pads: Pads, value: Scalar) -> Node:
     """Pad by (low, high) pairs, one per axis."""
     if any(low < 0 or high < 0 for low, high in pads):
-        node = crop(
-            node, [(max(-low, 0), max(-high, 0)) for low, high in pads]
-        )
+        node = crop(node, [(max(-low, 0), max(-high, 0)) for low, high in pads])
         pads = [(max(low, 0), max(high, 0)) for low, high in pads]
     fill = constant("pad", given(value), (), node.dtype, node.device)
     if not is_given(fill.arg):
@@ -230,18 +196,12 @@ def pad_mode(node: Node, padding: Any, mode: str) -> Node:
 def pad_axis(node: Node, axis: int, low: int, high: int, mode: str) -> Node:
     """Join the border pieces of one axis onto its ends."""
     size = node.shape[axis]
-    limit = {
-        "reflect": size - 1,
-        "circular": size,
-        "replicate": low + high,
-    }.get(mode)
+    limit = {"reflect": size - 1, "circular": size, "replicate": low + high}.get(mode)
     if limit is None:
         fix = "use constant, reflect, replicate or circular"
         raise ShapeError("pad", f"unknown mode {mode!r}", fix)
     if max(low, high) > limit or size == 0:
-        text = (
-            f"padding ({low}, {high}) is too much for an axis of size {size}"
-        )
+        text = f"padding ({low}, {high}) is too much for an axis of size {size}"
         raise ShapeError("pad", text, f"{mode} padding takes 0 to {limit}")
     pieces = [node]
     if low:
@@ -262,9 +222,7 @@ def border(node: Node, axis: int, width: int, mode: str, is_low: bool) -> Node:
         return build.flip(cut(node, axis, start, start + width), (axis,))
     start = 0 if is_low else size - 1
     edge = cut(node, axis, start, start + 1)
-    return build.expand(
-        edge, (*node.shape[:axis], width, *node.shape[axis + 1 :])
-    )
+    return build.expand(edge, (*node.shape[:axis], width, *node.shape[axis + 1 :]))
 
 
 def cut(node: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
@@ -280,19 +238,13 @@ def repeat(node: Node, counts: Sequence[Any]) -> Node:
     extra = len(times) - len(node.shape)
     if extra < 0 or any(each < 0 for each in times):
         text = f"counts {times} do not fit shape {node.shape}"
-        raise ShapeError(
-            "repeat", text, "give one count of at least 0 per axis"
-        )
+        raise ShapeError("repeat", text, "give one count of at least 0 per axis")
     shape = (1,) * extra + node.shape
     interleaved = tuple(size for each in shape for size in (1, each))
-    wide = tuple(
-        size for count, each in zip(times, shape) for size in (count, each)
-    )
+    wide = tuple(size for count, each in zip(times, shape) for size in (count, each))
     check_size("repeat", wide, node.dtype.itemsize)
     result = build.expand(build.reshape(node, interleaved), wide)
-    return build.reshape(
-        result, tuple(count * size for count, size in zip(times, shape))
-    )
+    return build.reshape(result, tuple(count * size for count, size in zip(times, shape)))
 
 
 def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
@@ -302,11 +254,7 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
     if count < 0:
         raise ShapeError("repeat_interleave", f"{count} repeats are not possible", "use at least 0")
     position = as_axis(axis, len(node.shape), "repeat_interleave")
-    before, size, after = (
-        node.shape[:position],
-        node.shape[position],
-        node.shape[position + 1 :],
-    )
+    before, size, after = (node.shape[:position], node.shape[position], node.shape[position + 1 :])
     shape = (*before, size, count, *after)
     check_size("repeat_interleave", shape, node.dtype.itemsize)
     wide = build.reshape(node, (*before, size, 1, *after))
@@ -329,10 +277,7 @@ def roll(node: Node, shifts: Any, axes: Any) -> Node:
         size = node.shape[position]
         split_at = -step % size if size else 0
         if split_at:
-            parts = [
-                cut(node, position, split_at, size),
-                cut(node, position, 0, split_at),
-            ]
+            parts = [cut(node, position, split_at, size), cut(node, position, 0, split_at)]
             node = cat(parts, position)
     return node
 
@@ -373,12 +318,8 @@ def check_joinable(parts: Sequence[Node], axis: int) -> None:
         others = zip(first, part.shape)
         differs = any(a != b for at, (a, b) in enumerate(others) if at != axis)
         if len(part.shape) != len(first) or differs:
-            text = (
-                f"shapes {first} and {part.shape} differ outside axis {axis}"
-            )
-            raise ShapeError(
-                "cat", text, f"make all sizes but axis {axis} equal"
-            )
+            text = f"shapes {first} and {part.shape} differ outside axis {axis}"
+            raise ShapeError("cat", text, f"make all sizes but axis {axis} equal")
 
 
 def place(parts: Sequence[Node], axis: int) -> Node:
@@ -438,15 +379,9 @@ def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
     size = node.shape[position]
     if isinstance(sizes, int):
         if sizes <= 0:
-            raise ShapeError(
-                "split",
-                f"piece size {sizes} is not positive",
-                "use at least 1",
-            )
+            raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
         check_pieces("split", size // sizes)
-        sizes = [
-            min(sizes, size - start) for start in range(0, size, sizes)
-        ] or [0]
+        sizes = [min(sizes, size - start) for start in range(0, size, sizes)] or [0]
     sizes = as_sizes((sizes,), "split")
     if sum(sizes) != size or min(sizes, default=0) < 0:
         text = f"sizes {described(sizes)} do not add up to {size}"
@@ -493,9 +428,7 @@ def chunk(node: Node, count: int, axis: Any) -> list[Node]:
     need_rank("chunk", node, 1)
     as_sizes((count,), "chunk")
     if count <= 0:
-        raise ShapeError(
-            "chunk", f"{count} chunks are not possible", "use at least 1"
-        )
+        raise ShapeError("chunk", f"{count} chunks are not possible", "use at least 1")
     size = node.shape[as_axis(axis, len(node.shape), "chunk")]
     return split(node, max(ceil_div(size, count), 1), axis)
 
@@ -509,9 +442,7 @@ def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
     columns = node.iota(rank - 1)
     edge = elementwise.arithmetic("add", rows, diagonal)
     low, high = (columns, edge) if is_lower else (edge, columns)
-    return elementwise.where(
-        elementwise.compare("less_equal", low, high), node, zero_of(node)
-    )
+    return elementwise.where(elementwise.compare("less_equal", low, high), node, zero_of(node))
 
 
 def diagonal(node: Node, offset: int, first: Any, second: Any) -> Node:
@@ -523,9 +454,7 @@ def diagonal(node: Node, offset: int, first: Any, second: Any) -> Node:
     rows, columns = moved.shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
     size = max(min(rows - top, columns - left), 0)
-    square = cut(
-        cut(moved, rank - 2, top, top + size), rank - 1, left, left + size
-    )
+    square = cut(cut(moved, rank - 2, top, top + size), rank - 1, left, left + size)
     return square_diagonal(square, size)
 
 
@@ -534,9 +463,7 @@ def square_diagonal(node: Node, size: int) -> Node:
     before: Shape = node.shape[:-2]
     flat = build.reshape(node, (*before, size * size))
     pads = ((0, 0),) * len(before) + ((0, size),)
-    rows = build.reshape(
-        build.pad(flat, pads, zero_of(node)), (*before, size, size + 1)
-    )
+    rows = build.reshape(build.pad(flat, pads, zero_of(node)), (*before, size, size + 1))
     return build.reshape(cut(rows, len(before) + 1, 0, 1), (*before, size))
 
 
@@ -547,7 +474,5 @@ def unfold(node: Node, axis: Any, size: int, step: int) -> Node:
         return unfold(node.reshape((1,)), axis, size, step).reshape((size,))
     if not 0 < size <= node.shape[position] or step <= 0:
         text = f"window {size} with step {step} does not fit an axis of {node.shape[position]}"
-        raise ShapeError(
-            "unfold", text, "use 1 <= size <= length and step >= 1"
-        )
+        raise ShapeError("unfold", text, "use 1 <= size <= length and step >= 1")
     return node.window(((position, size, step, 1),))

@@ -22,9 +22,7 @@ ROOT_2, ROOT_HALF = math.sqrt(2), math.sqrt(0.5)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 # sqrt(pi) x erfcx(x) = 1 - 1 / (2 x^2) + 1 3 / (2 x^2)^2 - 1 3 5 / (2 x^2)^3 ...
 TAIL = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0)
-NEWTON_STEPS = (
-    6  # from the first estimate to the last digit of float64
-)
+NEWTON_STEPS = 6  # from the first estimate to the last digit of float64
 
 
 def square_rest(x: Node, square: Node) -> Node:
@@ -44,15 +42,9 @@ def exp_square(x: Node) -> Node:
 def over_root_two(x: Node) -> tuple[Node, Node]:
     """Compute x / sqrt(2), rounded, and what the rounding left out."""
     size = x * ROOT_HALF
-    whole = (
-        x * x
-    )  # 2 size^2 - x^2 = 4 size (size - x / sqrt(2)), nearly
+    whole = x * x  # 2 size^2 - x^2 = 4 size (size - x / sqrt(2)), nearly
     square = size * size
-    rest = (
-        (whole * 0.5 - square)
-        + square_rest(x, whole) * 0.5
-        - square_rest(size, square)
-    )
+    rest = (whole * 0.5 - square) + square_rest(x, whole) * 0.5 - square_rest(size, square)
     safe = size.binary("equal", 0.0).where(size.const_like(1.0), size)
     return size, rest / (safe * 2)
 
@@ -74,15 +66,9 @@ def erfcx_value(x: Node) -> Node:
     t = 2 / (near + 2)
     value = t * polynomial(ERFC, t * 2 - 1).unary("exp")
     inverse = is_far.where(size, 50.0).unary("reciprocal")
-    tail = (
-        inverse
-        * polynomial(TAIL, inverse * inverse * 0.5)
-        * (1 / ROOT_PI)
-    )
+    tail = inverse * polynomial(TAIL, inverse * inverse * 0.5) * (1 / ROOT_PI)
     value = is_far.where(tail, value)
-    return signbit(x).where(
-        exp_square(x.binary("maximum", -30.0)) * 2 - value, value
-    )
+    return signbit(x).where(exp_square(x.binary("maximum", -30.0)) * 2 - value, value)
 
 
 def erfcx_slope(x: Node, y: Node) -> Node:
@@ -110,9 +96,7 @@ def log_ndtr_value(x: Node) -> Node:
     """Compute log(ndtr(x)) without underflow of ndtr."""
     is_low = x.binary("less", -1.0)
     low = is_low.where(x, -1.0)
-    tail = (erfcx_value(low * (-1 / ROOT_2)) * 0.5).unary(
-        "log"
-    ) - low * low * 0.5
+    tail = (erfcx_value(low * (-1 / ROOT_2)) * 0.5).unary("log") - low * low * 0.5
     high = is_low.where(x.const_like(0.0), x)
     return is_low.where(tail, (-half_erfc(high)).unary("log1p"))
 
@@ -125,9 +109,7 @@ def log_ndtr_slope(x: Node, y: Node) -> Node:
 
 def log_ndtr(node: Node) -> Node:
     """Compute log(ndtr(x))."""
-    return smooth(
-        "log_ndtr", node, log_ndtr_value, log_ndtr_slope, True
-    )
+    return smooth("log_ndtr", node, log_ndtr_value, log_ndtr_slope, True)
 
 
 def ndtri_value(p: Node) -> Node:
@@ -136,18 +118,12 @@ def ndtri_value(p: Node) -> Node:
     low = is_high.where(1 - p, p)
     inside = above(low, 0.0)
     target = inside.where(low, 0.5).unary("log")
-    x = -((target + math.log(2)) * -2).unary("sqrt") * inside.cast(
-        p.dtype
-    )
+    x = -((target + math.log(2)) * -2).unary("sqrt") * inside.cast(p.dtype)
     for _ in range(NEWTON_STEPS):
         x = x - (log_ndtr_value(x) - target) / log_ndtr_slope(x, x)
-    edge = low.binary("equal", 0.0).where(
-        p.const_like(-math.inf), math.nan
-    )
+    edge = low.binary("equal", 0.0).where(p.const_like(-math.inf), math.nan)
     value = inside.where(x, edge)
-    middle = (
-        erfinv_value(p * 2 - 1) * ROOT_2
-    )  # relatively exact around 1/2, where x is 0
+    middle = erfinv_value(p * 2 - 1) * ROOT_2  # relatively exact around 1/2, where x is 0
     is_middle = (p - 0.5).unary("abs").binary("less", 0.4)
     return is_middle.where(middle, is_high.where(-value, value))
 
@@ -155,11 +131,7 @@ def ndtri_value(p: Node) -> Node:
 def ndtri(node: Node) -> Node:
     """Find the x whose ndtr is p: infinite at 0 and 1, NaN outside."""
     return smooth(
-        "ndtri",
-        node,
-        ndtri_value,
-        lambda p, y: (y * y * 0.5).unary("exp") * ROOT_TWO_PI,
-        True,
+        "ndtri", node, ndtri_value, lambda p, y: (y * y * 0.5).unary("exp") * ROOT_TWO_PI, True
     )
 
 
@@ -175,6 +147,4 @@ def entr_value(x: Node) -> Node:
 
 def entr(node: Node) -> Node:
     """Compute the entropy term -x log(x)."""
-    return smooth(
-        "entr", node, entr_value, lambda x, y: -x.unary("log") - 1
-    )
+    return smooth("entr", node, entr_value, lambda x, y: -x.unary("log") - 1)

@@ -65,12 +65,7 @@ def batch_normalize(
 
 
 def normalize_channels(
-    input: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
+    input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
     """Compute (x - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
 
@@ -112,11 +107,7 @@ def group_norm(
     if batch * channels:
         count = input.numel() // num_groups
         check_several("group_norm", "a value per group", input, count)
-    rows = input.reshape(
-        batch,
-        num_groups,
-        input.numel() // max(1, batch * num_groups),
-    )
+    rows = input.reshape(batch, num_groups, input.numel() // max(1, batch * num_groups))
     y = apply(composite.layer_norm, rows, 1, None, None, eps).reshape(input.shape)
     return scale_channels(y, weight, bias)
 
@@ -215,11 +206,7 @@ def local_response_norm(
     return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
 
 
-def scale_channels(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-) -> Tensor:
+def scale_channels(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """Multiply and shift each channel (axis 1)."""
     shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
     y = input if weight is None else input * weight.reshape(shape)
@@ -246,11 +233,7 @@ def rms_norm(
     rank = len(normalized_shape)
     if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
         problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
-        raise ShapeError(
-            "rms_norm",
-            problem,
-            "pass the sizes of the last axes",
-        )
+        raise ShapeError("rms_norm", problem, "pass the sizes of the last axes")
     wide = input.cast(accumulate_dtype(input.dtype))
     axes = tuple(range(len(input.shape) - rank, len(input.shape)))
     least = float(np.finfo(wide.dtype.numpy).eps) if eps is None else eps

@@ -14,13 +14,7 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    IndexDTypeError,
-    ShapeError,
-    ValueRangeError,
-)
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node

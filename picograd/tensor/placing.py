@@ -70,10 +70,7 @@ def slice_scatter(
     part = slice(start, end, step)
     count = len(range(*part.indices(input.shape[axis])))
     check_source(
-        "slice_scatter",
-        input,
-        src,
-        (*input.shape[:axis], count, *input.shape[axis + 1 :]),
+        "slice_scatter", input, src, (*input.shape[:axis], count, *input.shape[axis + 1 :])
     )
     return written(input, (*(slice(None),) * axis, part), src)
 
@@ -166,9 +163,7 @@ def index_reduce(
     op = "index_reduce"
     need_tensor(op, input, index, source)
     if reduce not in REDUCES:
-        raise ValueRangeError(
-            op, f"reduce={reduce!r}", 'use "prod", "mean", "amax" or "amin"'
-        )
+        raise ValueRangeError(op, f"reduce={reduce!r}", 'use "prod", "mean", "amax" or "amin"')
     axis = as_axis(dim, input.ndim, op)
     if index.ndim > 1:
         text = f"index {tuple(index.shape)} is not 1-d"
@@ -221,11 +216,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         raise DTypeError(op, text, "positions are whole numbers")
     if size < 0:
         raise ValueRangeError(op, f"size={size} is negative", "use 0 or more")
-    flat = (
-        (input != 0).reshape(input.numel())
-        if input.dtype is not bool_
-        else input.reshape(-1)
-    )
+    flat = (input != 0).reshape(input.numel()) if input.dtype is not bool_ else input.reshape(-1)
     places = first_places(flat, size, input.numel())
     found, rest = [], places
     for length in reversed(input.shape):
@@ -245,9 +236,7 @@ def first_places(flags: Tensor, size: int, count: int) -> Tensor:
     rank = flags.long().cumsum(0) - 1
     slot = flags.logical_and(rank < size).where(rank, size)
     base = kind.full((size + 1,), count, dtype="int64", device=flags.device)
-    return base.scatter_reduce(
-        0, slot, kind.arange(count, device=flags.device), "amin"
-    )[:size]
+    return base.scatter_reduce(0, slot, kind.arange(count, device=flags.device), "amin")[:size]
 
 
 def masked_select(
@@ -280,11 +269,7 @@ def masked_select(
 
 
 def nonzero(
-    input: Tensor,
-    *,
-    as_tuple: bool = False,
-    size: int | None = None,
-    fill_value: int = -1,
+    input: Tensor, *, as_tuple: bool = False, size: int | None = None, fill_value: int = -1
 ) -> Any:
     """List the positions of non-zero elements, (count, axes) in int64; computes.
 

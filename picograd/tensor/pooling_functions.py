@@ -143,10 +143,7 @@ def avg_pool3d(
     return apply(convolution.average_pool, 3, input, options)
 
 
-def adaptive_avg_pool1d(
-    input: Same,
-    output_size: Sizes,
-) -> Same:
+def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> from picograd import Tensor
@@ -157,11 +154,7 @@ def adaptive_avg_pool1d(
     return apply(convolution.adaptive_average_pool, 1, input, output_size)
 
 
-def adaptive_max_pool1d(
-    input: Same,
-    output_size: Sizes,
-    return_indices: bool = False,
-) -> Tensor:
+def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = False) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> from picograd import Tensor
@@ -195,10 +188,7 @@ def max_unpool1d(
     return apply(pooling.max_unpool, 1, input, indices, options)
 
 
-def adaptive_avg_pool2d(
-    input: Same,
-    output_size: int | Sequence[int | None] | None,
-) -> Same:
+def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> from picograd import Tensor
@@ -210,9 +200,7 @@ def adaptive_avg_pool2d(
 
 
 def adaptive_max_pool2d(
-    input: Same,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
+    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
@@ -247,10 +235,7 @@ def max_unpool2d(
     return apply(pooling.max_unpool, 2, input, indices, options)
 
 
-def adaptive_avg_pool3d(
-    input: Same,
-    output_size: int | Sequence[int | None] | None,
-) -> Same:
+def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> from picograd import Tensor
@@ -262,9 +247,7 @@ def adaptive_avg_pool3d(
 
 
 def adaptive_max_pool3d(
-    input: Same,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
+    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
@@ -357,11 +340,7 @@ def lp_pool3d(
 
 
 def unfold(
-    input: Same,
-    kernel_size: Sizes,
-    dilation: Sizes = 1,
-    padding: Sizes = 0,
-    stride: Sizes = 1,
+    input: Same, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Same:
     """Lay windows out as columns: (N, C, H, W) -> (N, C * KH * KW, places).
 

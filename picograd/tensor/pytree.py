@@ -76,16 +76,10 @@ def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
         same = same and prefix.keys() == tree.keys()
     if not same:
         text = f"{what}={prefix!r} does not have the structure of what it describes"
-        raise DTypeError(
-            op, text, f"give one entry per item, or one {what} for all"
-        )
+        raise DTypeError(op, text, f"give one entry per item, or one {what} for all")
     pairs = (
         [(prefix[key], tree[key]) for key in tree]
         if isinstance(tree, dict)
         else list(zip(prefix, tree))
     )
-    return [
-        leaf
-        for each, item in pairs
-        for leaf in prefix_leaves(op, what, each, item)
-    ]
+    return [leaf for each, item in pairs for leaf in prefix_leaves(op, what, each, item)]

@@ -207,9 +207,7 @@ def float_dtype(op: str, dtype: DType | None) -> DType:
     """Check the dtype of a random float tensor; None is float32."""
     wanted = default_float if dtype is None else dtype
     if wanted.kind != "float":  # 8-bit floats are too coarse
-        raise DTypeError(
-            op, f"needs a float dtype, got {wanted.name}", "use randint for integers"
-        )
+        raise DTypeError(op, f"needs a float dtype, got {wanted.name}", "use randint for integers")
     return wanted
 
 
@@ -233,12 +231,7 @@ def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None)
 
 
 def integers(
-    low: int,
-    high: int,
-    shape: Shape,
-    dtype: DType,
-    device: str,
-    generator: Generator | None,
+    low: int, high: int, shape: Shape, dtype: DType, device: str, generator: Generator | None
 ) -> Node:
     """Draw whole numbers from [low, high): the bits scaled by the span, biased by < 2 ** -32."""
     if high <= low:

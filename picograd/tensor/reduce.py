@@ -21,9 +21,7 @@ from picograd.tensor.operands import (
 )
 
 
-def reduce(
-    op: str, monoid: str, node: Node, axis: Any, keepdim: bool
-) -> Node:
+def reduce(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
     """Reduce over one axis, several, or all of them (None)."""
     axes = as_axes(axis, len(node.shape), op)
     check_computed(op, node.dtype)
@@ -32,14 +30,10 @@ def reduce(
 
 def count(node: Node, axis: Any, op: str) -> int:
     """Count the elements one result is made of."""
-    return product(
-        node.shape[each] for each in as_axes(axis, len(node.shape), op)
-    )
+    return product(node.shape[each] for each in as_axes(axis, len(node.shape), op))
 
 
-def total(
-    op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None
-) -> Node:
+def total(op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None) -> Node:
     """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
     if dtype is None and not node.dtype.is_float:
         dtype = int64
@@ -51,9 +45,7 @@ def total(
 def mean(node: Node, axis: Any, keepdim: bool) -> Node:
     """Average; 16-bit floats accumulate in float32 and round once."""
     need_float("mean", node)
-    return composite.mean(
-        node, as_axes(axis, len(node.shape), "mean"), keepdim
-    )
+    return composite.mean(node, as_axes(axis, len(node.shape), "mean"), keepdim)
 
 
 def extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
@@ -98,16 +90,10 @@ def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
     need_elements(op, node, axis)
     if node.dtype is bool_:
         node = node.cast(int64)
-    find = (
-        composite.argmin
-        if op in ("argmin", "min")
-        else composite.argmax
-    )
+    find = composite.argmin if op in ("argmin", "min") else composite.argmax
     if axis is None:
         found = find(node.reshape((node.size,)), 0)
-        return (
-            found.reshape((1,) * len(node.shape)) if keepdim else found
-        )
+        return found.reshape((1,) * len(node.shape)) if keepdim else found
     return find(node, as_axis(axis, len(node.shape), op), keepdim)
 
 
@@ -116,35 +102,25 @@ def picked(node: Node, index: Node, axis: Any, keepdim: bool) -> Node:
     position = as_axis(axis, len(node.shape), "max")
     if not node.shape:
         return node
-    chosen = node.iota(position).binary(
-        "equal", index.expand(node.shape)
-    )
+    chosen = node.iota(position).binary("equal", index.expand(node.shape))
     return chosen.where(node, 0).reduce("sum", (position,), keepdim)
 
 
-def variance(
-    op: str, node: Node, axis: Any, keepdim: bool, correction: float
-) -> Node:
+def variance(op: str, node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
     """Average squared distance from the mean, divided by count - correction."""
     need_float(op, node)
     axes = as_axes(axis, len(node.shape), op)
     return composite.var(node, axes, read_scalar(op, correction), keepdim)
 
 
-def deviation(
-    node: Node, axis: Any, keepdim: bool, correction: float
-) -> Node:
+def deviation(node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
     """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's."""
     need_float("std", node)
-    wide = variance(
-        "std", node.accumulated(), axis, keepdim, correction
-    )
+    wide = variance("std", node.accumulated(), axis, keepdim, correction)
     return root(wide).cast(node.dtype)
 
 
-def truth_test(
-    op: str, monoid: str, node: Node, axis: Any, keepdim: bool
-) -> Node:
+def truth_test(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
     """Compute `any` (sum of truths > 0) or `all` (number of falsehoods = 0)."""
     flags = elementwise.truth(node)
     if monoid == "all":
@@ -154,9 +130,7 @@ def truth_test(
     return elementwise.compare(test, found, 0)
 
 
-def softmax(
-    op: str, node: Node, axis: Any, dtype: DType | None = None
-) -> Node:
+def softmax(op: str, node: Node, axis: Any, dtype: DType | None = None) -> Node:
     """Compute `softmax` or `log_softmax` along one axis, in `dtype` if that is given.
 
     Refused for integers, as in PyTorch: it would not say in which dtype the result is.
@@ -164,9 +138,7 @@ def softmax(
     x = node if dtype is None else node.cast(dtype)
     need_float(op, x)
     position = as_axis(axis, len(x.shape), op)
-    make = (
-        composite.softmax if op == "softmax" else composite.log_softmax
-    )
+    make = composite.softmax if op == "softmax" else composite.log_softmax
     return make(x, position)
 
 
@@ -183,9 +155,7 @@ def norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
     The powers of 16-bit floats are computed in float32.
     """
     need_float("norm", node)
-    return wide_norm(node.accumulated(), order, axis, keepdim).cast(
-        node.dtype
-    )
+    return wide_norm(node.accumulated(), order, axis, keepdim).cast(node.dtype)
 
 
 def wide_norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
@@ -196,58 +166,34 @@ def wide_norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
     if order == -math.inf:
         return extreme("min", size, axis, keepdim)
     if order == 0:
-        present = elementwise.compare("not_equal", node, 0).cast(
-            node.dtype
-        )
-        counted = custom(
-            present, (node,), lambda g, y, x: (g.const_like(0),)
-        )
+        present = elementwise.compare("not_equal", node, 0).cast(node.dtype)
+        counted = custom(present, (node,), lambda g, y, x: (g.const_like(0),))
         return reduce("norm", "sum", counted, axis, keepdim)
     if order == 1:
         return reduce("norm", "sum", size, axis, keepdim)
     if order == 2 or order == "fro":
-        return root(
-            reduce(
-                "norm",
-                "sum",
-                elementwise.power("pow", node, 2),
-                axis,
-                keepdim,
-            )
-        )
+        return root(reduce("norm", "sum", elementwise.power("pow", node, 2), axis, keepdim))
     if not isinstance(order, (int, float)):
-        raise DTypeError(
-            "norm", f"unknown order {order!r}", "pass a number"
-        )
+        raise DTypeError("norm", f"unknown order {order!r}", "pass a number")
     return power_norm(size, float(order), axis, keepdim)
 
 
-def power_norm(
-    size: Node, order: float, axis: Any, keepdim: bool
-) -> Node:
+def power_norm(size: Node, order: float, axis: Any, keepdim: bool) -> Node:
     """Compute sum(size^p)^(1/p); where the formula has no gradient, at zeros, it is 0."""
     powers = elementwise.power("pow", size, order)
     if order < 1:
         is_zero = elementwise.compare("equal", size, 0.0)
-        raised = elementwise.power(
-            "pow", elementwise.where(is_zero, 1.0, size), order
-        )
-        powers = elementwise.where(
-            is_zero, 0.0 if order > 0 else math.inf, raised
-        )
+        raised = elementwise.power("pow", elementwise.where(is_zero, 1.0, size), order)
+        powers = elementwise.where(is_zero, 0.0 if order > 0 else math.inf, raised)
     total = reduce("norm", "sum", powers, axis, keepdim)
     is_zero = elementwise.compare("equal", total, 0.0)
     safe = elementwise.where(is_zero, 1.0, total)
     edge: Operand = total if order > 0 else math.inf
-    return elementwise.where(
-        is_zero, edge, elementwise.power("pow", safe, 1 / order)
-    )
+    return elementwise.where(is_zero, edge, elementwise.power("pow", safe, 1 / order))
 
 
 def root(squares: Node) -> Node:
     """Square root whose gradient at 0 is 0, as PyTorch's norm."""
     is_zero = elementwise.compare("equal", squares, 0.0)
     safe = elementwise.where(is_zero, 1.0, squares)
-    return elementwise.where(
-        is_zero, squares, elementwise.unary("sqrt", safe)
-    )
+    return elementwise.where(is_zero, squares, elementwise.unary("sqrt", safe))

@@ -44,13 +44,8 @@ def grouped(node: Node, rows: Array, order: Array) -> Runs:
     run = np.cumsum(starts) - 1
     inverse: Array = np.empty(len(rows), np.int64)
     inverse[order] = run
-    found = (
-        order[starts],
-        inverse,
-        np.bincount(run, minlength=int(starts.sum())),
-    )
+    found = (order[starts], inverse, np.bincount(run, minlength=int(starts.sum())))
     places, numbers, counts = (
-        node_from_numpy(each.astype(np.int64), int64, node.device)
-        for each in found
+        node_from_numpy(each.astype(np.int64), int64, node.device) for each in found
     )
     return places, numbers, counts

@@ -20,19 +20,9 @@ from picograd.tensor.recording import apart
 
 Array = Any
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
-CUBIC = (
-    -0.75
-)  # the free slope of Keys's kernel (1981); -0.5 with antialias, as in Pillow
+CUBIC = -0.75  # the free slope of Keys's kernel (1981); -0.5 with antialias, as in Pillow
 CUBIC_SMOOTH = -0.5
-MODES = (
-    "nearest",
-    "nearest-exact",
-    "linear",
-    "bilinear",
-    "bicubic",
-    "trilinear",
-    "area",
-)
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 
 
 @listed
@@ -103,17 +93,13 @@ def step_of(full: int, wanted: int, scale: float | None, align: bool) -> float:
     return full / wanted if scale is None else 1.0 / scale
 
 
-def check_mode(
-    x: Tensor, mode: str, align_corners: bool | None, antialias: bool
-) -> int:
+def check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> int:
     """Check the mode against the input; count the spatial axes."""
     op = "interpolate"
     need_tensor(op, x)
     rank = x.ndim - 2
     if mode not in MODES:
-        raise ValueRangeError(
-            op, f"mode={mode!r} is not known", f"use {', '.join(MODES)}"
-        )
+        raise ValueRangeError(op, f"mode={mode!r} is not known", f"use {', '.join(MODES)}")
     wanted = 2 if mode == "bicubic" else LINEAR.get(mode, rank)
     if wanted != rank or not 1 <= rank <= 3:
         text = f"mode={mode!r} does not fit input of shape {tuple(x.shape)}"
@@ -123,13 +109,9 @@ def check_mode(
         text = f"align_corners has no meaning for mode={mode!r}"
         raise ValueRangeError(op, text, "leave it out")
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueRangeError(
-            op, f"antialias with mode={mode!r}", "use bilinear or bicubic"
-        )
+        raise ValueRangeError(op, f"antialias with mode={mode!r}", "use bilinear or bicubic")
     if not x.numel():
-        raise ShapeError(
-            op, f"input {tuple(x.shape)} has no elements", "pass a non-empty one"
-        )
+        raise ShapeError(op, f"input {tuple(x.shape)} has no elements", "pass a non-empty one")
     return rank
 
 
@@ -138,16 +120,10 @@ def read_scales(rank: int, scale_factor: Any) -> list[float | None]:
     if scale_factor is None:
         return [None] * rank
     is_single = isinstance(scale_factor, (int, float))
-    scales = (
-        [float(scale_factor)] * rank
-        if is_single
-        else [float(each) for each in scale_factor]
-    )
+    scales = [float(scale_factor)] * rank if is_single else [float(each) for each in scale_factor]
     if len(scales) != rank or any(scale <= 0 for scale in scales):
         text = f"scale_factor={scale_factor} does not fit {rank} spatial axes"
-        raise ValueRangeError(
-            "interpolate", text, "give one positive number, or one per axis"
-        )
+        raise ValueRangeError("interpolate", text, "give one positive number, or one per axis")
     return list(scales)
 
 
@@ -157,9 +133,7 @@ def read_sizes(x: Tensor, size: Any, scales: list[float | None]) -> list[int]:
     if (size is None) == (scales[0] is None):
         raise ValueRangeError(op, "give size or scale_factor, one of them", "pass one")
     if size is None:
-        sizes = [
-            math.floor(full * (scale or 1.0)) for full, scale in zip(spatial, scales)
-        ]
+        sizes = [math.floor(full * (scale or 1.0)) for full, scale in zip(spatial, scales)]
     else:
         sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
     if len(sizes) != len(spatial) or any(each < 1 for each in sizes):
@@ -170,13 +144,7 @@ def read_sizes(x: Tensor, size: Any, scales: list[float | None]) -> list[int]:
 
 
 def resample(
-    x: Tensor,
-    axis: int,
-    size: int,
-    ratio: float,
-    mode: str,
-    align: bool,
-    antialias: bool,
+    x: Tensor, axis: int, size: int, ratio: float, mode: str, align: bool, antialias: bool
 ) -> Tensor:
     """Resample one axis: output i lies at i * ratio, or at (i + 1/2) * ratio - 1/2."""
     full = x.shape[axis]
@@ -220,9 +188,7 @@ def resampled_bytes(
     return x
 
 
-def plain_weights(
-    full: int, size: int, ratio: float, is_cubic: bool, align: bool
-) -> Array:
+def plain_weights(full: int, size: int, ratio: float, is_cubic: bool, align: bool) -> Array:
     """Make the (size, full) weights of interpolation; the border is repeated."""
     places = places_of(size, ratio, align)
     places = places if is_cubic else np.maximum(places, 0.0)
@@ -267,9 +233,7 @@ def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Ten
         )
         return wide.reshape(*x.shape[:axis], size, *x.shape[axis + 1 :])
     # float32, as PyTorch computes it: other roundings pick other pixels
-    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(
-        ratio
-    )
+    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
     return taken(x, axis, np.minimum(np.floor(places), full - 1))
 
 

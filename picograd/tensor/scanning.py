@@ -14,13 +14,7 @@ from picograd.tensor.operands import as_axis, check_computed, need_float
 
 def with_axis(node: Node, function: Callable[[Node], Node]) -> Node:
     """Apply a function of tensors with axes to any tensor."""
-    return (
-        node
-        if not node.size
-        else function(node)
-        if node.rank
-        else lifted(node, function)
-    )
+    return node if not node.size else function(node) if node.rank else lifted(node, function)
 
 
 def lifted(node: Node, function: Callable[[Node], Node]) -> Node:
@@ -28,9 +22,7 @@ def lifted(node: Node, function: Callable[[Node], Node]) -> Node:
     return function(node.reshape((1,))).reshape(())
 
 
-def cumulative(
-    op: str, monoid: str, node: Node, axis: Any, dtype: DType | None
-) -> Node:
+def cumulative(op: str, monoid: str, node: Node, axis: Any, dtype: DType | None) -> Node:
     """Compute `cumsum` or `cumprod`; bool and integers accumulate in int64, as PyTorch."""
     position = as_axis(axis, max(node.rank, 1), op)
     if dtype is None and not node.dtype.is_float:
@@ -40,9 +32,7 @@ def cumulative(
     return with_axis(wide, lambda x: scan(x, monoid, position))
 
 
-def running_extreme(
-    op: str, monoid: str, node: Node, axis: Any
-) -> Node:
+def running_extreme(op: str, monoid: str, node: Node, axis: Any) -> Node:
     """Compute the values of `cummax` or `cummin`; NaN propagates."""
     position = as_axis(axis, max(node.rank, 1), op)
     check_computed(op, node.dtype)
@@ -57,12 +47,7 @@ def running_index(op: str, monoid: str, node: Node, axis: Any) -> Node:
     wide = node.cast(uint8) if node.dtype is bool_ else node
     if not node.size:
         return node.cast(int64)
-    return with_axis(
-        wide,
-        lambda x: extremum_index(
-            x, scan(x, monoid, position), position
-        ),
-    )
+    return with_axis(wide, lambda x: extremum_index(x, scan(x, monoid, position), position))
 
 
 def log_cumulative(node: Node, axis: Any) -> Node:

@@ -16,13 +16,7 @@ from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    IndexDTypeError,
-    ShapeError,
-    ValueRangeError,
-)
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
@@ -32,20 +26,9 @@ from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
 from picograd.target import is_host
 from picograd.tensor import creation, indexing, masking, movement, spans
-from picograd.tensor.demands import (
-    check_values,
-    demand_index,
-    demand_number,
-    outside,
-)
+from picograd.tensor.demands import check_values, demand_index, demand_number, outside
 from picograd.tensor.known import known_values
-from picograd.tensor.operands import (
-    Operand,
-    as_axis,
-    as_shape,
-    broadcast_to,
-    need_integer,
-)
+from picograd.tensor.operands import Operand, as_axis, as_shape, broadcast_to, need_integer
 from picograd.traced_number import TracedNumber
 
 SMALL_MASK = 4096  # elements of a mask that the host looks at itself
@@ -65,9 +48,7 @@ def computed_values(node: Node) -> Array:
         pending.compute([node])
     buffer = leaf_buffer(node)
     if buffer is None:
-        raise ValueRangeError(
-            "getitem", "the mask was not computed", "call .realize() on it"
-        )
+        raise ValueRangeError("getitem", "the mask was not computed", "call .realize() on it")
     return buffer_to_numpy(buffer, node.shape)
 
 
@@ -118,10 +99,7 @@ def width(item: Any) -> int:
 
 
 def read_items(
-    node: Node,
-    items: Sequence[Any],
-    writes: bool = False,
-    failures: list[Node] | None = None,
+    node: Node, items: Sequence[Any], writes: bool = False, failures: list[Node] | None = None
 ) -> list[Any]:
     """Turn arrays, lists, masks and spans into checked integer index nodes; the rest stays.
 
@@ -132,9 +110,7 @@ def read_items(
     for item, axis in zip(listed, source_axes(node, listed)):
         size = node.shape[axis] if axis < len(node.shape) else 0
         if isinstance(item, bool):  # a mask of a new axis of one element
-            places = node_from_numpy(
-                np.zeros(int(item), np.int64), int64, node.device
-            )
+            places = node_from_numpy(np.zeros(int(item), np.int64), int64, node.device)
             result.append(indexing.NewAxis(places))
         elif isinstance(item, np.ndarray):
             result += array_items(node, item, axis, size)
@@ -155,9 +131,7 @@ def read_items(
     return result
 
 
-def span_item(
-    span: indexing.Span, size: int, axis: int, failures: list[Node] | None
-) -> Any:
+def span_item(span: indexing.Span, size: int, axis: int, failures: list[Node] | None) -> Any:
     """List the positions of a span; what leaves the axis is cut off where its start is known."""
     is_checked = not is_tracing() or known_values(span.start) is not None
     if is_checked:
@@ -240,10 +214,7 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
         text = f"mask of shape {array.shape} does not match axes of {node.shape} from {axis}"
         raise AxisError("getitem", text, "use a mask of the same sizes")
     places = np.nonzero(array)
-    return [
-        node_from_numpy(each.astype(np.int64), int64, node.device)
-        for each in places
-    ]
+    return [node_from_numpy(each.astype(np.int64), int64, node.device) for each in places]
 
 
 def read(node: Node, items: Sequence[Any]) -> Node:
@@ -262,9 +233,7 @@ def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
         source = indexing.value_node(node, value)
         trailing = node.shape[len(mask.shape) :]
         if len(source.shape) <= len(trailing) or source.size == 1:
-            return indexing.put_mask(
-                node, mask, indexing.fit_value(source, trailing or ())
-            )
+            return indexing.put_mask(node, mask, indexing.fit_value(source, trailing or ()))
     region = masking.region_of(node.shape, items) if is_tracing() else None
     if region is not None:
         return write_where(node, region, indexing.value_node(node, value))
@@ -323,9 +292,7 @@ def take_along(node: Node, index: Node, axis: Any) -> Node:
         return gather(op, flat, 0, index.reshape((index.size,)))
     position = need_axis(op, node, axis)
     if len(index.shape) != len(node.shape):
-        text = (
-            f"index {index.shape} and tensor {node.shape} differ in number of axes"
-        )
+        text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
         raise ShapeError(op, text, "give them the same number of axes")
     index = checked(op, index, node.shape[position], position)
     ours = [1 if at == position else size for at, size in enumerate(node.shape)]
@@ -363,9 +330,7 @@ def held_places(mask: Node) -> list[Node]:
     size, device = mask.size, mask.device
     if size < SMALL_MASK or is_host(device):
         places = np.nonzero(computed_values(mask))
-        return [
-            node_from_numpy(each.astype(np.int64), int64, device) for each in places
-        ]
+        return [node_from_numpy(each.astype(np.int64), int64, device) for each in places]
     row = mask.reshape((size,))
     row = row.cast(int32 if size < 1 << 31 else int64)
     running = scan(row, "sum", 0)
@@ -417,9 +382,7 @@ def rows(op: str, table: Node, index: Node) -> Node:
 
 def index_select(node: Node, axis: Any, index: Node) -> Node:
     """Take slices along an axis in the order of an index."""
-    if (
-        not node.shape and index.size == 1
-    ):  # PyTorch takes a number for a row of one
+    if not node.shape and index.size == 1:  # PyTorch takes a number for a row of one
         return index_select(node.reshape((1,)), axis, index).reshape(())
     position = need_axis("index_select", node, axis)
     need_integer("index_select", index)
@@ -429,19 +392,12 @@ def index_select(node: Node, axis: Any, index: Node) -> Node:
 
 
 def scatter(
-    op: str,
-    node: Node,
-    axis: Any,
-    index: Node,
-    source: Operand,
-    reduction: str | None,
+    op: str, node: Node, axis: Any, index: Node, source: Operand, reduction: str | None
 ) -> Node:
     """Write out[i][index[i][j]] = source[i][j] (axis 1), or reduce into it."""
     if reduction not in MONOIDS:
         text = f"unknown reduce={reduction!r}"
-        raise ValueRangeError(
-            op, text, 'use None, "add", "multiply", "amax" or "amin"'
-        )
+        raise ValueRangeError(op, text, 'use None, "add", "multiply", "amax" or "amin"')
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[position] if node.shape else 1
@@ -455,9 +411,7 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     """Add slices of `source` along an axis at the positions of a 1-d index."""
     op = "index_add"
     if not node.shape and not source.shape:
-        return index_add(
-            node.reshape((1,)), axis, index, source.reshape((1,))
-        ).reshape(())
+        return index_add(node.reshape((1,)), axis, index, source.reshape((1,))).reshape(())
     position = need_axis(op, node, axis)
     need_integer(op, index)
     check_device(op, (node, source))
@@ -466,11 +420,7 @@ def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     index = index.reshape((index.size,))
     index, inside = placed(op, index, node.shape[position], position, wraps=False)
     moved = movement.move_axis(source.cast(node.dtype), position, 0)
-    wanted = (
-        product(index.shape),
-        *node.shape[:position],
-        *node.shape[position + 1 :],
-    )
+    wanted = (product(index.shape), *node.shape[:position], *node.shape[position + 1 :])
     if moved.shape != wanted:
         text = f"source {source.shape} does not fit tensor {node.shape} at {index.size} indices"
         raise ShapeError(op, text, "give one slice per index")

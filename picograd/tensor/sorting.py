@@ -90,9 +90,7 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     size = size_along(node, position)
     (k,) = as_sizes((k,), "topk")
     if not 0 <= k <= size:
-        raise ValueRangeError(
-            "topk", f"k={k} does not fit size {size}", f"use 0 to {size}"
-        )
+        raise ValueRangeError("topk", f"k={k} does not fit size {size}", f"use 0 to {size}")
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
     is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
@@ -109,9 +107,7 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
         text = f"an axis of {node.shape} is empty"
         raise AxisError("kthvalue", text, "check .numel() first")
     if not 1 <= k <= size:
-        raise ValueRangeError(
-            "kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}"
-        )
+        raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
     return part(order("kthvalue", node, position), position, k - 1, 1)
 
 
@@ -120,11 +116,7 @@ def median_index(node: Node, axis: Any) -> Node:
     position = axis_of("median", node, axis)
     size = size_along(node, position)
     if not size:
-        raise AxisError(
-            "median",
-            f"an axis of {node.shape} is empty",
-            "check .numel() first",
-        )
+        raise AxisError("median", f"an axis of {node.shape} is empty", "check .numel() first")
     found = order("median", node, position)
     middle = part(found, position, (size - 1) // 2, 1)
     if not node.dtype.is_float or not node.rank:
@@ -148,9 +140,7 @@ def median_of_all(node: Node) -> Node:
     return shared_by_equals(value, row) if node.dtype.is_float else value
 
 
-def quantile(
-    node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str
-) -> Node:
+def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -> Node:
     """Compute quantiles along an axis (None: of all); several q lead the result's shape."""
     need_float("quantile", node)
     if interpolation not in INTERPOLATIONS:
@@ -159,25 +149,13 @@ def quantile(
     listed = q if isinstance(q, Sequence) else [q]
     wanted = [float(read_scalar("quantile", each)) for each in listed]
     if any(not 0 <= each <= 1 for each in wanted):
-        raise ValueRangeError(
-            "quantile", f"q={q} is not in 0..1", "use fractions"
-        )
+        raise ValueRangeError("quantile", f"q={q} is not in 0..1", "use fractions")
     shape = (1,) * node.rank
-    row, position = (
-        (flat(node), 0)
-        if axis is None
-        else (node, axis_of("quantile", node, axis))
-    )
+    row, position = (flat(node), 0) if axis is None else (node, axis_of("quantile", node, axis))
     if not size_along(row, position):
-        raise AxisError(
-            "quantile",
-            f"an axis of {node.shape} is empty",
-            "check .numel() first",
-        )
+        raise AxisError("quantile", f"an axis of {node.shape} is empty", "check .numel() first")
     values = picked(row, order("quantile", row, position), position)
-    found = [
-        one_quantile(values, position, each, interpolation) for each in wanted
-    ]
+    found = [one_quantile(values, position, each, interpolation) for each in wanted]
     found = [without_axis(each, position, keepdim) for each in found]
     if axis is None and keepdim:
         found = [each.reshape(shape) for each in found]
@@ -194,20 +172,10 @@ def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
     high, share = min(low + 1, size - 1), place - low
     if interpolation == "nearest":
         share = float(round(place) - low)
-    fixed = {
-        "lower": 0.0,
-        "higher": float(share > 0),
-        "midpoint": 0.5 * (share > 0),
-    }
+    fixed = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}
     share = fixed.get(interpolation, share)
     first, second = part(values, axis, low, 1), part(values, axis, high, 1)
-    result = (
-        first
-        if share == 0
-        else second
-        if share == 1
-        else first + (second - first) * share
-    )
+    result = first if share == 0 else second if share == 1 else first + (second - first) * share
     last = part(values, axis, size - 1, 1)
     return last.unary("isnan").where(last, result)
 
@@ -220,9 +188,7 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
     op, rank = "searchsorted", ordered.rank
     if not rank or (rank > 1 and ordered.shape[:-1] != values.shape[:-1]):
         text = f"sorted {ordered.shape} and values {values.shape} differ in leading axes"
-        raise ShapeError(
-            op, text, "give one sorted axis, or equal leading axes"
-        )
+        raise ShapeError(op, text, "give one sorted axis, or equal leading axes")
     dtype = promote(ordered.dtype, values.dtype)
     ordered, values = ordered.cast(dtype), values.cast(dtype)
     size = ordered.shape[-1]
@@ -233,11 +199,7 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
     while left:
         half = max(left // 2, 1)
         probe = place + (half - 1)
-        found = (
-            ordered.gather((probe,), (0,))
-            if rank == 1
-            else along_last(ordered, probe)
-        )
+        found = ordered.gather((probe,), (0,)) if rank == 1 else along_last(ordered, probe)
         is_found = values.binary("less" if is_right else "less_equal", found)
         goes_on = is_found.unary("logical_not")  # a NaN goes to the end
         place = goes_on.where(place + half, place)
@@ -247,9 +209,7 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
 
 def along_last(node: Node, index: Node) -> Node:
     """Gather along the last axis; the index may be longer or shorter."""
-    indices = tuple(
-        index if d == node.rank - 1 else index.iota(d) for d in range(node.rank)
-    )
+    indices = tuple(index if d == node.rank - 1 else index.iota(d) for d in range(node.rank))
     return node.gather(indices, tuple(range(node.rank)))
 
 
@@ -266,9 +226,7 @@ def unique(node: Node) -> tuple[Node, Node, Node]:
     values = picked(row, found, 0)
     before = part(values, 0, 0, size - 1).pad(((1, 0),))
     is_first = values.binary("not_equal", before)
-    is_first = is_first.binary(
-        "logical_or", is_first.iota(0, int64).binary("equal", 0)
-    )
+    is_first = is_first.binary("logical_or", is_first.iota(0, int64).binary("equal", 0))
     group = scan(is_first.cast(int64), "sum", 0) - 1
     pending.compute([found, values, group])
     groups = int(computed_values(part(group, 0, size - 1, 1))[0]) + 1
@@ -288,9 +246,7 @@ def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
     """Count how often each number 0, 1, ... occurs, or sum the weights of its occurrences."""
     need_integer("bincount", node, "input")
     if node.rank != 1:
-        raise ShapeError(
-            "bincount", f"takes one axis, not shape {node.shape}", "flatten it"
-        )
+        raise ShapeError("bincount", f"takes one axis, not shape {node.shape}", "flatten it")
     if weights is not None and weights.shape != node.shape:
         text = f"weights {weights.shape} and input {node.shape} differ"
         raise ShapeError("bincount", text, "give one weight an element")
@@ -298,19 +254,13 @@ def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
     if node.size:
         ends = computed_values(movement.stack([index.reduce(m, (0,)) for m in ("min", "max")]))
         if int(ends[0]) < 0:
-            raise ValueRangeError(
-                "bincount", "a number is negative", "use numbers >= 0"
-            )
+            raise ValueRangeError("bincount", "a number is negative", "use numbers >= 0")
         count = max(int(ends[1]) + 1, minlength)
     ones = index.const_like(1)
     if weights is not None:
         ones = weights.cast(float32 if weights.dtype is float32 else float64)
     zeros = constant(0, (count,), ones.dtype, node.device)
-    return (
-        zeros.scatter(ones, (index,), (0,), "sum")
-        if node.size and count
-        else zeros
-    )
+    return zeros.scatter(ones, (index,), (0,), "sum") if node.size and count else zeros
 
 
 def histogram(node: Node, bins: int, low: float, high: float) -> Node:
@@ -325,18 +275,10 @@ def histogram(node: Node, bins: int, low: float, high: float) -> Node:
         return zeros
     first, last = row.const_like(float(low)), row.const_like(float(high))
     if low == high:
-        first, last = (
-            row.reduce(each, (0,), True).expand(row.shape)
-            for each in ("min", "max")
-        )
+        first, last = (row.reduce(each, (0,), True).expand(row.shape) for each in ("min", "max"))
         is_flat = first.binary("equal", last)
-        first, last = (
-            is_flat.where(first - 1.0, first),
-            is_flat.where(last + 1.0, last),
-        )
+        first, last = (is_flat.where(first - 1.0, first), is_flat.where(last + 1.0, last))
     place = ((row - first) * float(bins) / (last - first)).unary("floor")
-    inside = first.binary("less_equal", row).binary(
-        "logical_and", row.binary("less_equal", last)
-    )
+    inside = first.binary("less_equal", row).binary("logical_and", row.binary("less_equal", last))
     place = inside.where(place.binary("minimum", bins - 1), 0).cast(int64)
     return zeros.scatter(inside.cast(node.dtype), (place,), (0,), "sum")

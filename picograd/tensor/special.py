@@ -16,13 +16,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor import elementwise
 from picograd.tensor.demands import demand_divisor
-from picograd.tensor.operands import (
-    Operand,
-    check_computed,
-    floating,
-    need_float,
-    pair,
-)
+from picograd.tensor.operands import Operand, check_computed, floating, need_float, pair
 from picograd.tensor.zeta import polygamma_of
 
 # lgamma(2 + u) = u P(u), |u| <= 1/2; relative error 2e-17
@@ -73,15 +67,7 @@ DIGAMMA = (
     -0.00017312261802727394,
 )
 # Stirling's series: B(2k) / (2k (2k - 1)), B(2k) / 2k and B(2k), Bernoulli's numbers
-LGAMMA_TAIL = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-)
+LGAMMA_TAIL = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 SHIFT = 10  # from here on Stirling's series is exact; trigamma moves smaller arguments up to it
@@ -91,15 +77,11 @@ Pieces = Callable[[Node], Node]
 Slope = Callable[[Node, Node], Node]
 
 
-def smooth(
-    op: str, node: Node, value: Pieces, slope: Slope, in_double: bool = False
-) -> Node:
+def smooth(op: str, node: Node, value: Pieces, slope: Slope, in_double: bool = False) -> Node:
     """Compute `value(x)` with the gradient `slope(x, y)`, in float32 or float64."""
     x = floating(op, node)
     # 16-bit floats have enough digits in float32
-    wide = (
-        x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
-    )
+    wide = x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
     return known_slope(wide, value, slope).cast(x.dtype)
 
 
@@ -380,11 +362,7 @@ def trigamma_positive(x: Node) -> Node:
     z = is_small.where(top, x)
     inverse = z.unary("reciprocal")
     square = inverse * inverse
-    main = (
-        inverse
-        + square * 0.5
-        + square * inverse * polynomial(TRIGAMMA_TAIL, square)
-    )
+    main = inverse + square * 0.5 + square * inverse * polynomial(TRIGAMMA_TAIL, square)
     steps = main
     for each in reversed(below):  # small ones first
         steps = steps + (each * each).unary("reciprocal")
@@ -451,9 +429,7 @@ def xlog1py(a: Operand, b: Operand) -> Node:
     return times_log(x, y, log1p, lambda y: y + 1, -1.0)
 
 
-def times_log(
-    x: Node, y: Node, log: Pieces, inner: Pieces, edge: float
-) -> Node:
+def times_log(x: Node, y: Node, log: Pieces, inner: Pieces, edge: float) -> Node:
     """Compute x log(inner(y)), 0 where x is 0 and y is a number.
 
     Where x is 0, its gradient is the logarithm, and 0 from the edge down, where that is none.
@@ -463,9 +439,7 @@ def times_log(
     value = is_cut.where(x.const_like(0.0), x * log(is_cut.where(1.0, y)))
 
     def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
-        is_out = y.binary("less_equal", edge).binary(
-            "logical_and", x.binary("equal", 0.0)
-        )
+        is_out = y.binary("less_equal", edge).binary("logical_and", x.binary("equal", 0.0))
         for_x = is_out.where(0.0, g * log(is_out.where(1.0, y)))
         return for_x, g * x / inner(y)
 
@@ -499,9 +473,7 @@ def fmod(a: Operand, b: Operand) -> Node:
 def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     """Divide and round down ("floor") or towards 0 ("trunc"); integers stay integers."""
     if mode not in ("floor", "trunc"):
-        raise ValueRangeError(
-            "div", f"rounding_mode={mode!r}", 'use None, "floor" or "trunc"'
-        )
+        raise ValueRangeError("div", f"rounding_mode={mode!r}", 'use None, "floor" or "trunc"')
     if mode == "floor":
         return elementwise.arithmetic("floordiv", a, b)
     x, y = pair("div", a, b)
@@ -512,7 +484,5 @@ def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     quotient = x.binary("floordiv", y)
     if x.dtype.kind == "uint":
         return quotient
-    is_off = quotient.binary("less", 0).binary(
-        "logical_and", (quotient * y).binary("not_equal", x)
-    )
+    is_off = quotient.binary("less", 0).binary("logical_and", (quotient * y).binary("not_equal", x))
     return is_off.where(quotient + 1, quotient)

@@ -4,7 +4,6 @@ Elementwise, on the device, with gradients; except `gammainc` and `gammaincc`, w
 on the host, at once (as many steps as their arguments need).
 """
 
-
 from picograd.tensor import bessel, elementwise, gamma, normal, reduce, special
 from picograd.tensor.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.arithmetic import xlog1py

@@ -40,9 +40,7 @@ def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
     """Read an axis, which must have elements; a zero-dim tensor has axis 0."""
     axis = as_axis(dim, max(x.ndim, 1), op)
     if is_empty_error and x.ndim and not x.shape[axis]:
-        raise AxisError(
-            op, f"axis {axis} of {tuple(x.shape)} is empty", "check .numel() first"
-        )
+        raise AxisError(op, f"axis {axis} of {tuple(x.shape)} is empty", "check .numel() first")
     return axis
 
 
@@ -59,18 +57,14 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Ordered:
     need_tensor("mode", input)
     axis = axis_of("mode", input, dim)
     if not input.ndim:
-        return Ordered(
-            input, Recorded.kind.zeros((), dtype="int64", device=input.device)
-        )
+        return Ordered(input, Recorded.kind.zeros((), dtype="int64", device=input.device))
     x = input.detach()
     ordered, order = x.sort(axis)
     size = x.shape[axis]
     number = positions(size, x, axis)
     if size > 1:
         differs = ordered.narrow(axis, 1, size - 1) != ordered.narrow(axis, 0, size - 1)
-        starts = Recorded.kind.cat(
-            [differs.narrow(axis, 0, 1).logical_or(True), differs], axis
-        )
+        starts = Recorded.kind.cat([differs.narrow(axis, 0, 1).logical_or(True), differs], axis)
     else:
         starts = (number == 0).expand(*x.shape)
     run = number - starts.where(number, 0).cummax(axis).values
@@ -130,25 +124,18 @@ def nanquantile(
     op = "nanquantile"
     need_tensor(op, input)
     if not input.dtype.is_float:
-        raise DTypeError(
-            op, f"needs a float dtype, got {input.dtype.name}", "call .float() first"
-        )
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
     if interpolation not in sorting.INTERPOLATIONS:
         text = f"unknown interpolation={interpolation!r}"
         raise ValueRangeError(op, text, f"use one of {sorting.INTERPOLATIONS}")
     given: Any = q.tolist() if is_tensor(q) else q
     if isinstance(given, (list, tuple)):
-        each = [
-            nanquantile(input, x, dim, keepdim, interpolation=interpolation)
-            for x in given
-        ]
+        each = [nanquantile(input, x, dim, keepdim, interpolation=interpolation) for x in given]
         return Recorded.kind.stack(each)
     if not 0 <= given <= 1:
         raise ValueRangeError(op, f"q={given} is not in 0..1", "use fractions")
     if dim is None:
-        flat = nanquantile(
-            input.reshape(input.numel()), given, 0, interpolation=interpolation
-        )
+        flat = nanquantile(input.reshape(input.numel()), given, 0, interpolation=interpolation)
         return flat.reshape(*(1,) * input.ndim) if keepdim else flat
     axis = axis_of(op, input, dim)
     if not input.ndim:
@@ -159,9 +146,7 @@ def nanquantile(
     return result if keepdim else result.squeeze(axis)
 
 
-def between(
-    ordered: Tensor, axis: int, last: Tensor, q: float, interpolation: str
-) -> Tensor:
+def between(ordered: Tensor, axis: int, last: Tensor, q: float, interpolation: str) -> Tensor:
     """Interpolate at the place q * last of each sorted row."""
     place = last.clamp(0, None).cast(ordered.dtype) * q
     if interpolation == "nearest":
@@ -197,9 +182,7 @@ def isin(
     need_tensor("isin", like)
     x = elements if is_tensor(elements) else from_host(np.asarray(elements), like)
     others = (
-        test_elements
-        if is_tensor(test_elements)
-        else from_host(np.asarray(test_elements), like)
+        test_elements if is_tensor(test_elements) else from_host(np.asarray(test_elements), like)
     )
     if not others.numel() or not x.numel():
         return (x != x).logical_or(invert) if not others.numel() else x == x
@@ -212,10 +195,7 @@ def isin(
 
 
 def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Keep the first of each run of equal elements, or of equal slices along an axis.
 
@@ -228,13 +208,9 @@ def unique_consecutive(
     need_tensor("unique_consecutive", input)
     x = input.reshape(input.numel()) if dim is None else input
     axis = 0 if dim is None else dim
-    places, inverse, counts = (
-        wrap(node, False) for node in runs.consecutive_slices(read(x), axis)
-    )
+    places, inverse, counts = (wrap(node, False) for node in runs.consecutive_slices(read(x), axis))
     wanted = [x.index_select(axis, places)]
-    wanted += [
-        inverse.reshape(*input.shape) if dim is None else inverse
-    ] * return_inverse
+    wanted += [inverse.reshape(*input.shape) if dim is None else inverse] * return_inverse
     wanted += [counts] * return_counts
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
@@ -282,9 +258,7 @@ def histogram(
     op = "histogram"
     need_tensor(op, input)
     if not input.dtype.is_float:
-        raise DTypeError(
-            op, f"needs a float dtype, got {input.dtype.name}", "call .float() first"
-        )
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
     flat = input.detach().reshape(input.numel())
     edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
     count = edges.numel() - 1
@@ -304,9 +278,7 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
     """Space the edges of equal cells between limits, or between the extremes."""
     op = "histogram"
     if not isinstance(bins, int) or bins < 1:
-        raise ValueRangeError(
-            op, f"bins={bins!r}", "use a number >= 1, or a tensor of edges"
-        )
+        raise ValueRangeError(op, f"bins={bins!r}", "use a number >= 1, or a tensor of edges")
     if limits is None and not flat.numel():
         limits = (0.0, 1.0)
     if limits is None:
@@ -325,9 +297,7 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
 # integrals and derivatives
 
 
-def trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1
-) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """Integrate along an axis by the trapezoid rule, at points x or at distances dx.
 
     >>> import picograd
@@ -434,18 +404,14 @@ def gradient(
     """
     op = "gradient"
     need_tensor(op, input)
-    listed = (
-        range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
-    )
+    listed = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     axes = [as_axis(each, input.ndim, op) for each in listed]
     is_list = isinstance(spacing, (list, tuple))
     given: Any = spacing
     steps = list(given) if is_list else [given] * len(axes)
     if len(steps) != len(axes) or edge_order not in (1, 2):
         text = f"{len(steps)} spacings for {len(axes)} axes, edge_order={edge_order}"
-        raise ValueRangeError(
-            op, text, "give one spacing per axis and edge_order 1 or 2"
-        )
+        raise ValueRangeError(op, text, "give one spacing per axis and edge_order 1 or 2")
     return tuple(slope(as_float(input), a, s, edge_order) for a, s in zip(axes, steps))
 
 
@@ -458,9 +424,7 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     if not is_tensor(spacing):
         spacing = along(np.arange(size) * float(spacing), axis, x)
     else:
-        spacing = spacing.cast(x.dtype).reshape(
-            *(-1 if n == axis else 1 for n in range(x.ndim))
-        )
+        spacing = spacing.cast(x.dtype).reshape(*(-1 if n == axis else 1 for n in range(x.ndim)))
     step = diff(spacing, dim=axis)  # h[i] = t[i + 1] - t[i]
     rise = diff(x, dim=axis) / step
     count = size - 2
@@ -498,9 +462,7 @@ def cov(
     op = "cov"
     need_tensor(op, input)
     if input.ndim > 2:
-        raise ShapeError(
-            op, f"{tuple(input.shape)} has more than 2 axes", "pass a matrix"
-        )
+        raise ShapeError(op, f"{tuple(input.shape)} has more than 2 axes", "pass a matrix")
     x = as_float(input).reshape(1, input.numel()) if input.ndim < 2 else as_float(input)
     weights = observation_weights(op, x, fweights, aweights)
     if weights is None:
@@ -511,9 +473,7 @@ def cov(
         centred = x - (x * weights).sum(1, True) / total
         spread = total - correction
         if aweights is not None and correction:
-            spread = (
-                total - correction * (weights * aweights).sum() / total
-            )
+            spread = total - correction * (weights * aweights).sum() / total
         result = (centred * weights) @ centred.mT / spread.clamp(0, None)
     return result if input.ndim > 1 else result.reshape(())
 
@@ -572,9 +532,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     need_tensor("pdist", input)
     if input.ndim != 2:
-        raise ShapeError(
-            "pdist", f"{tuple(input.shape)} is not a matrix", "pass (N, M)"
-        )
+        raise ShapeError("pdist", f"{tuple(input.shape)} is not a matrix", "pass (N, M)")
     rows, columns = np.triu_indices(input.shape[0], 1)
     if not rows.size:
         return input.sum(1)[:0]

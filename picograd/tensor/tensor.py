@@ -13,16 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from picograd.dtype import (
-    DType,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int32,
-    int64,
-    to_dtype,
-)
+from picograd.dtype import DType, bool_, float16, float32, float64, int32, int64, to_dtype
 from picograd.engine import foreign, pending
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
@@ -643,9 +634,7 @@ class Tensor(
             chosen.write_to(self, items)
             return
         source = value if isinstance(value, (Tensor, *NUMBERS)) else as_tensor(value, self)
-        tracks = MODE.enabled and (
-            self._tracks or (isinstance(source, Tensor) and source._tracks)
-        )
+        tracks = MODE.enabled and (self._tracks or (isinstance(source, Tensor) and source._tracks))
         check_leaf_write("setitem", self)
         listed = selector(items)
         if self._view is not None and aliasing.is_repeating(self) and aliasing.is_basic(listed):

@@ -79,9 +79,7 @@ def split_aux(op: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise DTypeError(
-            op, "has_aux=True but the function did not return a pair", "return (y, a)"
-        )
+        raise DTypeError(op, "has_aux=True but the function did not return a pair", "return (y, a)")
     return result
 
 
@@ -91,13 +89,9 @@ def chosen(op: str, args: Sequence[Any], argnums: Any) -> tuple[list[int], Any]:
     positions = []
     for number in argnums if many else (argnums,):
         if isinstance(number, bool) or not isinstance(number, int):
-            raise DTypeError(
-                op, f"argnums={argnums!r}", "use an int or a tuple of ints"
-            )
+            raise DTypeError(op, f"argnums={argnums!r}", "use an int or a tuple of ints")
         if not -len(args) <= number < len(args):
-            raise AxisError(
-                op, f"argnums={number} of {len(args)} arguments", "name one of them"
-            )
+            raise AxisError(op, f"argnums={number} of {len(args)} arguments", "name one of them")
         positions.append(number % len(args))
     tree = tuple(args[at] for at in positions)
     return positions, tree if many else tree[0]
@@ -157,18 +151,14 @@ def grad_and_value(func: Function, argnums: Sizes = 0, has_aux: bool = False) ->
 def start_of(op: str, node: Node) -> Node:
     """Give the ones a gradient starts from."""
     if not node.dtype.is_float:
-        raise GradientError(
-            op, f"a {node.dtype.name} result has no gradient", "compute in floats"
-        )
+        raise GradientError(op, f"a {node.dtype.name} result has no gradient", "compute in floats")
     return node.const_like(1.0)
 
 
 def closed_aux(aux: Any) -> Any:
     """Close the tensors among extra results."""
     leaves = leaves_of(aux)
-    return rebuilt(
-        aux, [tracked(x._node) if isinstance(x, Recorded) else x for x in leaves]
-    )
+    return rebuilt(aux, [tracked(x._node) if isinstance(x, Recorded) else x for x in leaves])
 
 
 def grad(func: Function, argnums: Sizes = 0, has_aux: bool = False) -> Function:
@@ -206,9 +196,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
             text = f"{len(given)} cotangents for {len(nodes)} results"
             raise ShapeError("vjp", text, "give one per result, in its structure")
         pairs = [cotangent_of(node, each) for node, each in zip(nodes, given)]
-        found = or_zeros(
-            gradient([p for p in pairs if p[0].dtype.is_float], stops), stops
-        )
+        found = or_zeros(gradient([p for p in pairs if p[0].dtype.is_float], stops), stops)
         return rebuilt(tuple(primals), [tracked(each) for each in found])
 
     output = rebuilt(result, [tracked(node) for node in nodes])
@@ -234,20 +222,14 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
     >>> picograd.func.jvp(lambda x: x * x, (x,), (t,))[1].tolist()
     [2.0, 0.0]
     """
-    if not isinstance(primals, (tuple, list)) or not isinstance(
-        tangents, (tuple, list)
-    ):
-        raise DTypeError(
-            "jvp", "primals and tangents must be tuples", "write jvp(f, (x,), (t,))"
-        )
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise DTypeError("jvp", "primals and tangents must be tuples", "write jvp(f, (x,), (t,))")
     directions = leaves_of(tuple(tangents))
     points = leaves_of(tuple(primals))
     shapes = [(getattr(a, "shape", None), getattr(b, "shape", None)) for a, b in
               zip(points, directions)]  # fmt: skip
     if len(points) != len(directions) or any(a != b for a, b in shapes):
-        raise ShapeError(
-            "jvp", f"tangents do not fit the primals: {shapes}", "use equal shapes"
-        )
+        raise ShapeError("jvp", f"tangents do not fit the primals: {shapes}", "use equal shapes")
     with opened("jvp", tuple(primals)) as (inner, stops):
         result, aux = split_aux("jvp", func(*inner), has_aux)
         nodes = [each._node for each in float_leaves("jvp", result)]
@@ -257,9 +239,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
     return (output, product, closed_aux(aux)) if has_aux else (output, product)
 
 
-def push(
-    nodes: Sequence[Node], stops: Sequence[Node], directions: Sequence[Node]
-) -> list[Node]:
+def push(nodes: Sequence[Node], stops: Sequence[Node], directions: Sequence[Node]) -> list[Node]:
     """Find the derivative of every node along directions of `stops`."""
     probes = [same_value(ramp(node)) for node in nodes]
     pairs = [(node, probe) for node, probe in zip(nodes, probes) if node.dtype.is_float]
@@ -285,11 +265,7 @@ def ramp(node: Node) -> Node:
 
 
 def jacrev(
-    func: Function,
-    argnums: Sizes = 0,
-    *,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
+    func: Function, argnums: Sizes = 0, *, has_aux: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Make the function of the Jacobian, one vectorised reverse pass: output shape + input shape.
 
@@ -328,20 +304,14 @@ def basis(tensor: Any) -> Any:
     """Make the unit tensors of a shape, stacked: (count, *shape)."""
     count, node = tensor.numel(), tensor._node
     if count * count > BASIS_LIMIT * 64:
-        raise ShapeError(
-            "jacobian", f"a basis of {count} x {count} numbers", "use vjp or jvp"
-        )
+        raise ShapeError("jacobian", f"a basis of {count} x {count} numbers", "use vjp or jvp")
     square = constant(0, (count, count), int64, node.device)
     unit = square.iota(0).binary("equal", square.iota(1)).cast(node.dtype)
     return wrap(unit.reshape((count, *tensor.shape)), False)
 
 
 def jacfwd(
-    func: Function,
-    argnums: Sizes = 0,
-    has_aux: bool = False,
-    *,
-    chunk_size: int | None = None,
+    func: Function, argnums: Sizes = 0, has_aux: bool = False, *, chunk_size: int | None = None
 ) -> Function:
     """Make the function of the Jacobian, from one vectorised product a column.
 
@@ -367,9 +337,7 @@ def jacfwd(
                 return [wrap(node, False) for node in push(nodes, stops, directions)]
 
             found = vmap(one, out_dims=-1, chunk_size=chunk_size)(basis(point))
-            columns.append(
-                [e.reshape(n.shape + point.shape) for e, n in zip(found, nodes)]
-            )
+            columns.append([e.reshape(n.shape + point.shape) for e, n in zip(found, nodes)])
         rows = [rebuilt(tree, list(row)) for row in zip(*columns)]
         jacobian = rebuilt(result, rows)
         return (jacobian, closed_aux(aux)) if has_aux else jacobian

@@ -1,6 +1,5 @@
 """Facts about dtypes: the limits of their numbers, and what they become together."""
 
-
 from picograd.conversion import FLOAT8, float8_values
 from picograd.dtype import DType, category, default_float, promote, to_dtype
 from picograd.errors import DTypeError

@@ -9,21 +9,9 @@ from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor import elementwise, indexing, masking, movement, selecting
 from picograd.tensor.known import known_values
-from picograd.tensor.operands import (
-    Operand,
-    as_axis,
-    broadcast_to,
-    constant,
-    need_integer,
-)
+from picograd.tensor.operands import Operand, as_axis, broadcast_to, constant, need_integer
 
-REDUCTIONS = {
-    "sum": "sum",
-    "prod": "prod",
-    "amax": "max",
-    "amin": "min",
-    "mean": "sum",
-}
+REDUCTIONS = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "mean": "sum"}
 
 
 def index_fill(node: Node, axis: Any, index: Node, value: Operand) -> Node:
@@ -53,9 +41,7 @@ def write_slices(
         raise AxisError(op, f"index {index.shape} is not 1-d", "flatten it")
     wanted = (index.size, *node.shape[:axis], *node.shape[axis + 1 :])
     if values.shape != wanted:
-        text = (
-            f"values {values.shape} do not fit {node.shape} at {index.size} indices"
-        )
+        text = f"values {values.shape} do not fit {node.shape} at {index.size} indices"
         raise ShapeError(op, text, "give one slice per index")
     wraps = op == "index_fill"
     flat = index.reshape((index.size,))
@@ -87,12 +73,7 @@ def put(node: Node, index: Node, source: Node, accumulate: bool) -> Node:
 
 
 def scatter_reduce(
-    node: Node,
-    axis: Any,
-    index: Node,
-    source: Node,
-    reduction: str,
-    include_self: bool,
+    node: Node, axis: Any, index: Node, source: Node, reduction: str, include_self: bool
 ) -> Node:
     """Reduce source[i][j] into out[i][index[i][j]] (axis 1) by sum, prod, mean, amax or amin.
 
@@ -101,9 +82,7 @@ def scatter_reduce(
     op = "scatter_reduce"
     if reduction not in REDUCTIONS:
         text = f"unknown reduce={reduction!r}"
-        raise ValueRangeError(
-            op, text, 'use "sum", "prod", "mean", "amax" or "amin"'
-        )
+        raise ValueRangeError(op, text, 'use "sum", "prod", "mean", "amax" or "amin"')
     if source.dtype is not node.dtype:
         text = f"source is {source.dtype.name} but the tensor is {node.dtype.name}"
         raise DTypeError(op, text, "cast the source")
@@ -156,9 +135,7 @@ def identity(node: Node, monoid: str) -> Any:
 def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
     """Write the elements of `source`, in order, where the mask holds; computes the mask."""
     if mask.dtype is not bool_:
-        raise DTypeError(
-            "masked_scatter", f"mask is {mask.dtype.name}", "compare it"
-        )
+        raise DTypeError("masked_scatter", f"mask is {mask.dtype.name}", "compare it")
     wide = broadcast_to(mask, node.shape)
     if is_tracing() and known_values(wide) is None:
         return masking.masked_scatter(node, wide, source)
@@ -166,11 +143,7 @@ def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
     places = found.reshape((found.shape[0],))
     if source.size < places.size:
         text = f"{source.size} values for {places.size} places"
-        raise ShapeError(
-            "masked_scatter", text, "give at least one value per place"
-        )
-    values = movement.cut(source.reshape((source.size,)), 0, 0, places.size).cast(
-        node.dtype
-    )
+        raise ShapeError("masked_scatter", text, "give at least one value per place")
+    values = movement.cut(source.reshape((source.size,)), 0, 0, places.size).cast(node.dtype)
     flat = node.reshape((node.size,))
     return flat.scatter(values, [places], (0,), None).reshape(node.shape)

@@ -36,17 +36,12 @@ def zeta_value(x: Node, q: Node, scale: float = 1.0) -> Node:
     is_far = q.const_like(14.0).binary("less", q - x * 2)
     end = is_far.where(q, q + TERMS)
     power = end.binary("pow", -x) * scale
-    factor, inverse = (
-        power * x / end,
-        (end * end).unary("reciprocal"),
-    )
+    factor, inverse = (power * x / end, (end * end).unary("reciprocal"))
     parts = [power * 0.5]
     for number, coefficient in enumerate(EULER):
         parts.append(factor * coefficient)
         first = 2 * number + 1
-        factor = (
-            factor * (x + first) * (x + (first + 1)) * inverse
-        )
+        factor = factor * (x + first) * (x + (first + 1)) * inverse
     # a power of its own: end^-x may underflow where end^(1 - x) does not
     total = parts.pop()
     for part in reversed(parts):
@@ -66,35 +61,20 @@ def is_positive(x: Node) -> Node:
 def zeta_edges(x: Node, q: Node, value: Node) -> Node:
     """Give infinity at x = 1 and at the poles q = 0, -1, ..., NaN for x < 1 and other q < 0."""
     is_low = is_positive(q).unary("logical_not")
-    is_pole = is_low.binary(
-        "logical_and", q.binary("equal", q.unary("floor"))
-    )
+    is_pole = is_low.binary("logical_and", q.binary("equal", q.unary("floor")))
     below = is_pole.where(x.const_like(math.inf), math.nan)
     value = is_low.where(below, value)
-    value = x.binary("equal", 1.0).where(
-        x.const_like(math.inf), value
-    )
-    value = x.binary("less", 1.0).where(
-        x.const_like(math.nan), value
-    )
-    return x.unary("isnan").where(
-        x, q.unary("isnan").where(q, value)
-    )
+    value = x.binary("equal", 1.0).where(x.const_like(math.inf), value)
+    value = x.binary("less", 1.0).where(x.const_like(math.nan), value)
+    return x.unary("isnan").where(x, q.unary("isnan").where(q, value))
 
 
 def zeta_in_double(x: Node, q: Node) -> Node:
     """Compute zeta in float64; its gradient reaches q, and is refused for x."""
-    value = zeta_edges(
-        x, q, zeta_value(x, is_positive(q).where(q, 1.0))
-    )
+    value = zeta_edges(x, q, zeta_value(x, is_positive(q).where(q, 1.0)))
 
-    def vjp(
-        g: Node, y: Node, x: Node, q: Node
-    ) -> list[Node | Refused]:
-        return [
-            Refused("zeta", "its first argument"),
-            -(g * x * zeta_in_double(x + 1, q)),
-        ]
+    def vjp(g: Node, y: Node, x: Node, q: Node) -> list[Node | Refused]:
+        return [Refused("zeta", "its first argument"), -(g * x * zeta_in_double(x + 1, q))]
 
     return custom(value, (x, q), vjp)
 
@@ -106,9 +86,7 @@ def cotangent_slopes(order: int) -> list[int]:
     """
     found = [0, 1]
     for _ in range(order):
-        slope = [
-            power * each for power, each in enumerate(found)
-        ][1:]
+        slope = [power * each for power, each in enumerate(found)][1:]
         found = [0] * (len(slope) + 2)
         for power, each in enumerate(slope):
             found[power] -= each
@@ -129,11 +107,7 @@ def polygamma_value(order: int, x: Node) -> Node:
         return x.binary("equal", math.inf).where(x.const_like(0.0), x * 0.0 + sign * math.inf)
     is_low = x.binary("less_equal", 0.0)
     place = is_low.where(1 - x, x)
-    inner = zeta_value(
-        place.const_like(float(order + 1)),
-        place,
-        float(math.factorial(order)),
-    )
+    inner = zeta_value(place.const_like(float(order + 1)), place, float(math.factorial(order)))
     inner = inner if sign > 0 else -inner
     angle = (x - x.unary("floor")) * math.pi
     cotangent = angle.unary("cos") / angle.unary("sin")
@@ -141,33 +115,19 @@ def polygamma_value(order: int, x: Node) -> Node:
     turned = cotangent.const_like(float(last))
     for coefficient in reversed(rest):
         turned = turned * cotangent + float(coefficient)
-    reflected = inner * -sign - turned * math.pi ** (
-        order + 1
-    )
+    reflected = inner * -sign - turned * math.pi ** (order + 1)
     is_pole = angle.binary("equal", 0.0)
-    reflected = is_pole.where(
-        x.const_like(sign * math.inf), reflected
-    )
+    reflected = is_pole.where(x.const_like(sign * math.inf), reflected)
     value = is_low.where(reflected, inner)
-    return x.binary("equal", math.inf).where(
-        x.const_like(0.0), value
-    )
+    return x.binary("equal", math.inf).where(x.const_like(0.0), value)
 
 
 def polygamma_in_double(order: int, x: Node) -> Node:
     """Compute the derivative of digamma of an order >= 1; its gradient is the next order."""
     value = polygamma_value(order, x)
-    return custom(
-        value,
-        (x,),
-        lambda g, y, x: (
-            g * polygamma_in_double(order + 1, x),
-        ),
-    )
+    return custom(value, (x,), lambda g, y, x: (g * polygamma_in_double(order + 1, x),))
 
 
 def polygamma_of(order: int, x: Node) -> Node:
     """Compute the derivative of digamma of an order >= 1 in the dtype of x."""
-    return polygamma_in_double(order, x.cast(float64)).cast(
-        x.dtype
-    )
+    return polygamma_in_double(order, x.cast(float64)).cast(x.dtype)

@@ -47,9 +47,7 @@ def ref(number: int, dtype: DType = float32) -> Expr:
 
 
 def guard(value: Expr, fill: Any, *conditions: Condition) -> Expr:
-    return Expr(
-        "guard", (value, const(fill, value.dtype)), tuple(conditions), value.dtype
-    )
+    return Expr("guard", (value, const(fill, value.dtype)), tuple(conditions), value.dtype)
 
 
 def values(shape: Any, dtype: DType = float32, seed: int = 0) -> Any:
@@ -58,9 +56,7 @@ def values(shape: Any, dtype: DType = float32, seed: int = 0) -> Any:
     if dtype is bool_:
         return generator.integers(0, 2, size).astype(bool)
     if dtype.is_integer:
-        return generator.integers(-7 if dtype.kind == "int" else 0, 8, size).astype(
-            dtype.numpy
-        )
+        return generator.integers(-7 if dtype.kind == "int" else 0, 8, size).astype(dtype.numpy)
     found = generator.standard_normal(size).astype(np.float32)
     if dtype.name == "bfloat16":
         return (found.view(np.uint32) >> 16).astype(np.uint16)
@@ -68,11 +64,7 @@ def values(shape: Any, dtype: DType = float32, seed: int = 0) -> Any:
 
 
 def kernel(
-    name: str,
-    hero: str,
-    slots: Sequence[tuple[DType, int, str]],
-    *parts: Part,
-    scalars: Any = (),
+    name: str, hero: str, slots: Sequence[tuple[DType, int, str]], *parts: Part, scalars: Any = ()
 ) -> Kernel:
     return Kernel(name, hero, tuple(Slot(*s) for s in slots), tuple(scalars), parts)
 

@@ -18,9 +18,7 @@ def widen(array: Any, dtype: Any) -> Any:
 
 def inputs(case: Case) -> list[Any]:
     """Fresh arrays of the case, as the interpreters take them."""
-    return [
-        widen(a, s.dtype) for a, s in zip(case.arrays, case.kernel.slots, strict=True)
-    ]
+    return [widen(a, s.dtype) for a, s in zip(case.arrays, case.kernel.slots, strict=True)]
 
 
 def expected(case: Case) -> list[Any]:

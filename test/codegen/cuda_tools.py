@@ -51,10 +51,7 @@ def matmul_kernel(m, n, k, dtype, a="mk", b="kn", out="mn", batch=1, out_dtype=N
         return expr if sum_dtype is dtype else Expr("cast", (expr,), None, sum_dtype)
 
     body = Expr(
-        "mul",
-        (wide(load(0, order(a), dtype)), wide(load(1, order(b), dtype))),
-        None,
-        sum_dtype,
+        "mul", (wide(load(0, order(a), dtype)), wide(load(1, order(b), dtype))), None, sum_dtype
     )
     out_dtype = out_dtype or dtype
     slots = [Slot(dtype, batch * m * k, "in"), Slot(dtype, batch * k * n, "in")]
@@ -158,9 +155,7 @@ def run_host(library, tile_kernel: TileKernel, inputs: dict, scalars=(), is_reve
     function(pointers, blocks, tile_kernel.threads, int(is_reversed))
     for (_, is_zeroed), buffer in zip(spaces, buffers[len(kernel.slots) :], strict=False):
         assert not is_zeroed or not buffer.any(), "a counter was not left zero"
-    return {
-        n: from_raw(buffers[n], s.dtype) for n, s in enumerate(kernel.slots) if s.role != "in"
-    }
+    return {n: from_raw(buffers[n], s.dtype) for n, s in enumerate(kernel.slots) if s.role != "in"}
 
 
 def compile_cuda(source: str, arch: str) -> tuple[bytes, str]:

@@ -44,9 +44,7 @@ class Loaded:
         self.spaces = spaces
         pointers = [x.ctypes.data for x in (*self.arrays, *spaces)]
         self.buffers = (ctypes.c_void_p * len(pointers))(*pointers)
-        signature = ctypes.CFUNCTYPE(
-            None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64
-        )
+        signature = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64)
         self.entry: Callable[..., None] = signature(self.library[program.name])
 
     def run(self, first: int = 0, last: int | None = None) -> None:

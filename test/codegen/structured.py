@@ -22,14 +22,10 @@ def softmax(rows: int = 20, columns: int = 37, is_column: bool = False) -> Case:
         Compute(row, over, "max", x, float32),
         Compute((*row, *over), (), None, shifted, float32),
         Compute(row, over, "sum", ref(1), float32),
-        Compute(
-            (*row, *over), (), None, op("div", ref(1), ref(2)), float32, (1, index)
-        ),
+        Compute((*row, *over), (), None, op("div", ref(1), ref(2)), float32, (1, index)),
     )
     slots = [(float32, size, "in"), (float32, size, "out")]
-    name, hero = (
-        ("softmax_columns", "reduce.col") if is_column else ("softmax", "reduce.row")
-    )
+    name, hero = ("softmax_columns", "reduce.col") if is_column else ("softmax", "reduce.row")
     return build(kernel(name, hero, slots, Part(row, computes)))
 
 
@@ -64,9 +60,7 @@ def layer_norm(rows: int = 12, columns: int = 50) -> Case:
         (float32, rows, "out"),
         (float32, rows, "out"),
     ]
-    return build(
-        kernel("layer_norm", "reduce.row", slots, Part((r,), computes)), tolerance=1e-5
-    )
+    return build(kernel("layer_norm", "reduce.row", slots, Part((r,), computes)), tolerance=1e-5)
 
 
 def moments(rows: int = 9, columns: int = 40) -> Case:
@@ -78,9 +72,7 @@ def moments(rows: int = 9, columns: int = 40) -> Case:
         Compute((r,), (c,), "max", op("abs", x), float32, (3, axis_index(r))),
     )
     slots = [(float32, rows * columns, "in"), *[(float32, rows, "out")] * 3]
-    return build(
-        kernel("moments", "reduce.row", slots, Part((r,), computes)), tolerance=1e-5
-    )
+    return build(kernel("moments", "reduce.row", slots, Part((r,), computes)), tolerance=1e-5)
 
 
 def column_sum(rows: int = 300, columns: int = 70, monoid: str = "sum") -> Case:
@@ -90,9 +82,7 @@ def column_sum(rows: int = 300, columns: int = 70, monoid: str = "sum") -> Case:
     computes = (
         Compute((c,), (r,), monoid, x, float32, (1, axis_index(c))),
         Compute((c,), (), None, mean, float32, (2, axis_index(c))),
-        Compute(
-            (c, r), (), None, op("neg", x), float32, (3, at((r, c), (rows, columns)))
-        ),
+        Compute((c, r), (), None, op("neg", x), float32, (3, at((r, c), (rows, columns)))),
     )
     size = rows * columns
     slots = [
@@ -122,28 +112,17 @@ def column_statistics(shape: tuple[int, ...], columns: int) -> Case:
     return build(made, tolerance=1e-4)
 
 
-def total(
-    size: int = 5000, shape: tuple[int, ...] = (), dtype: DType = float32
-) -> Case:
+def total(size: int = 5000, shape: tuple[int, ...] = (), dtype: DType = float32) -> Case:
     shape = shape or (size,)
     axes = tuple(Axis(f"a{n}", s) for n, s in enumerate(shape))
     x = load(0, dtype, at(axes, shape))
     computes = (
         Compute((), axes, "sum", x, dtype, (1, constant(0))),
         Compute((), axes, "max", op("mul", x, x), dtype, (2, constant(0))),
-        Compute(
-            (),
-            (),
-            None,
-            op("add", ref(0, dtype), ref(0, dtype)),
-            dtype,
-            (3, constant(0)),
-        ),
+        Compute((), (), None, op("add", ref(0, dtype), ref(0, dtype)), dtype, (3, constant(0))),
     )
     slots = [(dtype, product(shape), "in"), *[(dtype, 1, "out")] * 3]
-    return build(
-        kernel("total", "reduce.all", slots, Part((), computes)), tolerance=1e-4
-    )
+    return build(kernel("total", "reduce.all", slots, Part((), computes)), tolerance=1e-4)
 
 
 def totals(sizes: tuple[int, ...] = (5000, 7, 300)) -> Case:
@@ -183,12 +162,7 @@ def cross_entropy(rows: int = 40, classes: int = 10) -> Case:
         Compute((r,), (), None, loss, float32, (3, axis_index(r))),
         Compute((), (r,), "sum", ref(2), float32),
         Compute(
-            (),
-            (),
-            None,
-            op("div", ref(3), const(float(rows), float32)),
-            float32,
-            (2, constant(0)),
+            (), (), None, op("div", ref(3), const(float(rows), float32)), float32, (2, constant(0))
         ),
     )
     slots = [
@@ -203,9 +177,7 @@ def cross_entropy(rows: int = 40, classes: int = 10) -> Case:
 
 
 def max_pool() -> Case:
-    n, h, w, kh, kw = (
-        Axis(a, s) for a, s in (("n", 3), ("h", 6), ("w", 7), ("kh", 2), ("kw", 3))
-    )
+    n, h, w, kh, kw = (Axis(a, s) for a, s in (("n", 3), ("h", 6), ("w", 7), ("kh", 2), ("kw", 3)))
     row = axis_index(h) * 2 + axis_index(kh) - 1
     column = axis_index(w) + axis_index(kw) - 1
     index = axis_index(n) * 99 + row * 9 + column
@@ -214,14 +186,7 @@ def max_pool() -> Case:
     axes = (n, h, w)
     computes = (
         Compute(axes, (kh, kw), "max", x, float32),
-        Compute(
-            axes,
-            (),
-            None,
-            op("maximum", ref(0), const(0.0, float32)),
-            float32,
-            (1, out),
-        ),
+        Compute(axes, (), None, op("maximum", ref(0), const(0.0, float32)), float32, (1, out)),
     )
     slots = [(float32, 297, "in"), (float32, 126, "out")]
     return build(kernel("max_pool", "map", slots, Part(axes, computes)))
@@ -234,12 +199,7 @@ def pad() -> Case:
     out = at((i, j), (9, 12))
     compute = Compute((i, j), (), None, x, float32, (1, out))
     return build(
-        kernel(
-            "pad",
-            "map",
-            [(float32, 42, "in"), (float32, 108, "out")],
-            Part((i, j), (compute,)),
-        )
+        kernel("pad", "map", [(float32, 42, "in"), (float32, 108, "out")], Part((i, j), (compute,)))
     )
 
 
@@ -277,10 +237,7 @@ def reshaped() -> Case:
     compute = Compute((i, j), (), None, load(0, float32, index), float32, (1, flat))
     return build(
         kernel(
-            "reshaped",
-            "map",
-            [(float32, 60, "in"), (float32, 60, "out")],
-            Part((i, j), (compute,)),
+            "reshaped", "map", [(float32, 60, "in"), (float32, 60, "out")], Part((i, j), (compute,))
         )
     )
 
@@ -329,9 +286,7 @@ def adam() -> Case:
         i, s = Axis(f"i{number}", size), 4 * number
         p, g, m, v = (load(s + k, float32, axis_index(i)) for k in range(4))
         rate = Expr("scalar", (), 0, float32)
-        moment = op(
-            "add", op("mul", m, const(0.9, float32)), op("mul", g, const(0.1, float32))
-        )
+        moment = op("add", op("mul", m, const(0.9, float32)), op("mul", g, const(0.1, float32)))
         fresh = op("mul", op("mul", g, g), const(0.01, float32))
         square = op("add", op("mul", v, const(0.99, float32)), fresh)
         step = op("div", ref(0), op("add", op("sqrt", ref(1)), const(1e-8, float32)))

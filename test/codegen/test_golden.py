@@ -38,6 +38,4 @@ def test_golden(name: str, language: str, update_golden: bool) -> None:
     if update_golden:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert path.read_text() == text, (
-        "generated code changed; run with --update-golden if meant"
-    )
+    assert path.read_text() == text, "generated code changed; run with --update-golden if meant"

@@ -14,15 +14,7 @@ from picograd.codegen.program import format_program, verify
 from picograd.target import Target, cuda_target
 
 TARGETS = {"llvm": TARGET, "cuda": cuda_target("sm_90a")}
-SLOW = {
-    "column_sum",
-    "column_max",
-    "total",
-    "total_shape",
-    "adam",
-    "transpose",
-    "transpose_batch",
-}
+SLOW = {"column_sum", "column_max", "total", "total_shape", "adam", "transpose", "transpose_batch"}
 
 
 def compare(case: Case, target: Target) -> None:
@@ -50,8 +42,6 @@ def test_binary(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INTEGER)
-@pytest.mark.parametrize(
-    "dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name
-)
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name)
 def test_integer(name: str, dtype: dtypes.DType) -> None:
     compare(binary(name, dtype, 60), TARGET)

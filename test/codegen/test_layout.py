@@ -2,13 +2,7 @@
 
 import pytest
 
-from picograd.codegen.layout import (
-    Blocked,
-    Layout,
-    MmaAccumulator,
-    WgmmaAccumulator,
-    elements,
-)
+from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator, elements
 from picograd.helpers import product
 
 LAYOUTS = [

@@ -53,9 +53,7 @@ def packed(
 @pytest.mark.parametrize("columns", [1, 3, 16, 31, 70])
 @pytest.mark.parametrize("index", [(100, 1, 0), (1, 7, 2), (0, 1, 0), (3, 0, 0)])
 @pytest.mark.parametrize("limits", [(0, 9, 0, 99), (1, 3, 0, 99), (0, 9, 2, 20), (2, 2, 1, 1)])
-def test_pack(
-    columns: int, index: tuple[int, int, int], limits: tuple[int, int, int, int]
-) -> None:
+def test_pack(columns: int, index: tuple[int, int, int], limits: tuple[int, int, int, int]) -> None:
     got, expected, wide = packed(5, columns, index, limits)
     assert np.array_equal(got, expected)
     if columns >= 16 and index[1] == 1:

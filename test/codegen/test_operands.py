@@ -3,15 +3,7 @@
 import pytest
 from contractions import conv, matmul
 
-from picograd.codegen.operands import (
-    Contraction,
-    analyse,
-    factors,
-    guarded,
-    stores,
-    strides,
-    swap,
-)
+from picograd.codegen.operands import Contraction, analyse, factors, guarded, stores, strides, swap
 from picograd.dtype import float16, float32
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, axis_index

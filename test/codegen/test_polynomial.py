@@ -64,14 +64,10 @@ def worst_error(found: Any, want: Any) -> float:
 def test_unary_function(name: str) -> None:
     generator = np.random.default_rng(0)
     low, high = RANGES.get(name, (-1e4, 1e4))
-    points = np.concatenate(
-        [generator.uniform(low, high, 20000), generator.uniform(-1, 1, 20000)]
-    )
+    points = np.concatenate([generator.uniform(low, high, 20000), generator.uniform(-1, 1, 20000)])
     special = SPECIAL
     if name == "log":
-        points = np.abs(
-            np.concatenate([points, np.exp(generator.uniform(-100, 88, 20000))])
-        )
+        points = np.abs(np.concatenate([points, np.exp(generator.uniform(-100, 88, 20000))]))
     x = np.concatenate([special, points.astype(np.float32)])
     case = unary(name, float32, len(x))
     found = run(case.kernel, [x, np.zeros_like(x)])[1]
@@ -92,7 +88,4 @@ def test_pow() -> None:
     case = binary("pow", float32, len(x))
     found = run(case.kernel, [x, y, np.zeros_like(x)])[2]
     with np.errstate(all="ignore"):
-        assert (
-            worst_error(found, np.power(x.astype(np.float64), y.astype(np.float64)))
-            < 1.5
-        )
+        assert worst_error(found, np.power(x.astype(np.float64), y.astype(np.float64))) < 1.5

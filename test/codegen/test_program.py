@@ -52,9 +52,7 @@ def test_verify_refuses(instructions: list[Instr], problem: str) -> None:
 def test_verify_tiles_refuses() -> None:
     tiles = tile(softmax().kernel, TARGET)
     part = tiles.parts[0]
-    stray = Assign(
-        part.tiles[0].name, (), Expr("index", (), axis_index(Axis("x", 4)), int64)
-    )
+    stray = Assign(part.tiles[0].name, (), Expr("index", (), axis_index(Axis("x", 4)), int64))
     with pytest.raises(InternalError, match="is not bound"):
         verify_tiles(replace(tiles, parts=(replace(part, steps=(stray,)),)))
     stray = Assign("nowhere", (), Expr("index", (), constant(0), int64))

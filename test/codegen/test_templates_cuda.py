@@ -50,11 +50,7 @@ def test_runs_right(name: str) -> None:
     cases, tiles, compiled = library()
     case = cases[name]
     for is_reversed in (False, True):
-        given = {
-            n: a
-            for n, a in enumerate(inputs(case))
-            if case.kernel.slots[n].role != "out"
-        }
+        given = {n: a for n, a in enumerate(inputs(case)) if case.kernel.slots[n].role != "out"}
         found = run_host(compiled, tiles[name], given, case.scalars, is_reversed)
         check_arrays(case, [found.get(n, a) for n, a in enumerate(inputs(case))])
 

@@ -26,8 +26,6 @@ def rows(n: int, *rest: int) -> Tensor:
     return Tensor(np.random.default_rng(n).standard_normal((n, *rest)).astype(np.float32))
 
 
-
-
 def training(n: int) -> Tensor:
     model = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 3))
     loss = (model(rows(n, 4)) ** 2).mean()

@@ -215,9 +215,7 @@ def test_training_with_batch_norms_asks_for_the_same_plan_at_every_step(
 ) -> None:
     picograd.manual_seed(0)
     layers = [
-        layer
-        for _ in range(3)
-        for layer in (nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.ReLU())
+        layer for _ in range(3) for layer in (nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.ReLU())
     ]
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 3))
     optimizer = nn.optim.SGD(model.parameters(), lr=0.1)

@@ -107,9 +107,7 @@ def test_a_trace_whose_plan_fell_out_is_made_again(tiny: None, device: str) -> N
     assert double(small).tolist() == [2.0] and double.count == 3
 
 
-def test_traces_of_many_signatures_are_bounded_by_bytes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_traces_of_many_signatures_are_bounded_by_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     with fresh_engine(cache="", plans_size=1):
         double = picograd.jit(lambda x: x * 2)
         for size in range(1, 65):

@@ -4,13 +4,7 @@ import numpy as np
 from error_support import Case, check, named
 
 from picograd import Tensor
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    IndexDTypeError,
-    ShapeError,
-    ValueRangeError,
-)
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 
 X = Tensor.ones(2, 3)
 FAR = Tensor([[5]])

@@ -32,11 +32,7 @@ CASES: dict[str, Case] = {
     "sigmoid": (build.sigmoid, torch.sigmoid, (X,)),
     "silu": (build.silu, F.silu, (X,)),
     "gelu": (build.gelu, F.gelu, (X,)),
-    "gelu tanh": (
-        lambda n: build.gelu(n, "tanh"),
-        lambda t: F.gelu(t, approximate="tanh"),
-        (X,),
-    ),
+    "gelu tanh": (lambda n: build.gelu(n, "tanh"), lambda t: F.gelu(t, approximate="tanh"), (X,)),
     "softmax": (lambda n: build.softmax(n, -1), lambda t: t.softmax(-1), (X,)),
     "softmax first": (lambda n: build.softmax(n, 0), lambda t: t.softmax(0), (X,)),
     "softmax scalar": (lambda n: build.softmax(n, 0), lambda t: t.softmax(0), (X[0, 0],)),

@@ -30,11 +30,7 @@ def running_sum(scale: float = 1.0) -> tuple[Body, dict[str, int]]:
     after = total + x * scale
     square = after * after
     body, numbers = make_body(([total], [x], []), [after], [square])
-    return body, {
-        "after": numbers[id(after)],
-        "square": numbers[id(square)],
-        "x": numbers[id(x)],
-    }
+    return body, {"after": numbers[id(after)], "square": numbers[id(square)], "x": numbers[id(x)]}
 
 
 def loop(is_reverse: bool = False) -> tuple[Node, dict[str, int]]:

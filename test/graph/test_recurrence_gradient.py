@@ -42,11 +42,7 @@ def build(step: Step, is_reverse: bool, inputs: list[Node]) -> Node:
     y = after * x + h
     body, numbers = make_body(([h], [x], [w]), [after], [y])
     node = recur(body, 4, is_reverse, inputs)
-    parts = [
-        outcome(node, "carry", 0),
-        outcome(node, "history", 0),
-        stacked(node, numbers[id(y)]),
-    ]
+    parts = [outcome(node, "carry", 0), outcome(node, "history", 0), stacked(node, numbers[id(y)])]
     total = [(part * part).reduce("sum", tuple(range(part.rank))) for part in parts]
     return total[0] + total[1] + total[2]
 

@@ -24,6 +24,8 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattering, "FEW", 4)
     monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
     monkeypatch.setattr(sorting, "RADIX_TILE", 256)
+
+
 CUDA = cuda_target("sm_90a")
 
 

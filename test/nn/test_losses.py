@@ -137,6 +137,7 @@ def test_wrong_targets_are_named():
     with pytest.raises(DTypeError, match="class numbers must be integers"):
         functional.nll_loss(logits, Tensor([0.0, 1.0, 2.0]))
 
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_binary_cross_entropy_equals_pytorch(reduction, device):
     case = ("BCELoss", {}, lambda: [unit(5, 4), half(5, 4)])

@@ -31,9 +31,7 @@ def test_replaces_for_one_call() -> None:
     assert func.functional_call(model, [other, {"parts.0": Tensor([0.0, 0.0])}], x).tolist() == [
         [5, 6]
     ]
-    assert {n: id(p) for n, p in model.named_parameters()} == {
-        n: id(p) for n, p in before.items()
-    }
+    assert {n: id(p) for n, p in model.named_parameters()} == {n: id(p) for n, p in before.items()}
     with pytest.raises(StateError, match="the module has no weights"):
         func.functional_call(model, {"weights": x}, (x,))
     with pytest.raises(StateError, match="missing parts.0"):

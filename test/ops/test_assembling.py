@@ -47,9 +47,7 @@ VIEWS: dict[str, Any] = {
 
 
 def test_views(device: str) -> None:
-    cases = [
-        Case(name, f, [X], has_gradient=name != "count_nonzero") for name, f in VIEWS.items()
-    ]
+    cases = [Case(name, f, [X], has_gradient=name != "count_nonzero") for name, f in VIEWS.items()]
     compare(cases, device)
 
 

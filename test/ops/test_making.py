@@ -45,8 +45,10 @@ def test_like_another(device: str) -> None:
     same(Tensor([1], device=device).type_as(x), torch.tensor([1]).type_as(t))
     assert picograd.as_tensor(x) is x and picograd.asarray(x, copy=True) is not x
     assert picograd.asarray([1.0], requires_grad=True).requires_grad
-    same(picograd.frombuffer(b"\x00\x01\x02\x03", dtype="int16", count=1, offset=2),
-         torch.frombuffer(bytearray(b"\x00\x01\x02\x03"), dtype=torch.int16, count=1, offset=2))
+    same(
+        picograd.frombuffer(b"\x00\x01\x02\x03", dtype="int16", count=1, offset=2),
+        torch.frombuffer(bytearray(b"\x00\x01\x02\x03"), dtype=torch.int16, count=1, offset=2),
+    )
     assert picograd.frombuffer(b"\x80\x3f", dtype=picograd.bfloat16).item() == 1.0
     same(picograd.scalar_tensor(3), torch.scalar_tensor(3))
 

@@ -213,9 +213,7 @@ def test_another_int_compiles_nothing(name: str, libraries: tuple[Library, Libra
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_another_position_compiles_nothing(
-    name: str, libraries: tuple[Library, Library]
-) -> None:
+def test_another_position_compiles_nothing(name: str, libraries: tuple[Library, Library]) -> None:
     check(POSITIONS[name], list(range(COUNT)), libraries)
 
 

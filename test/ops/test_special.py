@@ -84,9 +84,7 @@ def test_extreme_values(device: str) -> None:
             x = far if name not in ("sinh", "cosh") else np.delete(far, 7)
             cases.append(Case(name, call(name), [x], dtype=dtype, has_gradient=False, scale=8))
         for name in ("asin", "acos", "atanh", "erfinv"):
-            cases.append(
-                Case(name, call(name), [near], dtype=dtype, has_gradient=False, scale=8)
-            )
+            cases.append(Case(name, call(name), [near], dtype=dtype, has_gradient=False, scale=8))
     compare(cases, device)
 
 

@@ -118,9 +118,7 @@ def test_programs_on_threads_equal_pytorch(chunk: int, examples: int, device: st
     modes = tuple(CHECKS)
     drawn = [(number, draw_memory_program(Draw(number))) for number in numbers(chunk, examples)]
     with ThreadPoolExecutor(THREADS) as threads:
-        reasons = list(
-            threads.map(lambda e: failure(CHECKS[modes[e[0] % 3]], e[1], device), drawn)
-        )
+        reasons = list(threads.map(lambda e: failure(CHECKS[modes[e[0] % 3]], e[1], device), drawn))
     for (number, program), reason in zip(drawn, reasons):
         text = "\n".join([*program.lines, reason or ""])
         assert reason is None, f"program {number} among threads:\n{text}"

@@ -1,6 +1,5 @@
 """Boxes cover what two layouts have both, cut or whole, in any unit; the CUDA kernels copy them."""
 
-
 import numpy as np
 import pytest
 

@@ -61,12 +61,7 @@ def test_dead_carries_are_left_out() -> None:
 def test_carries_alternate_or_walk_along_their_history() -> None:
     node, _, _ = elman(4)
     both = dict(loop_of(schedule([outcome(node, "carry", 0)], TARGET)).bindings).values()
-    assert [b.row(t) for b in both if b.mask == 1 and not b.shift for t in range(4)] == [
-        0,
-        1,
-        0,
-        1,
-    ]
+    assert [b.row(t) for b in both if b.mask == 1 and not b.shift for t in range(4)] == [0, 1, 0, 1]
     plan = schedule([outcome(node, "history", 0)], TARGET)
     rows = [b for _, b in loop_of(plan).bindings if b.slot == plan.outputs[0]]
     assert [[b.row(t) for t in range(4)] for b in rows] == [[0, 1, 2, 3], [1, 2, 3, 4]]
@@ -95,9 +90,7 @@ def test_other_views_and_constants_of_inputs() -> None:
     turned = leaf(2, 4, 3).permute((1, 0, 2))
     ones = inputs[2].const_like(1.0)
     for x in (flipped, turned, ones):
-        other = recur(
-            node.arg.body, 4, False, [inputs[0].const_like(0.5), inputs[1], x, inputs[3]]
-        )
+        other = recur(node.arg.body, 4, False, [inputs[0].const_like(0.5), inputs[1], x, inputs[3]])
         check_plan([stacked(other, y), outcome(other, "carry", 0)])
 
 

@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_support import (
-    TARGET,
-    VALUES,
-    check_plan,
-    cnn_step,
-    copies,
-    leaf,
-    run,
-)
+from plan_support import TARGET, VALUES, check_plan, cnn_step, copies, leaf, run
 
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import bfloat16, float16, float32, int64

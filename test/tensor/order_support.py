@@ -33,9 +33,7 @@ def compare(function: Callable[[Any], Any], array: Any, tolerance: float = 1e-9)
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 
 
-def compare_gradients(
-    function: Callable[[Any], Any], array: Any, tolerance: float = 1e-9
-) -> None:
+def compare_gradients(function: Callable[[Any], Any], array: Any, tolerance: float = 1e-9) -> None:
     x = Tensor(array, requires_grad=True, device=DEVICE[0])
     y = torch.from_numpy(array).requires_grad_()
     found, wanted = listed(function(x))[0], listed(function(y))[0]

@@ -91,10 +91,7 @@ ROWS: dict[str, tuple[Call, Call]] = {
     },
     "sum all": same(lambda x: x.sum()),
     "sum axes": (lambda x: x.sum(axis=(0, 1)), lambda x: x.sum()),
-    "sum dtype": (
-        lambda n: n.sum(0, dtype="float64"),
-        lambda n: n.sum(0, dtype=torch.float64),
-    ),
+    "sum dtype": (lambda n: n.sum(0, dtype="float64"), lambda n: n.sum(0, dtype=torch.float64)),
     "max": same(lambda x: x.max()),
     "max axis": (lambda x: x.max(axis=1)[0], lambda x: x.max(dim=1)[0]),
     "max keepdim": (lambda x: x.max(dim=1, keepdims=True)[1], lambda x: x.max(1, True)[1]),
@@ -202,10 +199,7 @@ ROWS: dict[str, tuple[Call, Call]] = {
         lambda image, w2: image.conv2d(w2, stride=2, padding=1),
         lambda image, w2: F.conv2d(image, w2, stride=2, padding=1),
     ),
-    "conv3d": (
-        lambda volume, w3: volume.conv3d(w3),
-        lambda volume, w3: F.conv3d(volume, w3),
-    ),
+    "conv3d": (lambda volume, w3: volume.conv3d(w3), lambda volume, w3: F.conv3d(volume, w3)),
     "conv_transpose2d": (
         lambda image, t2: image.conv_transpose2d(t2, stride=2, output_padding=1),
         lambda image, t2: F.conv_transpose2d(image, t2, stride=2, output_padding=1),
@@ -279,10 +273,7 @@ ROWS: dict[str, tuple[Call, Call]] = {
         lambda x, labels: x.cross_entropy(labels, reduction="sum", label_smoothing=0.1),
         lambda x, labels: F.cross_entropy(x, labels, reduction="sum", label_smoothing=0.1),
     ),
-    "cross_entropy soft": (
-        lambda x, u: x.cross_entropy(u),
-        lambda x, u: F.cross_entropy(x, u),
-    ),
+    "cross_entropy soft": (lambda x, u: x.cross_entropy(u), lambda x, u: F.cross_entropy(x, u)),
     "nll_loss": (
         lambda x, labels, v: x.log_softmax(1).nll_loss(labels, v.abs(), ignore_index=3),
         lambda x, labels, v: F.nll_loss(x.log_softmax(1), labels, v.abs(), ignore_index=3),
@@ -305,24 +296,15 @@ ROWS: dict[str, tuple[Call, Call]] = {
     ),
     # activations
     **{
-        name: (
-            lambda x, name=name: getattr(x * 3, name)(),
-            lambda x, theirs=theirs: theirs(x * 3),
-        )
+        name: (lambda x, name=name: getattr(x * 3, name)(), lambda x, theirs=theirs: theirs(x * 3))
         for name, theirs in {
-            **{
-                name: getattr(F, name)
-                for name in ACTIVATIONS
-            },
+            **{name: getattr(F, name) for name in ACTIVATIONS},
             "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
             "swish": F.silu,
         }.items()
     },
     "relu6 int": same(lambda n: n.relu()),
-    "gelu tanh": (
-        lambda x: x.gelu(approximate="tanh"),
-        lambda x: F.gelu(x, approximate="tanh"),
-    ),
+    "gelu tanh": (lambda x: x.gelu(approximate="tanh"), lambda x: F.gelu(x, approximate="tanh")),
     "elu alpha": (lambda x: x.elu(alpha=2.0), lambda x: F.elu(x, 2.0)),
     "celu alpha": (lambda x: x.celu(alpha=2.0), lambda x: F.celu(x, 2.0)),
     "softplus beta": (lambda x: x.softplus(beta=2.0), lambda x: F.softplus(x, 2.0)),
@@ -362,10 +344,7 @@ ROWS: dict[str, tuple[Call, Call]] = {
     # making tensors
     "zeros": (lambda: Tensor.zeros(2, 3), lambda: torch.zeros(2, 3)),
     "zeros tuple": (lambda: Tensor.zeros((2, 3)), lambda: torch.zeros(2, 3)),
-    "ones": (
-        lambda: Tensor.ones(2, dtype="int64"),
-        lambda: torch.ones(2, dtype=torch.int64),
-    ),
+    "ones": (lambda: Tensor.ones(2, dtype="int64"), lambda: torch.ones(2, dtype=torch.int64)),
     "full": (lambda: Tensor.full((2,), 7), lambda: torch.full((2,), 7)),
     "arange": (lambda: Tensor.arange(5), lambda: torch.arange(5)),
     "arange step": (lambda: Tensor.arange(1, 2, 0.25), lambda: torch.arange(1, 2, 0.25)),
@@ -480,11 +459,7 @@ def test_to_in_place() -> None:
 BOUNDED = {  # the bound of |x|, or None for a normal distribution, and the standard deviation
     "scaled_uniform": (lambda: Tensor.scaled_uniform(64, 32), 2048**-0.5, (3 * 2048) ** -0.5),
     "glorot_uniform": (lambda: Tensor.glorot_uniform(64, 8, 4), 0.25, 0.25 / 3**0.5),
-    "kaiming_uniform": (
-        lambda: Tensor.kaiming_uniform(64, 32, a=1.0),
-        (3 / 32) ** 0.5,
-        32**-0.5,
-    ),
+    "kaiming_uniform": (lambda: Tensor.kaiming_uniform(64, 32, a=1.0), (3 / 32) ** 0.5, 32**-0.5),
     "kaiming_normal": (lambda: Tensor.kaiming_normal((64, 32), a=0.0), None, 0.25),
     "uniform": (lambda: Tensor.uniform(64, 32, low=-2.0, high=2.0), 2.0, 2 / 3**0.5),
     "normal": (lambda: Tensor.normal(64, 32, mean=0.0, std=3.0), None, 3.0),
@@ -572,10 +547,7 @@ WRONG: dict[str, tuple[Call, type[Exception]]] = {
     "layernorm": (lambda x: x.layernorm(axis=2), IndexError),
     "cross_entropy": (lambda x: x.cross_entropy(Tensor([1, 2])), ValueError),
     "labels": (lambda x: x.cross_entropy(Tensor([1, 2, 4], device=x.device)), IndexError),
-    "attention": (
-        lambda x: x.scaled_dot_product_attention(x, x, x, is_causal=True),
-        RuntimeError,
-    ),
+    "attention": (lambda x: x.scaled_dot_product_attention(x, x, x, is_causal=True), RuntimeError),
     "backward": (lambda x: Tensor([1]).backward(), RuntimeError),
     "randint": (lambda x: Tensor.randint(1, 2, 3, (2,)), TypeError),
     "no tensor": (lambda x: Tensor.mish(3.0), TypeError),

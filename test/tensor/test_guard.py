@@ -7,13 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    InternalError,
-    PicogradError,
-    ValueRangeError,
-)
+from picograd.errors import AxisError, DTypeError, InternalError, PicogradError, ValueRangeError
 from picograd.tensor.guard import described, guarded, is_guarded, translated
 
 X = Tensor([[1.0, 2.0], [3.0, 4.0]])

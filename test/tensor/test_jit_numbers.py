@@ -37,7 +37,7 @@ def traces_of(function: Any, values: Any, *, most: int) -> Any:
 def written(x: Tensor, at: Any) -> Tensor:
     y = x * 1
     y[:, at] = at
-    y[0, at // 2:at // 2 + 2] = 0.5
+    y[0, at // 2 : at // 2 + 2] = 0.5
     return y
 
 

@@ -111,7 +111,7 @@ def test_gradients_of_outputs_are_those_of_the_sizes_of_the_call() -> None:
 
 def test_positions_and_sizes_are_followed_together() -> None:
     def store(x: Tensor, cache: Tensor, at: int) -> Tensor:
-        cache[at:at + x.shape[0]] = x
+        cache[at : at + x.shape[0]] = x
         return cache[at] + x.sum(0) * at
 
     f = picograd.jit(store, dynamic={"x": {0: 8}})

@@ -25,4 +25,3 @@ def test_checks() -> None:
     for wrong in ([0.5, 1.5], [-0.1], [float("nan")]):
         with pytest.raises(ValueRangeError, match="op: p has values outside"):
             check_between("op", "p", Tensor(wrong).node, 0.0, 1.0)
-

@@ -24,9 +24,7 @@ def made(*shape: int, device: str = "cpu", dtype: Any = float64) -> Tensor:
     return tensor
 
 
-def unrolled(
-    f: Callable[..., Any], carry: Any, xs: Any, reverse: bool = False
-) -> tuple[Any, Any]:
+def unrolled(f: Callable[..., Any], carry: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
     """What scan means; xs is a tuple of tensors."""
     order = range(xs[0].shape[0])
     ys: dict[int, Any] = {}
@@ -138,9 +136,7 @@ def test_equal_results_are_stored_apart(device: str) -> None:
 
 
 def test_without_xs_and_without_y(device: str) -> None:
-    last, ys = picograd.scan(
-        lambda n, _: (n + n, None), Tensor([1, 2], device=device), length=5
-    )
+    last, ys = picograd.scan(lambda n, _: (n + n, None), Tensor([1, 2], device=device), length=5)
     assert last.tolist() == [32, 64] and ys is None
     steps = picograd.scan(lambda n, _: (n + 1, n), Tensor(0, device=device), length=4)[1]
     assert steps.tolist() == [0, 1, 2, 3]
@@ -249,9 +245,7 @@ def test_no_grad_inside_and_outside(device: str) -> None:
 
 def test_only_what_is_outside_asks_for_gradients(device: str) -> None:
     w = made(3, device=device)
-    ys = picograd.scan(
-        lambda c, x: (c * w, c), Tensor.ones(3, device=device).double(), length=3
-    )[1]
+    ys = picograd.scan(lambda c, x: (c * w, c), Tensor.ones(3, device=device).double(), length=3)[1]
     assert ys.requires_grad
     ys.sum().backward()
     np.testing.assert_allclose(w.grad.numpy(), 1 + 2 * w.numpy())
@@ -277,11 +271,7 @@ def test_a_plan_shows_the_loop_with_its_body_once() -> None:
     ("f", "error", "message"),
     [
         (lambda c, x: c, DTypeError, "scan: f returned a Tensor"),
-        (
-            lambda c, x: (c[:1], x),
-            ShapeError,
-            r"carry 0 .*float32\(2,\) and came out as .*\(1,\)",
-        ),
+        (lambda c, x: (c[:1], x), ShapeError, r"carry 0 .*float32\(2,\) and came out as .*\(1,\)"),
         (lambda c, x: (c.double(), x), DTypeError, "carry 0 went into f as float32"),
         (lambda c, x: ((c, c), x), DTypeError, "came out with another structure"),
         (lambda c, x: (c, "text"), DTypeError, "the y that f returned holds a str"),

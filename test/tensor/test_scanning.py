@@ -1,6 +1,5 @@
 """Running sums, products and extremes against PyTorch: values, indices, gradients."""
 
-
 import numpy as np
 import pytest
 from order_support import chosen_device, compare, compare_gradients  # noqa: F401

@@ -161,9 +161,7 @@ def test_a_few_of_a_long_row_are_the_first_of_its_order(
     np.testing.assert_array_equal(columns.numpy().T, t.argsort(1, True, stable=True).numpy()[:, :6])
 
 
-def test_the_gradient_of_a_few_goes_to_them(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gradient_of_a_few_goes_to_them(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "SELECTED", (8, 0))
     monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (8, 0))
     x = Tensor(np.random.default_rng(0).permutation(400).astype("f"), device=device)

@@ -45,9 +45,7 @@ def test_nested_and_mixed_with_backward() -> None:
     cube = func.grad(func.grad(func.grad(lambda x: x**4)))
     assert cube(Tensor(2.0)).item() == 48
     # perturbations do not mix: d/dx (x d/dy (x + y)) = 1
-    assert (
-        func.grad(lambda x: x * func.grad(lambda y: x + y)(Tensor(1.0)))(Tensor(3.0)).item() == 1
-    )
+    assert func.grad(lambda x: x * func.grad(lambda y: x + y)(Tensor(1.0)))(Tensor(3.0)).item() == 1
     x = Tensor(X, requires_grad=True)
     slope = func.grad(lambda t: (t**3).sum())(x)
     assert slope.requires_grad

@@ -44,9 +44,7 @@ def test_pytrees() -> None:
     a = Tensor(A)
 
     def both(tree: Any, scale: float) -> Any:
-        return OrderedDict(
-            sum=tree["x"][0] + tree["x"][1], pair=Pair(tree["y"] * scale, tree["y"])
-        )
+        return OrderedDict(sum=tree["x"][0] + tree["x"][1], pair=Pair(tree["y"] * scale, tree["y"]))
 
     tree = {"x": [a, a], "y": a.T}
     result = picograd.vmap(both, in_dims=({"x": [0, 0], "y": 1}, None))(tree, 2.0)
@@ -194,9 +192,7 @@ def test_per_sample_gradients_of_a_perceptron() -> None:
     def loss(state: Any, x: Any, t: Any) -> Any:
         hidden = torch.tanh(x @ state["0.weight"].T + state["0.bias"])
         hidden = torch.nn.functional.layer_norm(hidden, (4,), state["2.weight"], state["2.bias"])
-        return torch.nn.functional.cross_entropy(
-            hidden @ state["3.weight"].T + state["3.bias"], t
-        )
+        return torch.nn.functional.cross_entropy(hidden @ state["3.weight"].T + state["3.bias"], t)
 
     wanted = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(
         state, torch.tensor(A), torch.tensor(targets)

@@ -1,6 +1,6 @@
 """An LSTM cell by hand in no_grad, its states read now and then: time, plans, nodes and memory.
 
-    python docs/records/0008-compiles-once/recurrent_state.py [--steps 1000]
+python docs/records/0008-compiles-once/recurrent_state.py [--steps 1000]
 """
 
 import argparse

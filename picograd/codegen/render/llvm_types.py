@@ -7,21 +7,12 @@ from picograd.dtype import DType, bool_
 from picograd.errors import check
 
 # bfloat16 values are integers: LLVM 20 cannot select shuffles of vectors of bfloat, and aborts.
-NAMES = {
-    "float16": "half",
-    "bfloat16": "i16",
-    "float32": "float",
-    "float64": "double",
-}
+NAMES = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
 
 
 def type_name(dtype: DType, lanes: int = 1) -> str:
     """Spell the type of a value; a bool is an i1."""
-    name = (
-        "i1"
-        if dtype is bool_
-        else NAMES.get(dtype.name, f"i{dtype.bits}")
-    )
+    name = "i1" if dtype is bool_ else NAMES.get(dtype.name, f"i{dtype.bits}")
     return vector_type(name, lanes)
 
 
@@ -32,9 +23,7 @@ def vector_type(name: str, lanes: int) -> str:
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
     """Spell the type in memory; a bool is a byte."""
-    return vector_type(
-        "i8" if dtype is bool_ else type_name(dtype), lanes
-    )
+    return vector_type("i8" if dtype is bool_ else type_name(dtype), lanes)
 
 
 def literal(value: Any, dtype: DType) -> str:
@@ -43,45 +32,27 @@ def literal(value: Any, dtype: DType) -> str:
         return "true" if value else "false"
     if not dtype.is_float:
         wrapped = int(value) & ((1 << dtype.bits) - 1)
-        return str(
-            wrapped - (1 << dtype.bits)
-            if wrapped >> (dtype.bits - 1)
-            else wrapped
-        )
+        return str(wrapped - (1 << dtype.bits) if wrapped >> (dtype.bits - 1) else wrapped)
     number = float(value)
     if dtype.bits == 32:
         number = round_float32(number)
-    check(
-        dtype.bits >= 32,
-        f"constants of {dtype.name} are carried as float32",
-    )
+    check(dtype.bits >= 32, f"constants of {dtype.name} are carried as float32")
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
 
 def round_float32(number: float) -> float:
     """Round to float32; too large becomes infinite."""
     try:
-        return float(
-            struct.unpack("<f", struct.pack("<f", number))[
-                0
-            ]
-        )
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
         return float("inf") if number > 0 else float("-inf")
 
 
 def mangle(name: str) -> str:
     """Spell a type inside an intrinsic's name."""
-    return {
-        "half": "f16",
-        "bfloat": "bf16",
-        "float": "f32",
-        "double": "f64",
-    }.get(name, name)
+    return {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(name, name)
 
 
 def mangled(dtype: DType, lanes: int) -> str:
     """Spell a dtype inside an intrinsic's name."""
-    return ("" if lanes == 1 else f"v{lanes}") + mangle(
-        type_name(dtype)
-    )
+    return ("" if lanes == 1 else f"v{lanes}") + mangle(type_name(dtype))

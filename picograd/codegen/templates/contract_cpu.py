@@ -26,13 +26,7 @@ from picograd.codegen.operands import (
     swap,
 )
 from picograd.codegen.reach import exist, inside, starts
-from picograd.codegen.templates.contract_plan import (
-    WORK_PER_TASK,
-    Plan,
-    choose,
-    nearest,
-    orient,
-)
+from picograd.codegen.templates.contract_plan import WORK_PER_TASK, Plan, choose, nearest, orient
 from picograd.codegen.templates.contract_sums import (
     Sums,
     add_block,
@@ -92,16 +86,11 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
 
 def is_thin(product: Contraction) -> bool:
     """Tell whether few vectors (M) meet a matrix (N) and both are contiguous along a long K."""
-    if (
-        product.sizes[1] > THIN
-        or not product.depth
-        or product.depth[-1].size < 2 * VECTOR
-    ):
+    if product.sizes[1] > THIN or not product.depth or product.depth[-1].size < 2 * VECTOR:
         return False
     sides = (product.a, product.rows), (product.b, product.columns)
     return all(
-        nearest(strides(expr, product.depth[-1:]))
-        < nearest(strides(expr, side))
+        nearest(strides(expr, product.depth[-1:])) < nearest(strides(expr, side))
         for expr, side in sides
     )
 
@@ -109,30 +98,16 @@ def is_thin(product: Contraction) -> bool:
 def thin_part(product: Contraction) -> TilePart:
     """Write one dot product per result element."""
     _, m, n, k = product.sizes
-    block = max(
-        min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1
-    )
+    block = max(min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1)
     chunk = Axis("chunk", ceil_div(n, block))
     piece = range_cut(product.columns, block, (chunk,), True).pieces[0]
     values = dict(piece.values)
-    body = Expr(
-        "mul",
-        (bind(product.a, values), bind(product.b, values)),
-        None,
-        product.dtype,
-    )
+    body = Expr("mul", (bind(product.a, values), bind(product.b, values)), None, product.dtype)
     total, sum_up = long_sum(product, body)
     value = Expr("tile", (), ("total", ()), product.dtype)
-    done = [
-        Store(o.slot, o.index, (), o.expr)
-        for o in stores(product, values, value)
-    ]
-    inner = guarded_steps(
-        piece.guards, loops(product.rows, [*sum_up, *done])
-    )
-    return TilePart(
-        (*product.batch, chunk), total, (For(piece.dims[0], inner),)
-    )
+    done = [Store(o.slot, o.index, (), o.expr) for o in stores(product, values, value)]
+    inner = guarded_steps(piece.guards, loops(product.rows, [*sum_up, *done]))
+    return TilePart((*product.batch, chunk), total, (For(piece.dims[0], inner),))
 
 
 def long_sum(product: Contraction, body: Expr) -> tuple[tuple[Tile, ...], list[Step]]:
@@ -158,18 +133,10 @@ def long_sum(product: Contraction, body: Expr) -> tuple[tuple[Tile, ...], list[S
     return (total, part), [start, For(piece, (parts, add))]
 
 
-def guarded_steps(
-    conditions: Sequence[Condition], steps: Sequence[Step]
-) -> tuple[Step, ...]:
+def guarded_steps(conditions: Sequence[Condition], steps: Sequence[Step]) -> tuple[Step, ...]:
     """Run steps under the conditions that do not always hold."""
-    conditions = [
-        c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])
-    ]
-    return (
-        (When(tuple(conditions), tuple(steps)),)
-        if conditions
-        else tuple(steps)
-    )
+    conditions = [c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])]
+    return (When(tuple(conditions), tuple(steps)),) if conditions else tuple(steps)
 
 
 def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -234,9 +201,7 @@ def partial_tile(plan: Plan) -> Tile:
     """Where every part of K leaves its block of sums."""
     rows, width = plan.rows_padded, plan.panels * plan.columns.lanes
     shape = size_of(plan.cells), plan.part.size, rows, width
-    return Tile(
-        "partial", shape, plan.product.dtype, "workspace", workspace=0
-    )
+    return Tile("partial", shape, plan.product.dtype, "workspace", workspace=0)
 
 
 def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
@@ -247,23 +212,15 @@ def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
     cell = position_over(plan.cells)
     other = Axis("other", plan.part.size)
     mine = Expr("tile", (), ("c", here), dtype)
-    leave = Assign(
-        "partial", dims, mine, (cell, axis_index(plan.part), *here)
-    )
-    read = Expr(
-        "tile", (), ("partial", (cell, axis_index(other), *here)), dtype
-    )
+    leave = Assign("partial", dims, mine, (cell, axis_index(plan.part), *here))
+    read = Expr("tile", (), ("partial", (cell, axis_index(other), *here)), dtype)
     add = Accumulate("c", dims, (other,), "sum", read)
     return leave, LastBlock(1, cell, plan.part.size, (add, *stored))
 
 
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """List the packed blocks and the block of results, all in the worker's scratch."""
-    dtype, depth, lanes = (
-        plan.product.dtype,
-        plan.depth.size,
-        plan.columns.lanes,
-    )
+    dtype, depth, lanes = (plan.product.dtype, plan.depth.size, plan.columns.lanes)
     rows, width = plan.rows_padded, plan.panels * lanes
     # Rows one cache line apart from a power of two do not all fall in one cache set.
     pad = 64 // dtype.itemsize
@@ -283,31 +240,19 @@ def pack_rows(plan: Plan) -> list[Step]:
             expr = bind(plan.product.a, {**row.values, **deep.values})
             wanted = inside(plan.reach[0], plan.rows, row, plan.is_km)
             expr = guarded(expr, (*row.guards, *wanted))
-            dims = (
-                (*deep.dims, *row.dims)
-                if plan.is_km
-                else (*row.dims, *deep.dims)
-            )
+            dims = (*deep.dims, *row.dims) if plan.is_km else (*row.dims, *deep.dims)
             index = row.position, deep.position
-            step = pack(
-                "a", dims, expr, index[::-1] if plan.is_km else index
-            )
+            step = pack("a", dims, expr, index[::-1] if plan.is_km else index)
             found += guarded_steps((*row.when, *deep.when), [step])
     rows = Axis("row", plan.rows_padded)
     for when, (axis, position) in missing_depth(plan.depth):
-        index = (
-            (position, axis_index(rows))
-            if plan.is_km
-            else (axis_index(rows), position)
-        )
+        index = (position, axis_index(rows)) if plan.is_km else (axis_index(rows), position)
         step = pack("a", (rows, axis), const(0, plan.product.dtype), index)
         found += guarded_steps(when, [step])
     return found
 
 
-def missing_depth(
-    depth: Cut,
-) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
+def missing_depth(depth: Cut) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
     """Find the depths that a shorter last block lacks: there both operands must be 0."""
     found = []
     for piece in depth.pieces:
@@ -331,9 +276,7 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
             expr = bind(plan.product.b, {**piece.values, **deep.values})
             inner = tuple(axis for axis in piece.dims if axis is not stretch)
             dims = pack_order(expr, deep.dims, inner)
-            step = pack(
-                "b", dims, expr, (block, at[0], deep.position, at[1])
-            )
+            step = pack("b", dims, expr, (block, at[0], deep.position, at[1]))
             steps = guarded_steps(wanted_stretch(plan, stretch), [step])
             steps = loops((stretch,), steps) if stretch is not None else steps
             found += guarded_steps((*piece.when, *deep.when), steps)
@@ -341,15 +284,8 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
         lane = Axis("lane", columns.lanes)
         zero = const(0, plan.product.dtype)
         panels = (columns.panel,) if not columns.is_looped else ()
-        index = (
-            block,
-            axis_index(columns.panel),
-            position,
-            axis_index(lane),
-        )
-        found += guarded_steps(
-            when, [pack("b", (*panels, axis, lane), zero, index)]
-        )
+        index = (block, axis_index(columns.panel), position, axis_index(lane))
+        found += guarded_steps(when, [pack("b", (*panels, axis, lane), zero, index)])
     if not columns.is_looped:
         return tuple(found)
     lanes = columns.lanes
@@ -387,30 +323,21 @@ def with_short_runs(piece: Piece) -> Piece:
     axis = piece.dims[-1] if piece.dims else None
     if axis is None or axis.size % VECTOR or axis.size == VECTOR:
         return piece
-    run = (
-        Axis(f"{axis.name}s", axis.size // VECTOR),
-        Axis(f"{axis.name}r", VECTOR),
-    )
+    run = (Axis(f"{axis.name}s", axis.size // VECTOR), Axis(f"{axis.name}r", VECTOR))
     moved = {axis: axis_index(run[0]) * VECTOR + axis_index(run[1])}
     return moved_piece(piece, moved, (*piece.dims[:-1], *run))
 
 
-def pack_order(
-    expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]
-) -> tuple[Axis, ...]:
+def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     """Order the loops that pack a panel: reads contiguous along K stay in the inner loop."""
     steps = strides(expr, (*deep, *lanes))
-    is_transposed = nearest({x: steps[x] for x in deep}) < nearest(
-        {x: steps[x] for x in lanes}
-    )
+    is_transposed = nearest({x: steps[x] for x in deep}) < nearest({x: steps[x] for x in lanes})
     if not is_transposed:
         return (*deep, *lanes)
     return (*deep[:-1], *lanes, deep[-1])
 
 
-def pack(
-    tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]
-) -> Assign:
+def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) -> Assign:
     """Make a packing step: an assignment that the linearizer writes with explicit vectors."""
     shape = tuple(axis.size for axis in dims)
     ones = (1,) * len(shape)
@@ -420,16 +347,8 @@ def pack(
 
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
-    dims = (
-        Axis("row", plan.rows_padded),
-        Axis("column", plan.panels * plan.columns.lanes),
-    )
-    return pack(
-        "c",
-        dims,
-        const(0, plan.product.dtype),
-        tuple(map(axis_index, dims)),
-    )
+    dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
+    return pack("c", dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
 
 
 def multiply(plan: Plan) -> tuple[Step, ...]:
@@ -452,9 +371,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     )  # fmt: skip
     inner: tuple[Step, ...] = (dot,)
     if plan.rows.first is not None:
-        inner = guarded_steps(
-            needed(plan.rows.first + row, plan.rows.total), inner
-        )
+        inner = guarded_steps(needed(plan.rows.first + row, plan.rows.total), inner)
     inner = guarded_steps(starts(plan.reach[0], row, plan.height), inner)
     inner = loops((group,), inner)
     first = plan.columns.cut.first
@@ -478,14 +395,9 @@ def epilogue(plan: Plan) -> list[Step]:
             index = row.position, column.position
             value = Expr("tile", (), ("c", index), plan.product.dtype)
             dims = (*row.dims, *column.dims)
-            outputs = stores(
-                plan.product, {**row.values, **column.values}, value
-            )
+            outputs = stores(plan.product, {**row.values, **column.values}, value)
             wanted = inside(plan.reach[0], plan.rows, row, not column.dims)
             wanted += inside(plan.reach[1], plan.columns.cut, column, True)
-            steps = [
-                Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted))
-                for o in outputs
-            ]
+            steps = [Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted)) for o in outputs]
             found += guarded_steps((*row.when, *column.when), steps)
     return found

@@ -44,14 +44,7 @@ from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axes_of,
-    axis_index,
-    position_over,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over, unflatten
 from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
 from picograd.target import Target
 
@@ -79,9 +72,7 @@ class Role:
 
 
 def build(
-    kernel: Kernel,
-    target: Target,
-    select: Callable[[Schedule], bool] = lambda schedule: True,
+    kernel: Kernel, target: Target, select: Callable[[Schedule], bool] = lambda schedule: True
 ) -> TileKernel:
     """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules."""
     check(len(kernel.parts) == 1, "a product on CUDA is a kernel of its own", kernel)
@@ -103,14 +94,10 @@ def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:
     main = main.body[0] if isinstance(main, When) else main
     if not isinstance(schedule, WgmmaSchedule) or not isinstance(main, MainLoop):
         return True
-    return all(
-        plain_load(kernel, operand) is not None for operand in operands_of(main)
-    )
+    return all(plain_load(kernel, operand) is not None for operand in operands_of(main))
 
 
-def arrange(
-    c: Contraction, target: Target
-) -> tuple[Contraction, DType, tuple[bool, bool]]:
+def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[bool, bool]]:
     """Choose sides and axis orders so that chunks of operands and outputs run along memory.
 
     Returns the contraction, the dtype its operands have in shared memory, and whether a and b run
@@ -121,14 +108,8 @@ def arrange(
     if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
         c = swap(c)
     dtype = operand_dtype(c, target)
-    a_steps, b_steps = (
-        strides(c.a, (*c.rows, *c.depth)),
-        strides(c.b, (*c.columns, *c.depth)),
-    )
-    a_is_k_major, b_is_k_major = (
-        runs_along(a_steps, c.depth),
-        runs_along(b_steps, c.depth),
-    )
+    a_steps, b_steps = (strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth)))
+    a_is_k_major, b_is_k_major = (runs_along(a_steps, c.depth), runs_along(b_steps, c.depth))
     depth_steps = b_steps if b_is_k_major and not a_is_k_major else a_steps
     c = reorder(
         c,
@@ -149,11 +130,7 @@ def operand_dtype(c: Contraction, target: Target) -> DType:
     """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
     a, b = narrow(c.a), narrow(c.b)
     is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
-    return (
-        a.dtype
-        if is_half and target.tensor_cores and c.dtype.bits == 32
-        else c.dtype
-    )
+    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
 
 
 def narrow(expr: Expr) -> Expr:
@@ -161,9 +138,7 @@ def narrow(expr: Expr) -> Expr:
     if expr.op == "guard":
         inner = narrow(expr.args[0])
         return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
-    is_widening = (
-        expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
-    )
+    is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
     return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
 
 
@@ -210,9 +185,7 @@ def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
     vector = 2 if dtype.itemsize == 8 else 4
     large = 32 * vector
-    options: list[Schedule] = [
-        SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)
-    ]
+    options: list[Schedule] = [SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)]
     if vector == 4:
         options.append(SimtSchedule((64, 64, 16), (16, 16), vector, 2, *majors))
     return options
@@ -240,10 +213,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     splits = split_count(batch * rows * columns, depth, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
-    tile, split = (
-        Axis("tile", rows * columns),
-        Axis("split", ceil_div(depth, tiles)),
-    )
+    tile, split = (Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles)))
     position = axis_index(tile)
     inside = position % (group * columns)
     row = position // (group * columns) * group + inside % group
@@ -264,9 +234,7 @@ def role(axes: tuple[Axis, ...], position: Index) -> Role:
     return Role(dict(zip(axes, values, strict=True)), tail)
 
 
-def write_part(
-    c: Contraction, schedule: Schedule, grid: Grid, dtype: DType
-) -> TilePart:
+def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
     block_m, block_n, block_k = schedule.block
     m, n = Axis("m", block_m), Axis("n", block_n)
@@ -276,15 +244,11 @@ def write_part(
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
     a, b = (narrow(x) if dtype.bits == 16 else cast(x, dtype) for x in (c.a, c.b))
     bound = [
-        guarded(
-            bind_roles(expr, side, depth), (*side.conditions, *depth.conditions)
-        )
+        guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
         for expr, side in ((a, rows), (b, columns))
     ]
     first = axis_index(grid.split) * k.size
-    main = MainLoop(
-        "acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first)
-    )
+    main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
     ends = epilogue(c, (m, n), rows, columns, schedule)
     axes = (*grid.batch, grid.tile, grid.split)
@@ -296,9 +260,7 @@ def write_part(
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
 
 
-def wanted_of(
-    c: Contraction, grid: Grid, schedule: Schedule
-) -> tuple[Condition, ...]:
+def wanted_of(c: Contraction, grid: Grid, schedule: Schedule) -> tuple[Condition, ...]:
     """Say when a tile holds anything wanted: it begins before the ends of its outermost axes."""
     found = [end for end in c.ends if axes_of(end[0]) <= set(c.batch)]
     roles = (c.rows, grid.row), (c.columns, grid.column)
@@ -314,9 +276,7 @@ def stops_of(c: Contraction, first: Index) -> tuple[Index, ...]:
     return tuple(limit - first for limit in limits_of(c.depth, ends))
 
 
-def limits_of(
-    axes: tuple[Axis, ...], ends: Iterable[Condition]
-) -> list[Index]:
+def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
     """List the flat positions of a role at which the slowest of its axes ends."""
     wide = [axis for axis in axes if axis.size > 1]
     inner = size_of(wide[1:])
@@ -333,16 +293,10 @@ def bind_roles(expr: Expr, *roles: Role) -> Expr:
 
 
 def epilogue(
-    c: Contraction,
-    dims: tuple[Axis, Axis],
-    rows: Role,
-    columns: Role,
-    schedule: Schedule,
+    c: Contraction, dims: tuple[Axis, Axis], rows: Role, columns: Role, schedule: Schedule
 ) -> tuple[Step, ...]:
     """Write the stores: the epilogue's expressions over the accumulator registers."""
-    acc = Expr(
-        "tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype
-    )
+    acc = Expr("tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype)
     values = {**rows.values, **columns.values}
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
@@ -370,9 +324,7 @@ def split_part(
     here = (cell, axis_index(grid.split), *where)
     current = Expr("tile", (), ("acc", tuple(where)), c.dtype)
     number = Axis("number", grid.split.size)
-    other = Expr(
-        "tile", (), ("partial", (cell, axis_index(number), *where)), c.dtype
-    )
+    other = Expr("tile", (), ("partial", (cell, axis_index(number), *where)), c.dtype)
     add = Assign("acc", dims, Expr("add", (current, other), None, c.dtype))
     clear = Assign("acc", dims, const(0, c.dtype))
     last = LastBlock(1, cell, grid.split.size, (clear, For(number, (add,)), *ends))

@@ -3,13 +3,7 @@
 from dataclasses import dataclass, replace
 from math import gcd
 
-from picograd.codegen.cuts import (
-    Cut,
-    Piece,
-    nested_cut,
-    range_cut,
-    split_outer,
-)
+from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer
 from picograd.codegen.operands import (
     Contraction,
     bind,
@@ -35,12 +29,8 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import Expr, const, indices_of, walk
 from picograd.target import Target
 
-CACHE_BYTES = (
-    1 << 20
-)  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
-DEPTH = (
-    384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
-)
+CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
+DEPTH = 384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 WORK_PER_TASK = 1 << 20  # multiply-adds that outweigh handing out a task (about 10 us)
 
@@ -174,11 +164,7 @@ def is_range(product: Contraction, axes: tuple[Axis, ...]) -> bool:
     parts = unflatten(axis_index(flat), tuple(axis.size for axis in axes))
     values = dict(zip(axes, parts, strict=True))
     outputs = stores(product, values, const(0, product.dtype))
-    exprs = [
-        bind(product.b, values),
-        bind(product.a, values),
-        *(o.expr for o in outputs),
-    ]
+    exprs = [bind(product.b, values), bind(product.a, values), *(o.expr for o in outputs)]
     indices = [o.index for o in outputs]
     for expr in exprs:
         for node in walk(expr):
@@ -294,9 +280,7 @@ def most_rows(product: Contraction, height: int, depth: int) -> int:
     Where packing B is slow, A may overflow it: a row is streamed only once per panel.
     """
     is_slow = packing_weight(product.b, product.columns, product.depth) > 2
-    rows = (
-        CACHE_BYTES // (1 if is_slow else 4) // (max(depth, 1) * product.dtype.itemsize)
-    )
+    rows = CACHE_BYTES // (1 if is_slow else 4) // (max(depth, 1) * product.dtype.itemsize)
     return max(min(rows, MOST_ROWS) // height, 1) * height
 
 
@@ -318,15 +302,9 @@ def choose(product: Contraction, target: Target) -> Plan:
     least = 1 if packs_all and not is_nested else ceil_div(m, tall), ceil_div(n, wide)
     is_deep = depth.count > 1 and not (packs_all and m > 8 * tall)
     parts = min(wanted, depth.count) if is_deep else 1
-    most = (
-        min(wanted, ceil_div(m, height)),
-        min(wanted, ceil_div(n, lanes)),
-        max(parts, 1),
-    )
+    most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
     block = height, lanes * vectors
-    row_tasks, column_tasks, parts = share_work(
-        product, least, most, block, target.threads
-    )
+    row_tasks, column_tasks, parts = share_work(product, least, most, block, target.threads)
     part = Axis("part", 1)
     if parts > 1:
         packs_all = False
@@ -338,9 +316,7 @@ def choose(product: Contraction, target: Target) -> Plan:
     rows, task, loop = cut_rows(product, share, tall, height, packs_all)
     columns = cut_columns(product, ceil_div(n, column_tasks), lanes, vectors)
     height, is_km = min(height, rows.size), is_rowwise(product)
-    return Plan(
-        product, rows, columns, depth, height, task, loop, part, is_km, packs_all
-    )
+    return Plan(product, rows, columns, depth, height, task, loop, part, is_km, packs_all)
 
 
 def cut_rows(
@@ -368,9 +344,7 @@ def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> C
         cut = nested_cut(axes, max(width, lanes))
         inner = gcd(*(piece.dims[-1].size if piece.dims else 1 for piece in cut.pieces))
         if inner % lanes == 0:
-            return nested_columns(
-                cut, lanes * (vectors if inner % (lanes * vectors) == 0 else 1)
-            )
+            return nested_columns(cut, lanes * (vectors if inner % (lanes * vectors) == 0 else 1))
     panel_width = lanes * min(vectors, ceil_div(width, lanes))
     block = round_up(width, panel_width)
     chunk = Axis("columns", ceil_div(size_of(axes), block))
@@ -392,10 +366,6 @@ def nested_columns(cut: Cut, lanes: int) -> Columns:
         joined = {axis: axis_index(parts[0]) * lanes + axis_index(parts[1])}
         values = {x: substitute(v, joined) for x, v in piece.values.items()} | joined
         dims = (*piece.dims[:-1], *parts)
-        pieces.append(
-            replace(piece, dims=dims, values=values, position=position_over(dims))
-        )
+        pieces.append(replace(piece, dims=dims, values=values, position=position_over(dims)))
     panel = Axis("panel", cut.size // lanes)
-    return Columns(
-        replace(cut, pieces=tuple(pieces)), panel, tuple(pieces), lanes, False
-    )
+    return Columns(replace(cut, pieces=tuple(pieces)), panel, tuple(pieces), lanes, False)

@@ -12,37 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from picograd.codegen.cuts import Cut, Piece
-from picograd.codegen.operands import (
-    Contraction,
-    element_values,
-    is_element,
-    size_of,
-)
+from picograd.codegen.operands import Contraction, element_values, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    LastBlock,
-    Step,
-    Store,
-    Tile,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile, When
 from picograd.errors import check
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    position_over,
-    substitute,
-)
-from picograd.schedule.loop import (
-    Compute,
-    Condition,
-    Expr,
-    const,
-    rewrite,
-)
+from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute
+from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
 from picograd.schedule.monoid import identity
 
 PARTS = 2  # workspaces of a product whose K several tasks share
@@ -68,20 +43,13 @@ class Sums:
     @property
     def reductions(self) -> list[tuple[int, Compute]]:
         """Reductions of elements, with their numbers."""
-        return [
-            (n, c)
-            for n, c in enumerate(self.product.computes)
-            if n and c.reduce
-        ]
+        return [(n, c) for n, c in enumerate(self.product.computes) if n and c.reduce]
 
     @property
     def workspaces(self) -> tuple[tuple[int, bool], ...]:
         """Memory for the results of every task, and to count those that are done."""
         count = size_of(self.blocks) * size_of(self.others) * self.width
-        sizes = [
-            (count * c.dtype.itemsize, False)
-            for _, c in self.reductions
-        ]
+        sizes = [(count * c.dtype.itemsize, False) for _, c in self.reductions]
         return (*sizes, (4 * size_of(self.blocks), True))
 
     @property
@@ -91,39 +59,15 @@ class Sums:
         for place, (number, compute) in enumerate(self.reductions):
             dtype, first = compute.dtype, self.first + place
             for name, piece in self.named(number):
-                found.append(
-                    Tile(
-                        name,
-                        size_of_each(piece.dims),
-                        dtype,
-                        "register",
-                    )
-                )
-            found.append(
-                Tile(f"total{number}", (self.width,), dtype, "register")
-            )
-            shape = (
-                size_of(self.blocks),
-                size_of(self.others),
-                self.width,
-            )
-            found.append(
-                Tile(
-                    f"left{number}",
-                    shape,
-                    dtype,
-                    "workspace",
-                    workspace=first,
-                )
-            )
+                found.append(Tile(name, size_of_each(piece.dims), dtype, "register"))
+            found.append(Tile(f"total{number}", (self.width,), dtype, "register"))
+            shape = (size_of(self.blocks), size_of(self.others), self.width)
+            found.append(Tile(f"left{number}", shape, dtype, "workspace", workspace=first))
         return tuple(found)
 
     def named(self, number: int) -> list[tuple[str, Piece]]:
         """Pieces of a block along what is kept, and the tiles of their sums."""
-        return [
-            (f"sum{number}_{n}", piece)
-            for n, piece in enumerate(self.kept.pieces)
-        ]
+        return [(f"sum{number}_{n}", piece) for n, piece in enumerate(self.kept.pieces)]
 
 
 def sums_of(plan: Plan) -> Sums | None:
@@ -141,9 +85,7 @@ def sums_of(plan: Plan) -> Sums | None:
     is_known = set(found.reduce) == set(product.columns)
     check(is_known, "a reduction over rows or columns", found)
     grid = (*plan.task, plan.row_loop), columns.outer
-    return Sums(
-        product, rows, columns, *grid, plan.rows_padded, True, first
-    )
+    return Sums(product, rows, columns, *grid, plan.rows_padded, True, first)
 
 
 def is_at_once(plan: Plan, sums: Sums) -> bool:
@@ -160,10 +102,7 @@ def begin(sums: Sums) -> list[Step]:
     """Start the sums of a task."""
     found: list[Step] = []
     for number, compute in sums.reductions:
-        start = const(
-            identity(compute.monoid or "sum", compute.dtype),
-            compute.dtype,
-        )
+        start = const(identity(compute.monoid or "sum", compute.dtype), compute.dtype)
         for name, piece in sums.named(number):
             found += when(piece.when, [Assign(name, piece.dims, start)])
     return found
@@ -174,41 +113,23 @@ def add_block(sums: Sums) -> list[Step]:
     found: list[Step] = []
     for place, kept in enumerate(sums.kept.pieces):
         for gone in sums.gone.pieces:
-            at = (kept.position, gone.position)[
-                :: 1 if sums.is_transposed else -1
-            ]
+            at = (kept.position, gone.position)[:: 1 if sums.is_transposed else -1]
             value = Expr("tile", (), ("c", at), sums.product.dtype)
-            done = element_values(
-                sums.product, {**kept.values, **gone.values}, value
-            )
+            done = element_values(sums.product, {**kept.values, **gone.values}, value)
             steps: list[Step] = []
             for number, compute in sums.reductions:
                 monoid = compute.monoid or "sum"
-                body = rewrite(
-                    compute.body, {**kept.values, **gone.values}, done
-                )
-                body = with_fill(
-                    body, (*gone.guards, *kept.guards), monoid
-                )
+                body = rewrite(compute.body, {**kept.values, **gone.values}, done)
+                body = with_fill(body, (*gone.guards, *kept.guards), monoid)
                 name = f"sum{number}_{place}"
-                steps.append(
-                    Accumulate(
-                        name, kept.dims, gone.dims, monoid, body, False
-                    )
-                )
+                steps.append(Accumulate(name, kept.dims, gone.dims, monoid, body, False))
             found += when((*kept.when, *gone.when), steps)
     return found
 
 
-def with_fill(
-    expr: Expr, conditions: tuple[Condition, ...], monoid: str
-) -> Expr:
+def with_fill(expr: Expr, conditions: tuple[Condition, ...], monoid: str) -> Expr:
     """Leave out what lies past the end of a role."""
-    needed = tuple(
-        c
-        for c in conditions
-        if not (c[1] <= c[0].lo and c[0].hi <= c[2])
-    )
+    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
     if not needed:
         return expr
     fill = const(identity(monoid, expr.dtype), expr.dtype)
@@ -217,30 +138,17 @@ def with_fill(
 
 def leave(sums: Sums) -> list[Step]:
     """Leave the sums of a task; the last one adds up those of all, and stores what they give."""
-    block, other = (
-        position_over(sums.blocks),
-        position_over(sums.others),
-    )
+    block, other = (position_over(sums.blocks), position_over(sums.others))
     found: list[Step] = []
     for number, compute in sums.reductions:
         for name, piece in sums.named(number):
             here = tuple(map(axis_index, piece.dims))
             value = Expr("tile", (), (name, here), compute.dtype)
-            step = Assign(
-                f"left{number}",
-                piece.dims,
-                value,
-                (block, other, piece.position),
-            )
+            step = Assign(f"left{number}", piece.dims, value, (block, other, piece.position))
             found += when(piece.when, [step])
     counter = sums.first + len(sums.reductions)
     count = size_of(sums.others)
-    return [
-        *found,
-        LastBlock(
-            counter, block, count, tuple(finish(sums, block, count))
-        ),
-    ]
+    return [*found, LastBlock(counter, block, count, tuple(finish(sums, block, count)))]
 
 
 def finish(sums: Sums, block: Index, count: int) -> list[Step]:
@@ -251,11 +159,7 @@ def finish(sums: Sums, block: Index, count: int) -> list[Step]:
         at = block, axis_index(other), axis_index(place)
         read = Expr("tile", (), (f"left{number}", at), compute.dtype)
         monoid = compute.monoid or "sum"
-        found.append(
-            Accumulate(
-                f"total{number}", (place,), (other,), monoid, read
-            )
-        )
+        found.append(Accumulate(f"total{number}", (place,), (other,), monoid, read))
     for piece in sums.kept.pieces:
         stores = list(final_stores(sums, piece))
         found += when(piece.when, stores)
@@ -277,32 +181,15 @@ def final_stores(sums: Sums, piece: Piece) -> list[Step]:
             at = (f"total{number}", (piece.position,))
             done[number] = Expr("tile", (), at, compute.dtype)
         else:
-            done[number] = rewrite(
-                compute.body, piece.values, replace_ref
-            )
+            done[number] = rewrite(compute.body, piece.values, replace_ref)
         if compute.store:
             slot, index = compute.store
-            place, guards = (
-                substitute(index, piece.values),
-                piece.guards,
-            )
-            found.append(
-                Store(slot, place, piece.dims, done[number], guards)
-            )
+            place, guards = (substitute(index, piece.values), piece.guards)
+            found.append(Store(slot, place, piece.dims, done[number], guards))
     return found
 
 
-def when(
-    conditions: Sequence[Condition], steps: Sequence[Step]
-) -> list[Step]:
+def when(conditions: Sequence[Condition], steps: Sequence[Step]) -> list[Step]:
     """Run steps under the conditions that do not always hold."""
-    needed = tuple(
-        c
-        for c in conditions
-        if not (c[1] <= c[0].lo and c[0].hi <= c[2])
-    )
-    return (
-        [When(needed, tuple(steps))]
-        if needed and steps
-        else list(steps)
-    )
+    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
+    return [When(needed, tuple(steps))] if needed and steps else list(steps)

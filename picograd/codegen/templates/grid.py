@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 
 from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import (
-    Axis,
-    Div,
-    Index,
-    Mod,
-    axis_index,
-    substitute,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Div, Index, Mod, axis_index, substitute, unflatten
 from picograd.schedule.loop import (
     Along,
     Compute,
@@ -90,10 +82,7 @@ def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
     dims: list[Axis] = []
     for axis in (other, axes[-1]):
         chunk = min(side, axis.size)
-        tiles, within = (
-            Axis(f"{axis.name}_tile", ceil_div(axis.size, chunk)),
-            Axis("in", chunk),
-        )
+        tiles, within = (Axis(f"{axis.name}_tile", ceil_div(axis.size, chunk)), Axis("in", chunk))
         pairs[axis] = axis_index(tiles) * chunk + axis_index(within)
         grid.append(tiles)
         dims.append(within)
@@ -207,11 +196,7 @@ def merge_part(part: Part) -> Part:
         for axis in axes:
             last = group[-1] if group else None
             joins = last and follows[last] is axis and not leads[axis]
-            if (
-                last is not None
-                and joins
-                and all(is_joint(i, last, axis) for i in indices)
-            ):
+            if last is not None and joins and all(is_joint(i, last, axis) for i in indices):
                 group.append(axis)
                 continue
             close_group(group, merged, new)

@@ -18,24 +18,14 @@ from picograd.codegen.templates.grid import (
     part_indices,
     rebind,
 )
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    Step,
-    Store,
-    Tile,
-    TileKernel,
-    TilePart,
-)
+from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TileKernel, TilePart
 from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, const, rewrite, walk
 from picograd.target import Target
 
-TASK_POINTS = (
-    65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
-)
+TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
 SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
@@ -74,9 +64,7 @@ def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
     """Find an axis along which a load is contiguous while the last axis strides through memory."""
     loads = [e.arg[1] for c in part.computes for e in walk(c.body) if e.op == "load"]
     for index in loads:
-        factors = {
-            atom: factor for atom, factor in index.terms if isinstance(atom, Axis)
-        }
+        factors = {atom: factor for atom, factor in index.terms if isinstance(atom, Axis)}
         if not axes or factors.get(axes[-1], 1) == 1 or axes[-1].size < TRANSPOSED_SIZE:
             continue
         for axis in axes[:-1]:
@@ -85,9 +73,7 @@ def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
     return None
 
 
-def build_transpose(
-    part: Part, axes: Sequence[Axis], across: Axis, target: Target
-) -> TilePart:
+def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Target) -> TilePart:
     """Write a part in square tiles, so that both directions use whole cache lines."""
     layout: Layout | None = None
     space = cut_square(axes, across, CPU_SIDE)
@@ -131,15 +117,11 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     ):
         return False
     return not direct or (
-        direct == [1]
-        and index.const % lanes == 0
-        and all(c % lanes == 0 for _, c in rest.terms)
+        direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
     )
 
 
-def map_steps(
-    part: Part, space: Cut, layout: Layout | None
-) -> tuple[list[Tile], list[Step]]:
+def map_steps(part: Part, space: Cut, layout: Layout | None) -> tuple[list[Tile], list[Step]]:
     """Write the steps of one grid point."""
     here = tuple(axis_index(axis) for axis in space.dims)
     shape = tuple(axis.size for axis in space.dims)
@@ -156,9 +138,7 @@ def map_steps(
                 monoid = compute.monoid or "sum"
                 over = compute.reduce
                 wide = over_layout(layout, over)
-                steps.append(
-                    Accumulate(tile.name, space.dims, over, monoid, expr, True, wide)
-                )
+                steps.append(Accumulate(tile.name, space.dims, over, monoid, expr, True, wide))
             else:
                 steps.append(Assign(tile.name, space.dims, expr))
             expr = Expr("tile", (), (tile.name, here), compute.dtype)
@@ -166,9 +146,7 @@ def map_steps(
     for compute, value in zip(part.computes, values, strict=True):
         if compute.store:
             slot, index = compute.store[0], rebind(compute.store[1], space.axes)
-            steps.append(
-                Store(slot, index, space.dims, value, space.conditions, layout)
-            )
+            steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
     return tiles, steps
 
 
@@ -178,9 +156,7 @@ def over_layout(layout: Layout | None, over: Sequence[Axis]) -> Layout | None:
         return layout
     ones = (1,) * len(over)
     sizes = tuple(axis.size for axis in over)
-    return Blocked(
-        (*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones)
-    )
+    return Blocked((*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones))
 
 
 def kept_values(part: Part) -> set[int]:

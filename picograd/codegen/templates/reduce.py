@@ -35,12 +35,8 @@ BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
-    parts = tuple(
-        build_part(kernel, merge_part(part), target) for part in kernel.parts
-    )
-    return TileKernel(
-        kernel, parts, CUDA_THREADS if target.has_blocks else 1
-    )
+    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -52,9 +48,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     over = split_axes(part)
     if over is not None:
         rows = product(axis.size for axis in part.rows)
-        splits = split_count(
-            rows, product(a.size for a in over), is_column, target
-        )
+        splits = split_count(rows, product(a.size for a in over), is_column, target)
         splits = min(splits, over[0].size)
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -65,9 +59,7 @@ def split_axes(part: Part) -> tuple[Axis, ...] | None:
     """Find the axes that all reductions of a part share, if none depends on another's result."""
     over: set[tuple[Axis, ...]] = set()
     for compute in part.computes:
-        is_row = compute.axes == part.rows and not (
-            part.rows and not compute.axes
-        )
+        is_row = compute.axes == part.rows and not (part.rows and not compute.axes)
         if not is_row and (compute.reduce or not compute.axes):
             return None
         if compute.reduce:
@@ -95,9 +87,7 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     """Choose into how many pieces the reduced axes are cut."""
     if not target.has_blocks:
         tiles = ceil_div(rows, COLUMNS) if is_column else rows
-        wanted = min(
-            rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads
-        )
+        wanted = min(rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads)
         return max(1, wanted // tiles)
     width = CUDA_COLUMN_THREADS * 4
     tiles = ceil_div(rows, width) if is_column else rows
@@ -113,18 +103,14 @@ def columns_at_once(part: Part, target: Target) -> int:
     return column_tile(sizes[-1], product(sizes[:-1]), inner_size(part), target)
 
 
-def cut_rows(
-    part: Part, target: Target, is_column: bool, row: int, columns: int = 0
-) -> Cut:
+def cut_rows(part: Part, target: Target, is_column: bool, row: int, columns: int = 0) -> Cut:
     """Cut the rows: the dims are the rows of a grid point, `row` elements each."""
     if not target.has_blocks:
         if is_column:
             return cut(part.rows, columns or COLUMNS)
         total = row * product(a.size for a in part.rows)
         small = total <= map_template.SMALL_POINTS
-        return cut(
-            part.rows, max(1, (total if small else TASK_POINTS) // max(1, row))
-        )
+        return cut(part.rows, max(1, (total if small else TASK_POINTS) // max(1, row)))
     if is_column:
         columns = columns or CUDA_COLUMN_THREADS * 4
         return cut(part.rows[-1:], columns).with_grid(part.rows[:-1])
@@ -140,19 +126,13 @@ def inner_size(part: Part) -> int:
     """Elements of the longest row."""
     sizes = [1]
     for compute in part.computes:
-        axes = [
-            a for a in (*compute.axes, *compute.reduce) if a not in part.rows
-        ]
+        axes = [a for a in (*compute.axes, *compute.reduce) if a not in part.rows]
         sizes.append(product(a.size for a in axes))
     return max(sizes)
 
 
 def threads_for(
-    kernel: Kernel,
-    part: Part,
-    target: Target,
-    dims: Sequence[Axis],
-    is_column: bool,
+    kernel: Kernel, part: Part, target: Target, dims: Sequence[Axis], is_column: bool
 ) -> Threads | None:
     """Choose how the threads of a CUDA block share the dims and the row elements."""
     if not target.has_blocks:
@@ -164,29 +144,15 @@ def threads_for(
         ones = (1,) * (len(sizes) - 1)
         columns = threads_along(sizes[-1], lanes) if sizes else 1
         columns = min(columns, CUDA_COLUMN_THREADS)
-        return Threads(
-            sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True
-        )
+        return Threads(sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True)
     inner_axes = [c.reduce[-1] for c in part.computes if c.reduce]
-    lanes = (
-        map_template.vector_lanes(kernel, part, inner_axes[0])
-        if inner_axes
-        else 1
-    )
+    lanes = map_template.vector_lanes(kernel, part, inner_axes[0]) if inner_axes else 1
     count = 8 if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
-    return Threads(
-        sizes,
-        shape,
-        (1,) * len(sizes),
-        CUDA_THREADS // (count if sizes else 1),
-        lanes,
-    )
+    return Threads(sizes, shape, (1,) * len(sizes), CUDA_THREADS // (count if sizes else 1), lanes)
 
 
-def build_whole(
-    kernel: Kernel, part: Part, target: Target, is_column: bool
-) -> TilePart:
+def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> TilePart:
     """Write a part whose grid points each do whole rows."""
     is_read_again = is_column and split_axes(part) is None
     columns = columns_at_once(part, target) if is_read_again else 0
@@ -207,17 +173,10 @@ def build_whole(
         body = insert_when(body, space)
         body = when(ends, body)
     first, last = rows.grand(product(a.size for a in space.grid), point)
-    return TilePart(
-        space.grid,
-        tuple(rows.tiles),
-        (*first, *body, *last),
-        tuple(rows.workspaces),
-    )
+    return TilePart(space.grid, tuple(rows.tiles), (*first, *body, *last), tuple(rows.workspaces))
 
 
-def ended_rows(
-    part: Part, space: Cut, threads: Threads | None
-) -> tuple[Condition, ...]:
+def ended_rows(part: Part, space: Cut, threads: Threads | None) -> tuple[Condition, ...]:
     """List the ends of a part that are along its rows alone, in a cut space."""
     lanes = threads.vector[-1] if threads and threads.vector else 1
     rows = set(part.rows)
@@ -239,20 +198,13 @@ def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
     return (For(body[0].axis, inner),)
 
 
-def threads_need_vectors(
-    over: tuple[Axis, ...], chunk: int, target: Target
-) -> bool:
+def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> bool:
     """Tell whether chunks are cut out of the contiguous axis of a GPU's loads."""
     return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
 
 
 def build_split(
-    kernel: Kernel,
-    part: Part,
-    target: Target,
-    is_column: bool,
-    over: tuple[Axis, ...],
-    splits: int,
+    kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
     if is_column:
@@ -275,6 +227,4 @@ def build_split(
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)
     grid = (*space.grid, split)
-    return TilePart(
-        grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces)
-    )
+    return TilePart(grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces))

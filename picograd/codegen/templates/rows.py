@@ -67,12 +67,7 @@ class Rows:
 
         return rewrite(compute.body, self.axes, replace)
 
-    def guarded(
-        self,
-        expr: Expr,
-        fill: object,
-        more: Sequence[Condition] = (),
-    ) -> Expr:
+    def guarded(self, expr: Expr, fill: object, more: Sequence[Condition] = ()) -> Expr:
         """Guard an expression by the conditions of the dims and some more."""
         conditions = (*self.conditions, *more)
         if not conditions:
@@ -134,11 +129,7 @@ class Rows:
 
     def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
         """Write a compute that is no row reduction: nothing, if its readers recompute it."""
-        level, inner, expr = (
-            self.level(compute),
-            self.inner(compute),
-            self.body(compute),
-        )
+        level, inner, expr = (self.level(compute), self.inner(compute), self.body(compute))
         if level == "grand":
             return self.grand_step(number, compute, expr)
         if level == "row" and not self.is_cheap(expr):
@@ -172,9 +163,7 @@ class Rows:
         """Tell whether an expression only renames a value."""
         return expr.op in ("tile", "const", "scalar")
 
-    def window_layout(
-        self, inner: Sequence[Axis], over: Sequence[Axis]
-    ) -> Blocked | None:
+    def window_layout(self, inner: Sequence[Axis], over: Sequence[Axis]) -> Blocked | None:
         """Extend the layout of an element by window axes that a thread walks alone."""
         layout = self.layout(inner)
         if layout is None:
@@ -190,9 +179,7 @@ class Rows:
     def kept(self) -> set[int]:
         """Find the per-element values worth keeping: read twice, and dear (or on a GPU)."""
         uses = [0] * len(self.part.computes)
-        stored = [
-            n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)
-        ]
+        stored = [n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)]
         for compute in self.part.computes:
             for number in {e.arg for e in walk(compute.body) if e.op == "ref"}:
                 uses[number] += 1
@@ -231,9 +218,7 @@ class Rows:
         """Make a store; on a CPU the contiguous columns go innermost."""
         conditions = (*self.conditions, *more, *self.ends_inside(inner))
         if self.threads or not self.is_column:
-            return Store(
-                slot, index, (*self.dims, *inner), value, conditions, self.layout(inner)
-            )
+            return Store(slot, index, (*self.dims, *inner), value, conditions, self.layout(inner))
         return Store(slot, index, (*inner, *self.dims), value, conditions)
 
     def ends_inside(self, inner: tuple[Axis, ...]) -> tuple[Condition, ...]:
@@ -284,13 +269,15 @@ class Rows:
         names = [f"r{number}" for number, _ in group]
         monoids = [compute.monoid or "sum" for _, compute in group]
         if self.threads or not is_sum or length < 2 * limit or over[0].size == 1:
-            return before + [
-                Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
-                for name, monoid, expr in zip(names, monoids, exprs, strict=True)
-            ] + list(stored)
-        return self.in_pieces(
-            group, over, exprs, max(1, limit * over[0].size // length), stored
-        )
+            return (
+                before
+                + [
+                    Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
+                    for name, monoid, expr in zip(names, monoids, exprs, strict=True)
+                ]
+                + list(stored)
+            )
+        return self.in_pieces(group, over, exprs, max(1, limit * over[0].size // length), stored)
 
     def in_pieces(
         self,
@@ -303,10 +290,7 @@ class Rows:
         """Write sums of pieces: for piece: part = sum over a piece; total += part."""
         size = over[0].size
         chunk = balanced(size, chunk)
-        piece, within = (
-            Axis("piece", ceil_div(size, chunk)),
-            Axis(f"{over[0].name}_in", chunk),
-        )
+        piece, within = (Axis("piece", ceil_div(size, chunk)), Axis(f"{over[0].name}_in", chunk))
         index = axis_index(piece) * chunk + axis_index(within)
         ragged = ((index, 0, size - 1),) if size % chunk else ()
         starts: list[Step] = []
@@ -319,9 +303,7 @@ class Rows:
             if expr.op == "guard":
                 expr = Expr("guard", expr.args, (*expr.arg, *ragged), expr.dtype)
             elif ragged:
-                expr = Expr(
-                    "guard", (expr, const(fill, expr.dtype)), ragged, expr.dtype
-                )
+                expr = Expr("guard", (expr, const(fill, expr.dtype)), ragged, expr.dtype)
             expr = rewrite(expr, {over[0]: index})
             name = f"r{number}"
             starts.append(Assign(name, self.dims, const(fill, dtype)))
@@ -370,11 +352,7 @@ class Rows:
                 last.append(Assign(name, (), total, (point,)))
                 partial = Expr("tile", (), (name, (axis_index(block),)), dtype)
                 layout = self.all_threads(points)
-                final.append(
-                    Accumulate(
-                        f"g{number}", (), (block,), monoid, partial, True, layout
-                    )
-                )
+                final.append(Accumulate(f"g{number}", (), (block,), monoid, partial, True, layout))
             if compute.store:
                 index = rebind(compute.store[1], self.axes)
                 value = self.values[number]
@@ -390,9 +368,7 @@ class Rows:
         """Make the layout in which every thread of a block shares one axis."""
         if self.threads is None:
             return None
-        return Blocked(
-            (size,), (product(self.threads.threads) * self.threads.inner,), (1,)
-        )
+        return Blocked((size,), (product(self.threads.threads) * self.threads.inner,), (1,))
 
     def workspace_tile(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
         """Make a tile in a workspace of its own."""
@@ -423,9 +399,7 @@ class Rows:
                 self.values.append(self.tile(f"r{number}", (), compute.dtype))
             elif self.level(compute) == "row":
                 after.append((number, compute))
-                self.values.append(
-                    Expr("tile", (), (f"v{number}", self.here), compute.dtype)
-                )
+                self.values.append(Expr("tile", (), (f"v{number}", self.here), compute.dtype))
             else:
                 self.element_store(compute, over, ragged)
         early, self.stores = self.stores, []
@@ -437,9 +411,7 @@ class Rows:
             self.store(compute, self.values[number], ())
         for number, compute in after:
             self.tile(f"v{number}", (), compute.dtype)
-            final.append(
-                Assign(f"v{number}", self.dims, self.guarded(self.body(compute), 0))
-            )
+            final.append(Assign(f"v{number}", self.dims, self.guarded(self.body(compute), 0)))
             self.store(compute, self.values[number], ())
         body = (*final, *self.stores)
         return [*steps, *partials, LastBlock(counter, point, split.size, body)]
@@ -456,11 +428,7 @@ class Rows:
             self.stores.append(self.store_step(slot, index, over, value, ragged))
 
     def combine(
-        self,
-        split: Axis,
-        reductions: Sequence[tuple[int, Compute]],
-        point: Index,
-        points: int,
+        self, split: Axis, reductions: Sequence[tuple[int, Compute]], point: Index, points: int
     ) -> tuple[list[Step], list[Step]]:
         """Write the partial results to workspaces, and their combination in order."""
         partials: list[Step] = []
@@ -473,14 +441,10 @@ class Rows:
             self.workspace_tile(name, (points * split.size, width), dtype)
             row = point * split.size + axis_index(split)
             place = (row, columns)
-            partials.append(
-                Assign(name, self.dims, self.values[number], place, self.layout())
-            )
+            partials.append(Assign(name, self.dims, self.values[number], place, self.layout()))
             read = (point * split.size + axis_index(number_of), columns)
             partial = Expr("tile", (), (name, read), dtype)
             wide = self.layout((number_of,))
             monoid, over = compute.monoid or "sum", (number_of,)
-            final.append(
-                Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide)
-            )
+            final.append(Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide))
         return partials, final

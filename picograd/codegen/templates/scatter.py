@@ -39,14 +39,9 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     space = cut(scatter.inner, width) if scatter.inner else Cut((), (), {}, ())
     values: list[Expr] = []
     for compute in part.computes:
-        check(
-            not compute.reduce and not compute.store,
-            "computes beside a scatter are maps",
-        )
+        check(not compute.reduce and not compute.store, "computes beside a scatter are maps")
         values.append(map_template.inline(compute.body, values, space))
-    conditions = tuple(
-        (rebind(i, space.axes), lo, hi) for i, lo, hi in scatter.conditions
-    )
+    conditions = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scatter.conditions)
     step = ScatterStep(
         scatter.serial,
         space.dims,

@@ -54,9 +54,7 @@ def counting_part(sort: Sort) -> TilePart:
     body, target = rewrite(sort.body, space.axes), rebind(sort.target, space.axes)
     size = sort.axis.size
     keys = Tile("keys", (size,), sort.body.dtype, "register")
-    step: Step = SortStep(
-        sort.axis, constant(0), size, body, sort.slot, target, "rank", ("keys",)
-    )
+    step: Step = SortStep(sort.axis, constant(0), size, body, sort.slot, target, "rank", ("keys",))
     if space.conditions:
         step = When(space.conditions, (step,))
     for axis in reversed(space.dims):

@@ -44,9 +44,7 @@ class Threads:
         )
 
 
-def spread(
-    sizes: Sequence[int], vector: Sequence[int], threads: int
-) -> tuple[int, ...]:
+def spread(sizes: Sequence[int], vector: Sequence[int], threads: int) -> tuple[int, ...]:
     """Share threads, a power of two, among axes: each takes what it can use, the last one first.
 
     Those that no axis can use go to the last, where they have no elements.

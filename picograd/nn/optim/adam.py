@@ -71,9 +71,7 @@ class Adam(Optimizer):
         )
         options |= dict(maximize=maximize, foreach=foreach, capturable=capturable)
         options |= dict(differentiable=differentiable, fused=fused)
-        super().__init__(
-            params, options | dict(decoupled_weight_decay=decoupled_weight_decay)
-        )
+        super().__init__(params, options | dict(decoupled_weight_decay=decoupled_weight_decay))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name both moments, and the largest second moment for amsgrad."""
@@ -96,12 +94,7 @@ class Adam(Optimizer):
         return {**n, "step_size": step_size, "eps": n["eps"] * root}, {"step": step}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         mean = average(state["exp_avg"], gradient, n["rest1"])
@@ -140,10 +133,6 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(
-            maximize=maximize, foreach=foreach, capturable=capturable
-        )
-        options |= dict(
-            differentiable=differentiable, fused=fused, decoupled_weight_decay=True
-        )
+        options: dict[str, Any] = dict(maximize=maximize, foreach=foreach, capturable=capturable)
+        options |= dict(differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

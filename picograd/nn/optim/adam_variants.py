@@ -62,16 +62,10 @@ class NAdam(Averaging):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay
-        )
-        options |= dict(
-            momentum_decay=momentum_decay, maximize=maximize, foreach=foreach
-        )
+        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        options |= dict(momentum_decay=momentum_decay, maximize=maximize, foreach=foreach)
         options |= dict(capturable=capturable, differentiable=differentiable)
-        super().__init__(
-            params, options | dict(decoupled_weight_decay=decoupled_weight_decay)
-        )
+        super().__init__(params, options | dict(decoupled_weight_decay=decoupled_weight_decay))
 
     def shared(self, options: Options) -> dict[str, float]:
         """Name the step count and the product of all mu."""
@@ -96,12 +90,7 @@ class NAdam(Averaging):
         return {**n, **weights}, {"step": step, "mu_product": product}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         mean = average(state["exp_avg"], gradient, n["rest1"])
@@ -140,13 +129,9 @@ class RAdam(Averaging):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay
-        )
+        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
         options |= dict(maximize=maximize, foreach=foreach, capturable=capturable)
-        more = dict(
-            differentiable=differentiable, decoupled_weight_decay=decoupled_weight_decay
-        )
+        more = dict(differentiable=differentiable, decoupled_weight_decay=decoupled_weight_decay)
         super().__init__(params, options | more)
 
     def numbers(self, options: Options) -> dict[str, float]:
@@ -169,12 +154,7 @@ class RAdam(Averaging):
         return {**n, **more}, {"step": step}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         mean = average(state["exp_avg"], gradient, n["rest1"])
@@ -213,9 +193,7 @@ class Adamax(Averaging):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay
-        )
+        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
         options |= dict(foreach=foreach, maximize=maximize)
         more = dict(differentiable=differentiable, capturable=capturable)
         super().__init__(params, options | more)
@@ -226,12 +204,7 @@ class Adamax(Averaging):
         return {**n, "step_size": n["lr"] / correction(step, n["log1"])}, {"step": step}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         mean = average(state["exp_avg"], gradient, n["rest1"])

@@ -41,12 +41,8 @@ class RMSprop(Optimizer):
         options: dict[str, Any] = dict(
             lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered
         )
-        options |= dict(
-            weight_decay=weight_decay, capturable=capturable, foreach=foreach
-        )
-        super().__init__(
-            params, options | dict(maximize=maximize, differentiable=differentiable)
-        )
+        options |= dict(weight_decay=weight_decay, capturable=capturable, foreach=foreach)
+        super().__init__(params, options | dict(maximize=maximize, differentiable=differentiable))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the mean square, and the mean and momentum where they are used."""
@@ -64,12 +60,7 @@ class RMSprop(Optimizer):
         return super().numbers(options) | {"rest": 1.0 - options["alpha"]}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         square = state["square_avg"] * n["alpha"] + gradient * gradient * n["rest"]
@@ -112,12 +103,8 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay
-        )
-        options |= dict(
-            initial_accumulator_value=initial_accumulator_value, foreach=foreach
-        )
+        options: dict[str, Any] = dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay)
+        options |= dict(initial_accumulator_value=initial_accumulator_value, foreach=foreach)
         options |= dict(maximize=maximize, differentiable=differentiable, fused=fused)
         super().__init__(params, options)
 
@@ -139,17 +126,10 @@ class Adagrad(Optimizer):
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Lower the rate with the steps done before."""
         step = shared["step"]
-        return {**n, "rate": n["lr"] / (step * n["lr_decay"] + 1.0)}, {
-            "step": step + 1.0
-        }
+        return {**n, "rate": n["lr"] / (step * n["lr_decay"] + 1.0)}, {"step": step + 1.0}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         total = state["sum"] + gradient * gradient
@@ -184,9 +164,7 @@ class Adadelta(Optimizer):
         options: dict[str, Any] = dict(
             lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize
         )
-        options |= dict(
-            capturable=capturable, foreach=foreach, differentiable=differentiable
-        )
+        options |= dict(capturable=capturable, foreach=foreach, differentiable=differentiable)
         super().__init__(params, options)
 
     def slots(self, options: Options) -> dict[str, float]:
@@ -202,19 +180,10 @@ class Adadelta(Optimizer):
         return super().numbers(options) | {"rest": 1.0 - options["rho"]}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         square = state["square_avg"] * n["rho"] + gradient * gradient * n["rest"]
-        move = (
-            (state["acc_delta"] + n["eps"]).sqrt()
-            / (square + n["eps"]).sqrt()
-            * gradient
-        )
+        move = (state["acc_delta"] + n["eps"]).sqrt() / (square + n["eps"]).sqrt() * gradient
         moves = state["acc_delta"] * n["rho"] + move * move * n["rest"]
         return value - n["lr"] * move, {"square_avg": square, "acc_delta": moves}

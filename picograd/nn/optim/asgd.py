@@ -39,9 +39,7 @@ class ASGD(Optimizer):
         options: dict[str, Any] = dict(
             lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay
         )
-        options |= dict(
-            foreach=foreach, maximize=maximize, differentiable=differentiable
-        )
+        options |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable)
         super().__init__(params, options | dict(capturable=capturable))
 
     def slots(self, options: Options) -> dict[str, float]:
@@ -61,12 +59,7 @@ class ASGD(Optimizer):
         return {**n, **now}, {"step": step, "eta": eta, "mu": mu}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         value = value * (1.0 - n["lambd"] * n["eta"]) - gradient * n["eta"]

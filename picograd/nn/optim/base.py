@@ -95,9 +95,7 @@ class Optimizer:
         self.defaults = dict(defaults)
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
-        self.found_inf: Tensor | None = (
-            None  # set by GradScaler: a true value skips the step
-        )
+        self.found_inf: Tensor | None = None  # set by GradScaler: a true value skips the step
         for group in _read_groups(params):
             self.add_param_group(group)
 
@@ -154,12 +152,7 @@ class Optimizer:
         return value, gradient + value * n["weight_decay"]
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula: the new value and the new state of one parameter.
 
@@ -182,19 +175,12 @@ class Optimizer:
         """Train more parameters, with options of their own: `{"params": tensors, "lr": 0.1}`."""
         if not isinstance(param_group, Mapping) or "params" not in param_group:
             problem = "a parameter group has no 'params'"
-            raise ValueRangeError(
-                "optim", problem, 'write {"params": tensors, "lr": 0.1}'
-            )
+            raise ValueRangeError("optim", problem, 'write {"params": tensors, "lr": 0.1}')
         members, names = _read_members(param_group["params"])
-        options = {
-            **self.defaults,
-            **{k: v for k, v in param_group.items() if k != "params"},
-        }
+        options = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}}
         if names:
             options["param_names"] = names
-        check_members(
-            members, {id(p) for group in self.param_groups for p in group.parameters}
-        )
+        check_members(members, {id(p) for group in self.param_groups for p in group.parameters})
         formula = self.numbers if self.is_formula else None
         self.param_groups.append(ParameterGroup(members, options, formula))
 
@@ -260,35 +246,25 @@ class Optimizer:
             if parameter.grad is not None:
                 state = self.state.get(parameter, {})
                 place = parameter.device, math_dtype(parameter)
-                sorted_members.setdefault((*place, _identity(state, names)), []).append(
-                    parameter
-                )
+                sorted_members.setdefault((*place, _identity(state, names)), []).append(parameter)
         batches = []
         for (_, dtype, key), members in sorted_members.items():
             is_whole = bool(key) and len(members) == owners[key]
             shared = self._shared_state(group, members[0], is_whole)
             for parameter in members:
                 self.make_state(group, parameter, shared)
-            batches.append(
-                Batch(members, dtype, group.numbers_beside(members[0]), shared)
-            )
+            batches.append(Batch(members, dtype, group.numbers_beside(members[0]), shared))
         return batches
 
-    def _shared_state(
-        self, group: ParameterGroup, member: Tensor, is_whole: bool
-    ) -> Slots:
+    def _shared_state(self, group: ParameterGroup, member: Tensor, is_whole: bool) -> Slots:
         """Find the shared state of a batch; parameters that stepped less get their own copy."""
         state, start = self.state.get(member, {}), self.shared(group.options)
         if is_whole and all(name in state for name in start):
             return {name: state[name] for name in start}
-        values = {
-            k: _host_value(state[k]) if k in state else v for k, v in start.items()
-        }
+        values = {k: _host_value(state[k]) if k in state else v for k, v in start.items()}
         return scalars_beside(self, member, values)
 
-    def make_state(
-        self, group: ParameterGroup, parameter: Tensor, shared: Slots
-    ) -> None:
+    def make_state(self, group: ParameterGroup, parameter: Tensor, shared: Slots) -> None:
         """Give a parameter the state it lacks."""
         if RUNNING.traces and not is_born_here(self._birth):
             before = dict(self.state.get(parameter, {}))
@@ -299,9 +275,7 @@ class Optimizer:
             if name not in state:
                 is_own = is_born_here(self._birth)  # else later calls find it as it is then
                 start = value if is_own else value_of(value)
-                state[name] = filled(
-                    parameter.shape, start, parameter.device, parameter.dtype
-                )
+                state[name] = filled(parameter.shape, start, parameter.device, parameter.dtype)
                 self.note_state(state[name])
 
     def note_state(self, tensor: Tensor) -> None:
@@ -383,9 +357,7 @@ class Optimizer:
                 pairs += self._load(group, parameter, values, together)
         overwrite(pairs)
 
-    def _reset(
-        self, group: ParameterGroup, parameter: Tensor
-    ) -> list[tuple[Tensor, Tensor]]:
+    def _reset(self, group: ParameterGroup, parameter: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Give a parameter that the loaded state does not know the state of the beginning."""
         start = {**self.shared(group.options), **self.slots(group.options)}
         state = self.state.get(parameter, {})
@@ -405,39 +377,27 @@ class Optimizer:
         """Write loaded values over a parameter's state, in place where there is one."""
         start = self.shared(group.options)
         numbers = {name: self.hidden.get(name, first) for name, first in start.items()}
-        numbers |= {
-            name: float(values[name].item()) for name in start if name in values
-        }
+        numbers |= {name: float(values[name].item()) for name in start if name in values}
         key = parameter.device, math_dtype(parameter), tuple(numbers.values())
         if key not in together:
             held = self.state.get(parameter, {})
-            taken = {
-                id(tensor) for shared in together.values() for tensor in shared.values()
-            }
+            taken = {id(tensor) for shared in together.values() for tensor in shared.values()}
             own = {k: t for k, t in held.items() if id(t) not in taken}
             fresh = scalars_beside(self, parameter, numbers)
-            together[key] = {
-                name: own.get(name, tensor) for name, tensor in fresh.items()
-            }
+            together[key] = {name: own.get(name, tensor) for name, tensor in fresh.items()}
         self.state[parameter].update(together[key])
         self.make_state(group, parameter, together[key])
-        pairs = [
-            (together[key][name], Tensor(number)) for name, number in numbers.items()
-        ]
+        pairs = [(together[key][name], Tensor(number)) for name, number in numbers.items()]
         slots = self.slots(group.options)
         return pairs + [
-            (self.state[parameter][name], value)
-            for name, value in values.items()
-            if name in slots
+            (self.state[parameter][name], value) for name, value in values.items() if name in slots
         ]
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {number}")
-            lines += [
-                f"    {name}: {group.options[name]}" for name in sorted(group.options)
-            ]
+            lines += [f"    {name}: {group.options[name]}" for name in sorted(group.options)]
         return "\n".join([*lines, ")"])
 
 
@@ -445,14 +405,10 @@ def gradient_of(parameter: Tensor) -> Tensor:
     """Read the gradient of a parameter. Raises ShapeError if it does not fit."""
     found = parameter.grad
     if found is None:
-        raise GradientError(
-            "optim", "a gradient disappeared", "do not clear it meanwhile"
-        )
+        raise GradientError("optim", "a gradient disappeared", "do not clear it meanwhile")
     gradient: Tensor = found
     if gradient.shape != parameter.shape:
-        problem = (
-            f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
-        )
+        problem = f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
         raise ShapeError("optim", problem, "give them the same shape")
     return gradient
 
@@ -466,15 +422,10 @@ def put_back(
         state[parameter] = before
 
 
-def scalars_beside(
-    optimizer: Optimizer, member: Tensor, values: Mapping[str, float]
-) -> Slots:
+def scalars_beside(optimizer: Optimizer, member: Tensor, values: Mapping[str, float]) -> Slots:
     """Put numbers of an optimizer's state on a parameter's device."""
     dtype = math_dtype(member)
-    made = {
-        name: constant((), value, member.device, dtype)
-        for name, value in values.items()
-    }
+    made = {name: constant((), value, member.device, dtype) for name, value in values.items()}
     for tensor in made.values():
         optimizer.note_state(tensor)
     return made
@@ -498,9 +449,7 @@ def _read_groups(params: Any) -> list[dict[str, Any]]:
         raise DTypeError("optim", problem, "pass model.parameters()")
     items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
     if not items:
-        raise ValueRangeError(
-            "optim", "there are no parameters", "pass model.parameters()"
-        )
+        raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
     return items if isinstance(items[0], Mapping) else [{"params": items}]
 
 

@@ -30,16 +30,7 @@ Options = Mapping[str, Any]
 Numbers = dict[str, Tensor]
 # What schedules keep in a group beside the options of the optimizer.
 SCHEDULE_KEYS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
-RATES = (
-    "lr",
-    "eps",
-    "weight_decay",
-    "momentum",
-    "lr_decay",
-    "momentum_decay",
-    "rho",
-    "alpha",
-)
+RATES = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "momentum_decay", "rho", "alpha")
 ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
 FORMULA_LIMIT = 8  # a step may leave out parameters without a gradient
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
@@ -106,10 +97,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         dtype = math_dtype(parameter)
         key = parameter.device, dtype
         if key not in self.numbers:
-            made = {
-                k: filled((), v, parameter.device, dtype)
-                for k, v in self.host.items()
-            }
+            made = {k: filled((), v, parameter.device, dtype) for k, v in self.host.items()}
             self.numbers[key] = made
         return self.numbers[key]
 
@@ -135,15 +123,11 @@ class ParameterGroup(MutableMapping[str, Any]):
             self.set_options({name: value})
             return
         if name not in self.options and name not in SCHEDULE_KEYS:
-            raise ValueRangeError(
-                "optim", f"no option {name!r}", f"use {', '.join(self.options)}"
-            )
+            raise ValueRangeError("optim", f"no option {name!r}", f"use {', '.join(self.options)}")
         self.set_options({name: value})
 
     def __delitem__(self, name: str) -> None:
-        raise ValueRangeError(
-            "optim", f"option {name!r} cannot be deleted", "set another value"
-        )
+        raise ValueRangeError("optim", f"option {name!r} cannot be deleted", "set another value")
 
     def __iter__(self) -> Iterator[str]:
         return iter(["params", *self.options])
@@ -216,11 +200,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         pairs = []
         for (device, dtype), numbers in self.numbers.items():
             fresh = {name: filled((), self.host[name], device, dtype) for name in names}
-            pairs += [
-                (numbers[name], value)
-                for name, value in fresh.items()
-                if name in numbers
-            ]
+            pairs += [(numbers[name], value) for name, value in fresh.items() if name in numbers]
             numbers.update({k: v for k, v in fresh.items() if k not in numbers})
         overwrite(pairs)
 
@@ -296,14 +276,10 @@ def check_options(options: Options) -> None:
             raise ValueRangeError("optim", problem, f"use {example}")
     if options.get("differentiable"):
         problem = "differentiable=True: a step is not recorded for gradients"
-        raise ValueRangeError(
-            "optim", problem, "write the update with tensor operations"
-        )
+        raise ValueRangeError("optim", problem, "write the update with tensor operations")
     if options.get("foreach") and options.get("fused"):
         problem = "foreach and fused cannot both be True"
-        raise ValueRangeError(
-            "optim", problem, "leave both out: a step is always fused"
-        )
+        raise ValueRangeError("optim", problem, "leave both out: a step is always fused")
 
 
 def is_pair(name: str, value: Any) -> bool:
@@ -330,24 +306,16 @@ def check_rate(name: str, value: Any) -> None:
 def check_members(members: Sequence[Any], seen: set[int]) -> None:
     """Raise unless the members of a group are floating leaves, each seen once."""
     if not members:
-        raise ValueRangeError(
-            "optim", "a parameter group is empty", "pass at least one tensor"
-        )
+        raise ValueRangeError("optim", "a parameter group is empty", "pass at least one tensor")
     for member in members:
         if not isinstance(member, Tensor):
             problem = f"cannot train a {type(member).__name__}"
             raise DTypeError("optim", problem, "pass floating tensors")
         if not member.dtype.is_float:
-            raise ValueRangeError(
-                "optim", f"cannot train {member!r}", "pass floating tensors"
-            )
+            raise ValueRangeError("optim", f"cannot train {member!r}", "pass floating tensors")
         if not member.is_leaf:
             problem = "a parameter was computed from others"
-            raise ValueRangeError(
-                "optim", problem, "pass leaf tensors, such as nn.Parameter"
-            )
+            raise ValueRangeError("optim", problem, "pass leaf tensors, such as nn.Parameter")
         if id(member) in seen:
-            raise ValueRangeError(
-                "optim", "a parameter appears twice", "pass each one once"
-            )
+            raise ValueRangeError("optim", "a parameter appears twice", "pass each one once")
         seen.add(id(member))

@@ -43,12 +43,7 @@ class LAMB(Adam):
         return value, gradient
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         moved, new = super().update(value * 0.0, gradient, state, n, options)

@@ -72,9 +72,7 @@ class LBFGS(Optimizer):
             raise ValueRangeError("LBFGS", problem, 'use "strong_wolfe"')
         most = max_iter * 5 // 4 if max_eval is None else max_eval
         options: dict[str, Any] = dict(lr=lr, max_iter=max_iter, max_eval=most)
-        options |= dict(
-            tolerance_grad=tolerance_grad, tolerance_change=tolerance_change
-        )
+        options |= dict(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change)
         options |= dict(history_size=history_size, line_search_fn=line_search_fn)
         self.memory = Memory()
         super().__init__(params, options)
@@ -82,9 +80,7 @@ class LBFGS(Optimizer):
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Set the group. Raises ValueRangeError for a second one."""
         if self.param_groups:
-            raise ValueRangeError(
-                "LBFGS", "there is a second group", "put all tensors in one"
-            )
+            raise ValueRangeError("LBFGS", "there is a second group", "put all tensors in one")
         super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -103,9 +99,7 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             problem = "the closure is missing"
-            raise DTypeError(
-                "LBFGS.step", problem, "pass a function that computes the loss"
-            )
+            raise DTypeError("LBFGS.step", problem, "pass a function that computes the loss")
         with enable_grad():
             first = closure()
         options, memory = self.param_groups[0].options, self.memory
@@ -117,13 +111,8 @@ class LBFGS(Optimizer):
         for number in range(options["max_iter"]):
             direction = self._direction(here.gradient, options["history_size"])
             memory.prev_flat_grad, memory.prev_loss = here.gradient, here.loss
-            memory.d, memory.t = (
-                direction,
-                self._first_length(here.gradient, options["lr"]),
-            )
-            here = Point(
-                0.0, here.loss, here.gradient, float(here.gradient @ direction)
-            )
+            memory.d, memory.t = (direction, self._first_length(here.gradient, options["lr"]))
+            here = Point(0.0, here.loss, here.gradient, float(here.gradient @ direction))
             if here.slope > -options["tolerance_change"]:
                 break
             is_last = number + 1 == options["max_iter"]
@@ -137,12 +126,7 @@ class LBFGS(Optimizer):
         return first
 
     def _move(
-        self,
-        closure: Callable[[], Any],
-        place: Any,
-        here: Point,
-        most: int,
-        is_last: bool,
+        self, closure: Callable[[], Any], place: Any, here: Point, most: int, is_last: bool
     ) -> tuple[Point, int]:
         """Take one step along the direction; count how often the loss was computed."""
         memory, options = self.memory, self.param_groups[0].options
@@ -205,18 +189,14 @@ class LBFGS(Optimizer):
 
     def _read(self) -> Any:
         """Join the parameters to one vector."""
-        parts = [
-            p.detach().numpy().reshape(-1) for p in self.param_groups[0].parameters
-        ]
+        parts = [p.detach().numpy().reshape(-1) for p in self.param_groups[0].parameters]
         return np.concatenate(parts).astype(np.float64)
 
     def _gradient(self) -> Any:
         """Join the gradients to one vector; missing ones are zeros."""
         parameters = self.param_groups[0].parameters
         parts = [
-            np.zeros(p.numel())
-            if p.grad is None
-            else p.grad.detach().numpy().reshape(-1)
+            np.zeros(p.numel()) if p.grad is None else p.grad.detach().numpy().reshape(-1)
             for p in parameters
         ]
         return np.concatenate(parts).astype(np.float64)
@@ -238,9 +218,7 @@ class LBFGS(Optimizer):
             pairs = zip(memory.old_dirs, memory.old_stps)
             entry |= dict(t=memory.t, H_diag=memory.H_diag, prev_loss=memory.prev_loss)
             entry |= dict(ro=[1.0 / float(y @ s) for y, s in pairs])
-            entry |= dict(
-                d=Tensor(memory.d), prev_flat_grad=Tensor(memory.prev_flat_grad)
-            )
+            entry |= dict(d=Tensor(memory.d), prev_flat_grad=Tensor(memory.prev_flat_grad))
             entry |= dict(old_dirs=[Tensor(y) for y in memory.old_dirs])
             entry |= dict(old_stps=[Tensor(s) for s in memory.old_stps])
         return {**state, "state": {0: entry}}
@@ -250,14 +228,10 @@ class LBFGS(Optimizer):
         entry = state_dict.get("state", {}).get(0, {})
         count = sum(p.numel() for p in self.param_groups[0].parameters)
         vectors = {n: _vector(entry[n]) for n in ("d", "prev_flat_grad") if n in entry}
-        lists = {
-            n: [_vector(x) for x in entry.get(n, [])] for n in ("old_dirs", "old_stps")
-        }
+        lists = {n: [_vector(x) for x in entry.get(n, [])] for n in ("old_dirs", "old_stps")}
         if any(v.shape != (count,) for v in (*vectors.values(), *lists["old_dirs"])):
             problem = f"the direction does not have {count} elements"
-            raise StateError(
-                "LBFGS.load_state_dict", problem, "load a state of these parameters"
-            )
+            raise StateError("LBFGS.load_state_dict", problem, "load a state of these parameters")
         super().load_state_dict({**state_dict, "state": {}})
         names = ("func_evals", "n_iter", "t", "H_diag", "prev_loss")
         plain = {name: float(entry[name]) for name in names if name in entry}

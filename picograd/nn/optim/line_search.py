@@ -30,12 +30,7 @@ Evaluate = Callable[[float], Point]
 
 
 def search(
-    evaluate: Evaluate,
-    start: Point,
-    length: float,
-    size: float,
-    tolerance: float,
-    most: int,
+    evaluate: Evaluate, start: Point, length: float, size: float, tolerance: float, most: int
 ) -> tuple[Point, int]:
     """Find a point by the strong Wolfe conditions; also count the evaluations.
 
@@ -46,15 +41,11 @@ def search(
     for tried in range(most):
         is_rising = tried > 1 and point.loss >= before.loss
         if is_too_high(point, start) or is_rising:
-            return zoom(
-                evaluate, start, (before, point), size, tolerance, (tried, most)
-            )
+            return zoom(evaluate, start, (before, point), size, tolerance, (tried, most))
         if abs(point.slope) <= -C2 * start.slope:
             return point, tried + 1
         if point.slope >= 0.0:
-            return zoom(
-                evaluate, start, (before, point), size, tolerance, (tried, most)
-            )
+            return zoom(evaluate, start, (before, point), size, tolerance, (tried, most))
         gap = point.length - before.length
         bounds = point.length + 0.01 * gap, point.length * 10.0
         before, point = point, evaluate(interpolate(before, point, bounds))
@@ -114,9 +105,7 @@ def interpolate(a: Point, b: Point, bounds: tuple[float, float] | None = None) -
     first, last = sorted((a, b), key=lambda point: point.length)
     least, most = bounds or (first.length, last.length)
     gap = last.length - first.length
-    mean = (
-        first.slope + last.slope - 3.0 * (last.loss - first.loss) / gap if gap else 0.0
-    )
+    mean = first.slope + last.slope - 3.0 * (last.loss - first.loss) / gap if gap else 0.0
     square = mean * mean - first.slope * last.slope
     if not square >= 0.0:
         return (least + most) / 2.0
@@ -124,6 +113,4 @@ def interpolate(a: Point, b: Point, bounds: tuple[float, float] | None = None) -
     bottom = last.slope - first.slope + 2.0 * root
     if bottom == 0.0:
         return most
-    return min(
-        max(last.length - gap * (last.slope + root - mean) / bottom, least), most
-    )
+    return min(max(last.length - gap * (last.slope + root - mean) / bottom, least), most)

@@ -131,20 +131,14 @@ class LRScheduler:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is needed to continue later; functions are left out."""
-        kept = {
-            k: v for k, v in vars(self).items() if k not in HELD
-        }
-        return {
-            name: value for name, value in kept.items() if not holds_function(value)
-        }
+        kept = {k: v for k, v in vars(self).items() if k not in HELD}
+        return {name: value for name, value in kept.items() if not holds_function(value)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state; the optimizer's own state holds the rates."""
         if "last_epoch" not in state_dict:
             problem = "a schedule's state has the key 'last_epoch'"
-            raise StateError(
-                type(self).__name__, problem, "pass what state_dict() returned"
-            )
+            raise StateError(type(self).__name__, problem, "pass what state_dict() returned")
         known = vars(self).keys() - HELD
         vars(self).update({k: v for k, v in state_dict.items() if k in known})
 
@@ -166,10 +160,7 @@ class LambdaLR(LRScheduler):
     lr_lambdas: list[Factor]
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Factor | Sequence[Factor],
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1
     ) -> None:
         self.lr_lambdas = functions("LambdaLR", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
@@ -198,10 +189,7 @@ class MultiplicativeLR(LRScheduler):
     keeps_first = True
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Factor | Sequence[Factor],
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1
     ) -> None:
         self.lr_lambdas = functions("MultiplicativeLR", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
@@ -228,11 +216,7 @@ class StepLR(LRScheduler):
     step_size: int
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        step_size: int,
-        gamma: float = 0.1,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         self.step_size = positive("StepLR", "step_size", step_size)
         self.gamma = gamma
@@ -369,9 +353,7 @@ class LinearLR(LRScheduler):
             return rate
         rise = self.end_factor - self.start_factor
         return rate * (
-            1.0
-            + rise
-            / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
+            1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
         )
 
     def rate_at(self, number: int) -> float:
@@ -397,9 +379,7 @@ class ExponentialLR(LRScheduler):
 
     keeps_first = True
 
-    def __init__(
-        self, optimizer: Optimizer, gamma: float, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -431,11 +411,7 @@ class PolynomialLR(LRScheduler):
     keeps_first = True
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        total_iters: int = 5,
-        power: float = 1.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
         self.total_iters = positive("PolynomialLR", "total_iters", total_iters)
         self.power = power
@@ -445,9 +421,7 @@ class PolynomialLR(LRScheduler):
         """Multiply by the quotient of this epoch's share and the one before."""
         if self.last_epoch > self.total_iters:
             return rate
-        left, before = (
-            1.0 - e / self.total_iters for e in (self.last_epoch, self.last_epoch - 1)
-        )
+        left, before = (1.0 - e / self.total_iters for e in (self.last_epoch, self.last_epoch - 1))
         return converted(float, rate * (left / before) ** self.power)
 
     def rate_at(self, number: int) -> float:
@@ -475,11 +449,7 @@ class CosineAnnealingLR(LRScheduler):
     keeps_first = True
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        T_max: int,
-        eta_min: float = 0.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         self.T_max = positive("CosineAnnealingLR", "T_max", T_max)
         self.eta_min = eta_min
@@ -521,11 +491,7 @@ class TriangleLR(LRScheduler):
     rise_steps: int
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        total_steps: int,
-        rise: float = 0.2,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, total_steps: int, rise: float = 0.2, last_epoch: int = -1
     ) -> None:
         self.total_steps = positive("TriangleLR", "total_steps", total_steps)
         self.rise_steps = max(1, round(rise * total_steps))
@@ -552,9 +518,7 @@ def functions(op: str, optimizer: Optimizer, given: Any) -> list[Factor]:
     listed = per_group(op, "lr_lambda", optimizer, given)
     for function in listed:
         if not callable(function):
-            raise DTypeError(
-                op, f"{function!r} is no function", "pass lambda epoch: 0.9**epoch"
-            )
+            raise DTypeError(op, f"{function!r} is no function", "pass lambda epoch: 0.9**epoch")
     return listed
 
 
@@ -578,9 +542,7 @@ def holds_function(value: Any) -> bool:
 def positive(op: str, name: str, value: int) -> int:
     """Raise ValueRangeError for a count that is not positive."""
     if value < 1:
-        raise ValueRangeError(
-            op, f"{name}={value} is not positive", "count steps from 1"
-        )
+        raise ValueRangeError(op, f"{name}={value} is not positive", "count steps from 1")
     return value
 
 

@@ -35,9 +35,7 @@ class Composed(LRScheduler):
         states = state_dict.get("schedulers", [])
         if len(states) != len(self.schedulers):
             problem = f"{len(states)} states for {len(self.schedulers)} schedules"
-            raise StateError(
-                type(self).__name__, problem, "load a state of the same combination"
-            )
+            raise StateError(type(self).__name__, problem, "load a state of the same combination")
         own = {k: v for k, v in state_dict.items() if k != "schedulers"}
         vars(self).update({k: v for k, v in own.items() if k in vars(self)})
         for schedule, state in zip(self.schedulers, states):
@@ -71,9 +69,7 @@ class SequentialLR(Composed):
         self.schedulers = check_schedules("SequentialLR", schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             problem = f"{len(milestones)} milestones for {len(schedulers)} schedules"
-            raise ValueRangeError(
-                "SequentialLR", problem, "give one less than schedules"
-            )
+            raise ValueRangeError("SequentialLR", problem, "give one less than schedules")
         self.optimizer, self.milestones = optimizer, list(milestones)
         self.is_initial, self.last_epoch = False, last_epoch + 1
         for group in optimizer.param_groups:
@@ -183,11 +179,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueRangeError(op, problem, 'use "rel" or "abs"')
         self.optimizer, self.is_initial, self.last_epoch = optimizer, False, 0
         self.mode, self.factor, self.patience, self.eps = mode, factor, patience, eps
-        self.threshold, self.threshold_mode, self.cooldown = (
-            threshold,
-            threshold_mode,
-            cooldown,
-        )
+        self.threshold, self.threshold_mode, self.cooldown = (threshold, threshold_mode, cooldown)
         self.min_lrs = per_group(op, "min_lr", optimizer, min_lr)
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
@@ -230,9 +222,7 @@ class ReduceLROnPlateau(LRScheduler):
                 group["lr"] = new
 
 
-def check_schedules(
-    op: str, schedules: Sequence[Any], optimizer: Any
-) -> list[LRScheduler]:
+def check_schedules(op: str, schedules: Sequence[Any], optimizer: Any) -> list[LRScheduler]:
     """Raise unless these are schedules of one optimizer that step without a loss."""
     if not schedules:
         raise ValueRangeError(op, "there are no schedules", "pass at least one")

@@ -75,9 +75,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         """Find the fall that an epoch is in, and the place in it."""
         if epoch < 0:
             problem = f"epoch={epoch} is negative"
-            raise ValueRangeError(
-                "CosineAnnealingWarmRestarts", problem, "count from 0"
-            )
+            raise ValueRangeError("CosineAnnealingWarmRestarts", problem, "count from 0")
         first, growth = self.T_0, self.T_mult
         if growth == 1 or epoch < first:
             self.T_i, self.T_cur = first, epoch % first if epoch >= first else epoch
@@ -169,16 +167,8 @@ class CyclicLR(LRScheduler):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle
         is_rising = place <= self.step_ratio
-        share = (
-            place / self.step_ratio
-            if is_rising
-            else (place - 1) / (self.step_ratio - 1)
-        )
-        low, high, scale = (
-            self.base_lrs[number],
-            self.max_lrs[number],
-            self.height(cycle),
-        )
+        share = place / self.step_ratio if is_rising else (place - 1) / (self.step_ratio - 1)
+        low, high, scale = (self.base_lrs[number], self.max_lrs[number], self.height(cycle))
         found = {"lr": low + (high - low) * share * scale}
         if not self.cycle_momentum:
             return found
@@ -283,11 +273,7 @@ def list_phases(total: int, share: float, is_three: bool) -> list[Phase]:
         return [up, (total - 1.0, "max_lr", "min_lr", "base_momentum", "max_momentum")]
     fall = float(2 * share * total) - 2.0
     down = (fall, "max_lr", "initial_lr", "base_momentum", "max_momentum")
-    return [
-        up,
-        down,
-        (total - 1.0, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-    ]
+    return [up, down, (total - 1.0, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
 
 
 def count_steps(total: int | None, epochs: int | None, steps: int | None) -> int:

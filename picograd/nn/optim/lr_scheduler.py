@@ -13,16 +13,8 @@ from picograd.nn.optim.lr import (
     StepLR,
     TriangleLR,
 )
-from picograd.nn.optim.lr_composed import (
-    ChainedScheduler,
-    ReduceLROnPlateau,
-    SequentialLR,
-)
-from picograd.nn.optim.lr_cyclic import (
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
-    OneCycleLR,
-)
+from picograd.nn.optim.lr_composed import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from picograd.nn.optim.lr_cyclic import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 
 __all__ = [
     "ChainedScheduler",

@@ -50,9 +50,7 @@ class Muon(Optimizer):
             problem = f"adjust_lr_fn={adjust_lr_fn!r} is unknown"
             raise ValueRangeError("Muon", problem, f"use {' or '.join(ADJUSTMENTS)}")
         if not 0 <= ns_steps < MOST_STEPS:
-            raise ValueRangeError(
-                "Muon", f"ns_steps={ns_steps} is not in [0, 100)", "use 5"
-            )
+            raise ValueRangeError("Muon", f"ns_steps={ns_steps} is not in [0, 100)", "use 5")
         if len(ns_coefficients) != 3:
             problem = f"{len(ns_coefficients)} coefficients"
             raise ValueRangeError("Muon", problem, "give three")
@@ -86,36 +84,24 @@ class Muon(Optimizer):
         return (value * n["keep"] if options["weight_decay"] else value), gradient
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         velocity = average(state["momentum_buffer"], gradient, n["rest"])
         direction = velocity
         if options["nesterov"]:
             direction = average(gradient, velocity, n["momentum"])
-        matrix = orthogonal(
-            direction, options["ns_coefficients"], options["ns_steps"], n["eps"]
-        )
+        matrix = orthogonal(direction, options["ns_coefficients"], options["ns_steps"], n["eps"])
         rows, columns = value.shape
         if options["adjust_lr_fn"] == "match_rms_adamw":
             scale = 0.2 * math.sqrt(max(rows, columns))
         else:
             scale = math.sqrt(max(1.0, rows / columns))
-        return value - n["lr"] * scale * matrix.cast(value.dtype), {
-            "momentum_buffer": velocity
-        }
+        return value - n["lr"] * scale * matrix.cast(value.dtype), {"momentum_buffer": velocity}
 
 
 def orthogonal(
-    matrix: Tensor,
-    coefficients: tuple[float, float, float],
-    steps: int,
-    eps: Any = 1e-7,
+    matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: Any = 1e-7
 ) -> Tensor:
     """Bring the singular values of a matrix near 1: X = a X + b (X X^T) X + c (X X^T)^2 X.
 

@@ -66,19 +66,12 @@ class SGD(Optimizer):
         return {**n, "weight": weight}, {"undamped": undamped * 0.0}
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         if not options["momentum"]:
             return value - n["lr"] * gradient, {}
         damped = gradient * n["weight"] if options["dampening"] else gradient
         velocity = state["momentum_buffer"] * n["momentum"] + damped
-        direction = (
-            gradient + velocity * n["momentum"] if options["nesterov"] else velocity
-        )
+        direction = gradient + velocity * n["momentum"] if options["nesterov"] else velocity
         return value - n["lr"] * direction, {"momentum_buffer": velocity}

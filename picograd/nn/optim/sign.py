@@ -47,12 +47,7 @@ class Lion(Optimizer):
         return super().numbers(options) | average_numbers(options)
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         direction = average(state["exp_avg"], gradient, n["rest1"]).sign()
@@ -87,12 +82,8 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach
-        )
-        options |= dict(
-            maximize=maximize, differentiable=differentiable, capturable=capturable
-        )
+        options: dict[str, Any] = dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach)
+        options |= dict(maximize=maximize, differentiable=differentiable, capturable=capturable)
         super().__init__(params, options)
 
     def slots(self, options: Options) -> dict[str, float]:
@@ -111,12 +102,7 @@ class Rprop(Optimizer):
         return super().numbers(options) | dict(zip(names, values))
 
     def update(
-        self,
-        value: Tensor,
-        gradient: Tensor,
-        state: Slots,
-        n: Numbers,
-        options: Options,
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
     ) -> Result:
         """Record the formula of the class."""
         agreement = gradient * state["prev"]

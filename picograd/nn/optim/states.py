@@ -40,9 +40,7 @@ def export_state(
         number += len(numbers)
         for at, parameter in zip(numbers, group.parameters):
             known = state.get(parameter, {})
-            found = {
-                name: tensor for name, tensor in known.items() if name not in hidden
-            }
+            found = {name: tensor for name, tensor in known.items() if name not in hidden}
             if found:
                 entries[at] = found
         described.append({**copy.deepcopy(group.options), "params": numbers})
@@ -89,9 +87,7 @@ def described_groups(state_dict: Mapping[str, Any], groups: Sequence[ParameterGr
     return described
 
 
-def import_state(
-    state_dict: Mapping[str, Any], groups: Sequence[ParameterGroup]
-) -> list[Loaded]:
+def import_state(state_dict: Mapping[str, Any], groups: Sequence[ParameterGroup]) -> list[Loaded]:
     """Read a state dict for these groups. Raises StateError if it does not fit."""
     found = []
     for saved, group in zip(described_groups(state_dict, groups), groups):
@@ -111,9 +107,7 @@ def _entry(state: Mapping[Any, Any], number: int) -> Any:
     return state.get(number, state.get(str(number)))
 
 
-def _values(
-    where: str, entry: Mapping[str, Any], parameter: Tensor
-) -> dict[str, Tensor]:
+def _values(where: str, entry: Mapping[str, Any], parameter: Tensor) -> dict[str, Tensor]:
     """Read the tensors of one parameter: numbers, or of its shape."""
     found = {}
     for name, value in entry.items():

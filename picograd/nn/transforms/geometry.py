@@ -39,10 +39,7 @@ class Pad(Transform):
     mode: str
 
     def __init__(
-        self,
-        padding: int | Sequence[int],
-        fill: float = 0,
-        padding_mode: str = "constant",
+        self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"
     ) -> None:
         self.sides, self.fill = read_padding("Pad", padding), fill
         self.mode = "replicate" if padding_mode == "edge" else padding_mode
@@ -112,9 +109,7 @@ class Resize(Transform):
             short = min(height, width)
             size = (size * height // short, size * width // short)
         values = images if images.dtype.is_float else images.cast("float32")
-        resized = interpolate(
-            values, tuple(size), mode=self.mode, antialias=self.antialias
-        )
+        resized = interpolate(values, tuple(size), mode=self.mode, antialias=self.antialias)
         return resized if images.dtype.is_float else resized.round().cast(images.dtype)
 
 
@@ -180,24 +175,16 @@ class RandomCrop(Transform):
         fill: float = 0,
         generator: Generator | None = None,
     ) -> None:
-        self.size, self.sides = (
-            read_size("RandomCrop", size),
-            read_padding("RandomCrop", padding),
-        )
+        self.size, self.sides = (read_size("RandomCrop", size), read_padding("RandomCrop", padding))
         self.fill, self.generator = fill, generator
 
     def apply(self, images: Tensor) -> Tensor:
         """Read the pixels of each window, and `fill` outside the image."""
         count, channels, height, width = images.shape
         left, top, right, bottom = self.sides
-        room = (
-            height + top + bottom - self.size[0],
-            width + left + right - self.size[1],
-        )
+        room = (height + top + bottom - self.size[0], width + left + right - self.size[1])
         if min(room) < 0:
-            problem = (
-                f"a window of {self.size} does not fit into images of {(height, width)}"
-            )
+            problem = f"a window of {self.size} does not fit into images of {(height, width)}"
             raise ShapeError("RandomCrop", problem, "use a smaller size, or padding")
         # First row and column of each window, in the image without padding.
         first_row = self.draw_below(images, room[0] + 1) - top  # N 1 1 1
@@ -256,12 +243,8 @@ class RandomAffine(Transform):
         )
         self.translate, self.mode, self.generator = tuple(translate), mode, generator
         if not all(0 <= share <= 1 for share in self.translate) or self.scale[0] <= 0:
-            problem = (
-                f"translate={self.translate} or scale={self.scale} is out of range"
-            )
-            raise ValueRangeError(
-                op, problem, "shift by 0 to 1, scale by numbers above 0"
-            )
+            problem = f"translate={self.translate} or scale={self.scale} is out of range"
+            raise ValueRangeError(op, problem, "shift by 0 to 1, scale by numbers above 0")
 
     def apply(self, images: Tensor) -> Tensor:
         """Read every output pixel at its place in the input."""
@@ -281,9 +264,7 @@ class RandomAffine(Transform):
         ]
         theta = stack(rows, 1)
         values = images if images.dtype.is_float else images.cast("float32")
-        grid = affine_grid(theta, tuple(images.shape), align_corners=False).cast(
-            values.dtype
-        )
+        grid = affine_grid(theta, tuple(images.shape), align_corners=False).cast(values.dtype)
         moved = grid_sample(values, grid, self.mode, "zeros", align_corners=False)
         return moved if images.dtype.is_float else moved.round().cast(images.dtype)
 

@@ -9,20 +9,14 @@ from picograd.buffer import RuntimeScalar
 from picograd.engine.tracing import note_draw
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.samplers import host_stream
-from picograd.nn.transforms.base import (
-    Transform,
-    check_chance,
-    read_size,
-)
+from picograd.nn.transforms.base import Transform, check_chance, read_size
 from picograd.nn.transforms.values import choose
 from picograd.tensor.inputs import need_tensor
 from picograd.tensor.random import Generator
 from picograd.tensor.tensor import Tensor
 
 
-def is_inside(
-    start: Tensor, size: Tensor | int, axis: int, images: Tensor
-) -> Tensor:
+def is_inside(start: Tensor, size: Tensor | int, axis: int, images: Tensor) -> Tensor:
     """Tell for the positions along an axis whether they lie in [start, start + size)."""
     places = Tensor.arange(images.shape[axis], device=images.device)
     places = places.reshape(-1, 1) if axis == 2 else places
@@ -57,44 +51,23 @@ class RandomErasing(Transform):
         generator: Generator | None = None,
     ) -> None:
         check_chance("RandomErasing", p)
-        if (
-            not 0 <= scale[0] <= scale[1] <= 1
-            or not 0 < ratio[0] <= ratio[1]
-        ):
+        if not 0 <= scale[0] <= scale[1] <= 1 or not 0 < ratio[0] <= ratio[1]:
             problem = f"scale={tuple(scale)} or ratio={tuple(ratio)} is no range"
-            raise ValueRangeError(
-                "RandomErasing",
-                problem,
-                "use (low, high), areas up to 1",
-            )
+            raise ValueRangeError("RandomErasing", problem, "use (low, high), areas up to 1")
         self.p, self.scale, self.ratio = p, scale, ratio
         self.value, self.generator = value, generator
 
     def apply(self, images: Tensor) -> Tensor:
         """Choose between pixel and value."""
         height, width = images.shape[2:]
-        area = self.draw(images, self.scale[0], self.scale[1]) * (
-            height * width
-        )
-        ratio = self.draw(
-            images, math.log(self.ratio[0]), math.log(self.ratio[1])
-        ).exp()
-        rows = (
-            (area * ratio).sqrt().round().clamp(0, height).cast("int64")
-        )
-        columns = (
-            (area / ratio).sqrt().round().clamp(0, width).cast("int64")
-        )
+        area = self.draw(images, self.scale[0], self.scale[1]) * (height * width)
+        ratio = self.draw(images, math.log(self.ratio[0]), math.log(self.ratio[1])).exp()
+        rows = (area * ratio).sqrt().round().clamp(0, height).cast("int64")
+        columns = (area / ratio).sqrt().round().clamp(0, width).cast("int64")
         top = self.draw_below(images, height - rows + 1)
         left = self.draw_below(images, width - columns + 1)
-        is_erased = is_inside(top, rows, 2, images) & is_inside(
-            left, columns, 3, images
-        )
-        return choose(
-            ~(is_erased & (self.draw(images) < self.p)),
-            images,
-            self.value,
-        )
+        is_erased = is_inside(top, rows, 2, images) & is_inside(left, columns, 3, images)
+        return choose(~(is_erased & (self.draw(images) < self.p)), images, self.value)
 
 
 class Cutout(Transform):
@@ -111,11 +84,7 @@ class Cutout(Transform):
 
     size: tuple[int, int]
 
-    def __init__(
-        self,
-        size: int | Sequence[int],
-        generator: Generator | None = None,
-    ) -> None:
+    def __init__(self, size: int | Sequence[int], generator: Generator | None = None) -> None:
         self.size, self.generator = read_size("Cutout", size), generator
 
     def apply(self, images: Tensor) -> Tensor:
@@ -123,9 +92,7 @@ class Cutout(Transform):
         height, width = self.size
         top = self.draw_below(images, images.shape[2]) - height // 2
         left = self.draw_below(images, images.shape[3]) - width // 2
-        is_cut = is_inside(top, height, 2, images) & is_inside(
-            left, width, 3, images
-        )
+        is_cut = is_inside(top, height, 2, images) & is_inside(left, width, 3, images)
         return choose(~is_cut, images, 0)
 
 
@@ -155,46 +122,25 @@ class MixUp:
     num_classes: int
 
     def __init__(
-        self,
-        num_classes: int,
-        alpha: float = 1.0,
-        generator: Generator | None = None,
+        self, num_classes: int, alpha: float = 1.0, generator: Generator | None = None
     ) -> None:
         if not alpha > 0:
             problem = f"alpha={alpha} is not positive"
-            raise ValueRangeError(
-                type(self).__name__, problem, "use a number above 0"
-            )
-        self.num_classes, self.alpha, self.generator = (
-            num_classes,
-            alpha,
-            generator,
-        )
+            raise ValueRangeError(type(self).__name__, problem, "use a number above 0")
+        self.num_classes, self.alpha, self.generator = (num_classes, alpha, generator)
 
-    def __call__(
-        self, images: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Mix a batch and its labels."""
         op = type(self).__name__
         need_tensor(op, images, labels)
-        if (
-            len(images.shape) != 4
-            or len(labels) != len(images)
-            or len(labels.shape) > 2
-        ):
+        if len(images.shape) != 4 or len(labels) != len(images) or len(labels.shape) > 2:
             problem = f"images {tuple(images.shape)} and labels {tuple(labels.shape)} do not fit"
             raise ShapeError(op, problem, "pass (N, C, H, W) and (N,)")
         if not images.dtype.is_float:
-            raise DTypeError(
-                op,
-                f"images are {images.dtype.name}",
-                "put ToFloat() before it",
-            )
+            raise DTypeError(op, f"images are {images.dtype.name}", "put ToFloat() before it")
         chances = labels.cast(images.dtype)
         if len(labels.shape) == 1:
-            chances = labels.one_hot(self.num_classes).cast(
-                images.dtype
-            )
+            chances = labels.one_hot(self.num_classes).cast(images.dtype)
         mixed, share = self.mix(images, self.draw_share(images))
         return mixed, share * chances + (1 - share) * chances.roll(1, 0)
 
@@ -204,9 +150,7 @@ class MixUp:
         share: Any = note_draw(RuntimeScalar(draw(), draw))
         return Tensor(share, device=images.device).cast(images.dtype)
 
-    def mix(
-        self, images: Tensor, share: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def mix(self, images: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
         """Mix all pixels; returns the share of the image itself too."""
         return share * images + (1 - share) * images.roll(1, 0), share
 
@@ -226,30 +170,19 @@ class CutMix(MixUp):
     ([1.0, 1.0], [1.0, 1.0])
     """
 
-    def mix(
-        self, images: Tensor, share: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def mix(self, images: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
         """Choose by place; returns the share of pixels that stayed."""
         height, width = images.shape[2:]
         side = (1 - share.float()).sqrt()
         options: dict[str, Any] = {"generator": self.generator, "device": images.device}
         bounds = []
         for size in (height, width):
-            centre = (
-                Tensor.rand(1, **options).reshape(()) * size
-            ).floor()
+            centre = (Tensor.rand(1, **options).reshape(()) * size).floor()
             half = (side * size / 2).floor()
-            bounds.append(
-                (
-                    (centre - half).clamp(0, size),
-                    (centre + half).clamp(0, size),
-                )
-            )
+            bounds.append(((centre - half).clamp(0, size), (centre + half).clamp(0, size)))
         (top, bottom), (left, right) = bounds
         is_pasted = is_inside(top, bottom - top, 2, images) & is_inside(
             left, right - left, 3, images
         )
         kept = 1 - (bottom - top) * (right - left) / (height * width)
-        return choose(~is_pasted, images, images.roll(1, 0)), kept.cast(
-            images.dtype
-        )
+        return choose(~is_pasted, images, images.roll(1, 0)), kept.cast(images.dtype)

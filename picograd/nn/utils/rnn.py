@@ -82,9 +82,7 @@ def host_values(op: str, given: Any) -> Array:
         raise DTypeError(op, f"lengths are {given.dtype.name}", "use int64")
     if is_tracing():
         problem = "the lengths are not known while a function is traced"
-        raise TraceError(
-            op, problem, "pass them as a list, and pack inside the traced function"
-        )
+        raise TraceError(op, problem, "pass them as a list, and pack inside the traced function")
     found: Array = given.numpy().astype(np.int64)
     KNOWN[given.node] = found
     return found
@@ -104,9 +102,7 @@ def check_lengths(op: str, lengths: Array, batch: int, steps: int) -> None:
         raise ShapeError(op, problem, "give one length per sequence")
     if batch and lengths.min() <= 0:
         problem = f"a length of {lengths.min()}"
-        raise ValueRangeError(
-            op, problem, "use lengths of 1 and more: leave empty sequences out"
-        )
+        raise ValueRangeError(op, problem, "use lengths of 1 and more: leave empty sequences out")
     if batch and lengths.max() > steps:
         problem = f"a length of {lengths.max()} for sequences padded to {steps}"
         raise ShapeError(op, problem, "use lengths up to the padded one")
@@ -144,9 +140,7 @@ def pack_padded_sequence(
     order = np.argsort(-counts, kind="stable")
     if enforce_sorted and (np.diff(counts) > 0).any():
         problem = f"the lengths {counts.tolist()} increase"
-        raise ValueRangeError(
-            name, problem, "sort the batch, or pass enforce_sorted=False"
-        )
+        raise ValueRangeError(name, problem, "sort the batch, or pass enforce_sorted=False")
     ends = counts[order]
     sizes = (np.arange(ends[0] if batch else 0)[:, None] < ends).sum(1)
     times, columns = np.nonzero(places_of(sizes, batch) >= 0)
@@ -180,9 +174,7 @@ def pad_packed_sequence(
     batch = int(sizes[0]) if len(sizes) else 0
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
-        problem = (
-            f"total_length={steps}, but the longest sequence has {len(sizes)} steps"
-        )
+        problem = f"total_length={steps}, but the longest sequence has {len(sizes)} steps"
         raise ValueRangeError(name, problem, "use at least that many, or None")
     places = np.full((steps, batch), -1)
     places[: len(sizes)] = places_of(sizes, batch)
@@ -200,11 +192,7 @@ def spread(data: Tensor, places: Array, padding_value: float) -> Tensor:
     if (places >= 0).all():
         return rows
     shape = (*places.shape, *(1,) * (data.ndim - 1))
-    return (
-        Tensor(places >= 0, device=data.device)
-        .reshape(*shape)
-        .where(rows, padding_value)
-    )
+    return Tensor(places >= 0, device=data.device).reshape(*shape).where(rows, padding_value)
 
 
 def pad_sequence(
@@ -223,9 +211,7 @@ def pad_sequence(
     """
     name = "pad_sequence"
     if padding_side not in ("left", "right"):
-        raise ValueRangeError(
-            name, f"padding_side={padding_side!r}", 'use "left" or "right"'
-        )
+        raise ValueRangeError(name, f"padding_side={padding_side!r}", 'use "left" or "right"')
     listed = list(sequences)
     if not listed:
         raise ValueRangeError(name, "there are no sequences", "pass at least one")
@@ -244,9 +230,7 @@ def pad_sequence(
     return Tensor.stack(padded, 0 if batch_first else 1)
 
 
-def pack_sequence(
-    sequences: Sequence[Tensor], enforce_sorted: bool = True
-) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences (T_i, ...)."""
     lengths = [each.shape[0] for each in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, False, enforce_sorted)
@@ -258,9 +242,7 @@ def unpad_sequence(
     """Take a padded batch apart into sequences (T_i, ...)."""
     counts = host_values("unpad_sequence", lengths)
     rows = padded if batch_first else padded.transpose(0, 1)
-    check_lengths(
-        "unpad_sequence", np.maximum(counts, 1), rows.shape[0], max(rows.shape[1], 1)
-    )
+    check_lengths("unpad_sequence", np.maximum(counts, 1), rows.shape[0], max(rows.shape[1], 1))
     return [rows[number, : int(count)] for number, count in enumerate(counts)]
 
 

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from picograd import dtype as dtypes
-from picograd.codegen.render.c import (
-    SPELLING,
-    convert,
-    elementwise,
-    half_bits,
-    literal,
-    type_name,
-)
+from picograd.codegen.render.c import SPELLING, convert, elementwise, half_bits, literal, type_name
 from picograd.dtype import DType
 from picograd.errors import InternalError
 from picograd.graph.elementwise import ELEMENTWISE

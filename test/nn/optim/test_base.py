@@ -423,8 +423,6 @@ def test_a_step_is_recorded_once(monkeypatch):
     """
     calls = []
     record = nn.optim.Adam.prepare
-    monkeypatch.setattr(
-        nn.optim.Adam, "prepare", lambda *args: (calls.append(1), record(*args))[1]
-    )
+    monkeypatch.setattr(nn.optim.Adam, "prepare", lambda *args: (calls.append(1), record(*args))[1])
     train(nn.optim.Adam, 5)
     assert len(calls) == 4
