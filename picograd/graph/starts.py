@@ -63,69 +63,44 @@ def plain(arg: Any) -> Any:
 
 def arg_at(node: Node, position: Callable[[GivenInt], GivenInt]) -> Any:
     """Give the argument of a slice, pad or put with other positions."""
-    if node.op == "slice":
-        return ranges_at(node.arg, position)
-    if node.op == "put":
-        found: list[Any] = []
-        for op, arg in node.arg:
-            if op == "slice":
-                arg = ranges_at(arg, position)
-            found.append((op, arg))
-        return tuple(found)
-    pads, fill = node.arg
-    around = [pad_at(low, high, position) for low, high in pads]
-    return tuple(around), fill
 
+    def range_at(start: GivenInt, stop: int, step: int) -> Any:
+        at = position(start)
+        return at, stop - int(start) + int(at), step
 
-def ranges_at(ranges: Any, position: Callable[[GivenInt], GivenInt]) -> Any:
-    """Move the ranges of a slice that begin at positions."""
-    found: list[Any] = []
-    for row in ranges:
-        start, stop, step = row
-        if type(start) is GivenInt:
-            at = position(start)
-            row = at, stop - int(start) + int(at), step
-        found.append(row)
-    return tuple(found)
+    def pad_at(low: GivenInt, high: int) -> Any:
+        at = position(low)
+        return at, int(low) + int(high) - int(at)
 
-
-def pad_at(low: Any, high: Any, position: Callable[[GivenInt], GivenInt]) -> Any:
-    """Move what a pad puts around its operand."""
-    if type(low) is not GivenInt:
-        return low, high
-    at = position(low)
-    total = int(low) + int(high)
-    return at, total - int(at)
+    return rewritten(node, range_at, pad_at)
 
 
 def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:
-    """Give the argument of a slice or pad with names for the positions that a user gave.
+    """Give the argument of a slice, pad or put with names for the positions that a user gave.
 
     A range then tells its length in the place of its end, and a pad how much it adds in all.
     """
-    found: list[Any] = []
+
+    def named_range(start: GivenInt, stop: int, step: int) -> Any:
+        return name(start), stop - start, step
+
+    found = rewritten(node, named_range, lambda low, high: (name(low), low + high))
+    return (found[0], repr(found[1])) if node.op == "pad" else found
+
+
+def rewritten(
+    node: Node,
+    range_of: Callable[[GivenInt, int, int], Any],
+    pad_of: Callable[[GivenInt, int], Any],
+) -> Any:
+    """Give the argument of a slice, pad or put, where what begins at a position is given anew."""
+
+    def ranges_of(ranges: Any) -> Any:
+        return tuple([range_of(*row) if type(row[0]) is GivenInt else row for row in ranges])
+
     if node.op == "slice":
-        return placed_ranges(node.arg, name)
+        return ranges_of(node.arg)
     if node.op == "put":
-        for op, arg in node.arg:
-            if op == "slice":
-                arg = placed_ranges(arg, name)
-            found.append((op, arg))
-        return tuple(found)
+        return tuple([(op, ranges_of(arg) if op == "slice" else arg) for op, arg in node.arg])
     pads, fill = node.arg
-    for low, high in pads:
-        is_given = type(low) is GivenInt
-        pair = (name(low), low + high) if is_given else (low, high)
-        found.append(pair)
-    return tuple(found), repr(fill)
-
-
-def placed_ranges(ranges: Any, name: Callable[[GivenInt], Any]) -> Any:
-    """Give the ranges of a slice with names for the positions that a user gave."""
-    found: list[Any] = []
-    for start, stop, step in ranges:
-        row = start, stop, step
-        if type(start) is GivenInt:
-            row = name(start), stop - start, step
-        found.append(row)
-    return tuple(found)
+    return tuple([pad_of(*pad) if type(pad[0]) is GivenInt else pad for pad in pads]), fill
