@@ -20,7 +20,7 @@ from picograd import Tensor, nn
 
 FOLDER = Path(__file__).parent / "api"
 NOTE = "Generated from docstrings by `docs/api_reference.py`; every example is a test."
-WORDS = """Words of signatures (`picograd/tensor/annotations.py`), which type checkers follow:
+WORDS = """Words of signatures (`picograd/tensor/core/annotations.py`), which type checkers follow:
 
 | word | what it takes |
 |---|---|
@@ -41,7 +41,7 @@ ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>")
 
 @dataclass(frozen=True)
 class Page:
-    """One page: file, title, and the files of `picograd/tensor/` whose names it describes."""
+    """One page: file, title, and the files in rooms of `picograd/tensor/` that it describes."""
 
     name: str
     title: str
@@ -49,26 +49,26 @@ class Page:
 
 
 TENSOR_PAGES = (
-    Page("creation", "Making tensors", ("creation", "making", "dlpack", "exchange")),
+    Page("creation", "Making tensors", ("creation", "tensors_like", "dlpack", "exchange")),
     Page("random", "Random numbers",
-         ("random", "distributions", "initial", "samples", "dropout")),
+         ("random", "distributions", "initial_values", "running_vmaps", "dropout")),
     Page(
         "elementwise",
         "Elementwise functions",
-        ("methods_elementwise", "methods_operator", "methods_special", "arithmetic", "special",
-         "activation_functions"),
+        ("methods_elementwise", "methods_operator", "methods_special", "arithmetic",
+         "transcendental", "activation_functions"),
     ),
     Page("reductions", "Reductions, sorting, statistics",
          ("methods_reduce", "methods_order", "statistics")),
     Page("movement", "Shapes and joining",
-         ("methods_movement", "methods_assemble", "arranging", "rearranging", "functions",
+         ("methods_movement", "methods_assemble", "joining", "axis_formulas", "functions",
           "methods_family")),
-    Page("indexing", "Indexing, gathering, scattering", ("methods_select", "placing")),
+    Page("indexing", "Indexing, gathering, scattering", ("methods_select", "partial_writes")),
     Page("products", "Products, convolutions, pooling, attention, losses",
-         ("methods_product", "linear_systems", "linear_algebra", "convolution_functions",
-          "pooling_functions", "attention", "normalization", "losses", "sampling")),
+         ("methods_product", "systems", "decompositions", "convolution_functions",
+          "pooling_functions", "attention", "normalization", "losses", "interpolation")),
     Page("autograd", "Gradients and transformations",
-         ("autograd", "custom", "vmap", "looping", "recording", "gradcheck", "pytree")),
+         ("autograd", "custom", "vmap", "scan", "recording", "gradcheck", "pytree")),
     Page("in_place", "In-place operations", ("methods_in_place",)),
     Page("tools", "Tools: jit, plan, explain, profile, draw", ("jit", "inspect", "autocast")),
     Page("tensor", "Tensor, dtypes, devices", ()),
@@ -174,7 +174,7 @@ def page_of(name: str, thing: Any) -> Page:
     method = inspect.getattr_static(Tensor, name, thing)  # a function may be a wrapper of it
     inner = method.fget if isinstance(method, property) else method
     home = str(getattr(inner, "__module__", None) or "")
-    return BY_FILE.get(home.removeprefix("picograd.tensor."), BASES["tensor"])
+    return BY_FILE.get(home.rpartition(".")[2], BASES["tensor"])
 
 
 def entries() -> list[Entry]:

@@ -34,18 +34,17 @@ from picograd.dtype import float8_e4m3fn as float8_e4m3
 from picograd.engine.profile import profile
 from picograd.explain import explain
 from picograd.tensor import families
-from picograd.tensor import fourier as fft
-from picograd.tensor import linear_algebra as linalg
-from picograd.tensor import special_functions as special
-from picograd.tensor.autocast import autocast, get_autocast_dtype, is_autocast_enabled
-from picograd.tensor.autograd import (
+from picograd.tensor.core.autocast import autocast, get_autocast_dtype, is_autocast_enabled
+from picograd.tensor.core.autograd import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
 )
-from picograd.tensor.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.inspect import plan, synchronize
+from picograd.tensor.core.printing import set_printoptions
 from picograd.tensor.families import *  # noqa: F403
 from picograd.tensor.functions import (
     abs,
@@ -304,12 +303,10 @@ from picograd.tensor.functions import (
     xlogy,
     zeros,
 )
-from picograd.tensor.guard import guard_functions
-from picograd.tensor.inspect import plan, synchronize
-from picograd.tensor.jit import jit
-from picograd.tensor.jit_sizes import Dim
-from picograd.tensor.looping import scan
-from picograd.tensor.making import (
+from picograd.tensor.linalg import decompositions as linalg
+from picograd.tensor.linalg import fourier as fft
+from picograd.tensor.making.random import Generator
+from picograd.tensor.making.tensors_like import (
     empty_like,
     full_like,
     ones_like,
@@ -317,10 +314,13 @@ from picograd.tensor.making import (
     randn_like,
     zeros_like,
 )
-from picograd.tensor.printing import set_printoptions
-from picograd.tensor.random import Generator
+from picograd.tensor.math import special
 from picograd.tensor.tensor import Tensor
-from picograd.tensor.vmap import vmap
+from picograd.tensor.transforms.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
+from picograd.tensor.transforms.jit import jit
+from picograd.tensor.transforms.jit_sizes import Dim
+from picograd.tensor.transforms.scan import scan
+from picograd.tensor.transforms.vmap import vmap
 
 __all__ = [
     "Function", "Generator", "Tensor", "abs", "acos",
@@ -395,7 +395,7 @@ if TYPE_CHECKING:  # what is made at its first use, or by a call of a room: see 
     from picograd import func as func
     from picograd import nn as nn
     from picograd.amp import GradScaler as GradScaler
-    from picograd.tensor.converting import tensor as tensor
+    from picograd.tensor.making.from_data import tensor as tensor
 else:
     ROOMS_ABOVE = ("amp", "autograd", "func", "nn")  # imported at first use: they import this one
 

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import ShapeError
-from picograd.tensor.autograd import (
+from picograd.tensor.core.autograd import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
 )
-from picograd.tensor.custom import (
+from picograd.tensor.core.recording import grad, listed
+from picograd.tensor.transforms.custom import (
     Function,
     checkpoint,
     hessian,
@@ -20,8 +21,7 @@ from picograd.tensor.custom import (
     once_differentiable,
     vjp,
 )
-from picograd.tensor.gradcheck import gradcheck, gradgradcheck
-from picograd.tensor.recording import grad, listed
+from picograd.tensor.transforms.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",

@@ -5,8 +5,16 @@ batch are then `vmap(grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targe
 """
 
 from picograd.nn.stateless import functional_call, stack_module_state
-from picograd.tensor.transform import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
-from picograd.tensor.vmap import vmap
+from picograd.tensor.transforms.derivatives import (
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    vjp,
+)
+from picograd.tensor.transforms.vmap import vmap
 
 __all__ = [
     "functional_call",

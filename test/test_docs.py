@@ -86,10 +86,13 @@ def test_an_op_is_three_files() -> None:
     """docs/add_an_op.md: nothing else has to know `erf`; these use it, for speed or convenience."""
     needed = re.findall(r"^\| .+? \| `(picograd/\S+)` \|", page_text("add_an_op.md"), re.MULTILINE)
     optional = {"graph/composites.py", "codegen/templates/rows.py"}
-    optional |= {"tensor/functions.py", "tensor/special.py", "__init__.py"}
-    optional |= {"tensor/special_functions.py"}  # its second name, picograd.special.erf
-    optional |= {"tensor/methods_in_place.py"}  # erf_ is a wish of its own
-    optional |= {"tensor/chosen.py", "codegen/templates/threads.py"}  # elementwise, and its cost
+    optional |= {"tensor/functions.py", "tensor/math/transcendental.py", "__init__.py"}
+    optional |= {"tensor/math/special.py"}  # its second name, picograd.special.erf
+    optional |= {"tensor/core/methods_in_place.py"}  # erf_ is a wish of its own
+    optional |= {
+        "tensor/transforms/masked_choice.py",
+        "codegen/templates/threads.py",
+    }  # elementwise, and its cost
     # float64 faster and more exact than the function of the C library, which it has without them
     optional |= {"codegen/decompose.py", "codegen/error_function.py"}
     files, name = (ROOT / "picograd").rglob("*.py"), re.compile(r"\"erf\"|\.erf\b|def erf\b")

@@ -28,7 +28,7 @@ TOP = {"__init__", "__main__"}
 # One file loads backends by name, inside functions, so that a machine without CUDA can import it.
 LATE_IMPORTS_ALLOWED = {Path("picograd/engine/backends.py")}
 # One file names the class `Tensor` for type checkers, in a block that never runs.
-NAMES_FOR_CHECKERS = Path("picograd/tensor/annotations.py")
+NAMES_FOR_CHECKERS = Path("picograd/tensor/core/annotations.py")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.tensor import families, methods_family
+from picograd.tensor import families
+from picograd.tensor.core import methods_family
 
 ROOT = Path(__file__).parents[1]
 SPELLING = re.compile(r"^picograd((?:\.\w+)+)")

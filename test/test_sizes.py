@@ -44,7 +44,7 @@ def count_code(text: str) -> tuple[int, int]:
 
 
 def limit(path: Path) -> int:
-    if path.parent == ROOT / "picograd" / "tensor":
+    if ROOT / "picograd" / "tensor" in path.parents:
         return TENSOR_LINES
     return HELPERS_LINES if path == ROOT / "picograd" / "helpers.py" else FILE_LINES
 

@@ -1,7 +1,8 @@
 """A user's program with the types that checkers find in it.
 
-`mypy` reads it strictly (pyproject.toml) and compares the types; test/tensor/test_annotations.py
-runs it, and reads it as a user's checker does, with picograd installed.
+`mypy` reads it strictly (pyproject.toml) and compares the types;
+test/tensor/core/test_annotations.py runs it, and reads it as a user's checker does, with picograd
+installed.
 """
 
 import tempfile

@@ -3,6 +3,6 @@
 A package, and imported by `picograd`, so that `picograd.explain` is always the function.
 """
 
-from picograd.tensor.inspect import explain
+from picograd.tensor.core.inspect import explain
 
 __all__ = ["explain"]

@@ -11,7 +11,7 @@ import numpy
 
 from picograd.errors import PicogradError, ValueRangeError
 from picograd.tensor import functions
-from picograd.tensor.inspect import explain
+from picograd.tensor.core.inspect import explain
 from picograd.tensor.tensor import Tensor
 
 TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80; default: the tensor's device"

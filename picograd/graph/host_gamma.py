@@ -1,7 +1,7 @@
 """Host calls of the incomplete gamma functions of float64, element by element.
 
 Definitions: NIST Digital Library of Mathematical Functions, 8.2. They take as many steps as their
-arguments need. Their gradient is made of other operations (tensor/gamma.py).
+arguments need. Their gradient is made of other operations (tensor/math/gamma.py).
 """
 
 import math

@@ -171,7 +171,7 @@ from picograd.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from picograd.tensor.losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
+from picograd.tensor.network.losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 
 __all__ = [
     "CELU",

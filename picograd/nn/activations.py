@@ -9,7 +9,7 @@ from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
-from picograd.tensor.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 

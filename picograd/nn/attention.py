@@ -9,10 +9,10 @@ from picograd.nn import init
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
-from picograd.tensor import attention as functional
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.dropout import dropout
-from picograd.tensor.inputs import need_tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.network import attention as functional
+from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ShapeError
-from picograd.tensor.annotations import DeviceLike
+from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.functions import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 

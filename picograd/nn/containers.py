@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
 from picograd.nn.module import Module, check_name, named_lines
-from picograd.tensor.annotations import Tensor
+from picograd.tensor.core.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")
 

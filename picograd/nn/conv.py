@@ -7,10 +7,10 @@ from picograd.helpers import product
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
-from picograd.tensor import convolution
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.recording import apply
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.recording import apply
+from picograd.tensor.network import convolution
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]

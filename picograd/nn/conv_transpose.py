@@ -5,10 +5,10 @@ from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.conv import ConvSettings, Sizes, per_axis
-from picograd.tensor import convolution
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.recording import apply
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.recording import apply
+from picograd.tensor.network import convolution
 from picograd.tensor.tensor import Tensor
 
 

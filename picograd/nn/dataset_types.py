@@ -16,8 +16,8 @@ from picograd.dtype import int64
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.nn.samplers import host_random
 from picograd.target import is_host
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.random import Generator
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 Array = np.ndarray

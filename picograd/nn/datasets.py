@@ -18,7 +18,7 @@ import numpy as np
 from picograd.dtype import float32, int64
 from picograd.errors import DataError, ValueRangeError
 from picograd.nn.download import Published, data_folder, download, read_tar, sha256_of
-from picograd.tensor.annotations import DeviceLike
+from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from picograd.errors import ValueRangeError
 from picograd.nn.module import Module
-from picograd.tensor import dropout as functional
-from picograd.tensor.dropout import dropout
+from picograd.tensor.network import dropout as functional
+from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 

@@ -7,7 +7,7 @@ from picograd.nn import init
 from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
-from picograd.tensor.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 

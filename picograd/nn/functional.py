@@ -62,7 +62,9 @@ from picograd.nn.losses_regression import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
-from picograd.tensor.activation_functions import (
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.network.activation_functions import (
     celu,
     glu,
     gumbel_softmax,
@@ -79,8 +81,8 @@ from picograd.tensor.activation_functions import (
     tanhshrink,
     threshold,
 )
-from picograd.tensor.attention import scaled_dot_product_attention
-from picograd.tensor.convolution_functions import (
+from picograd.tensor.network.attention import scaled_dot_product_attention
+from picograd.tensor.network.convolution_functions import (
     conv1d,
     conv2d,
     conv3d,
@@ -88,7 +90,7 @@ from picograd.tensor.convolution_functions import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from picograd.tensor.dropout import (
+from picograd.tensor.network.dropout import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -96,15 +98,15 @@ from picograd.tensor.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from picograd.tensor.grid import affine_grid, grid_sample
-from picograd.tensor.guard import guard_functions
-from picograd.tensor.losses import (
+from picograd.tensor.network.grid_sample import affine_grid, grid_sample
+from picograd.tensor.network.interpolation import interpolate, upsample
+from picograd.tensor.network.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
     nll_loss,
 )
-from picograd.tensor.normalization import (
+from picograd.tensor.network.normalization import (
     batch_norm,
     batch_normalize,
     group_norm,
@@ -114,7 +116,7 @@ from picograd.tensor.normalization import (
     normalize_channels,
     rms_norm,
 )
-from picograd.tensor.pooling_functions import (
+from picograd.tensor.network.pooling_functions import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -136,9 +138,7 @@ from picograd.tensor.pooling_functions import (
     max_unpool3d,
     unfold,
 )
-from picograd.tensor.sampling import interpolate, upsample
-from picograd.tensor.spelling import spell_functions
-from picograd.tensor.statistics import pdist
+from picograd.tensor.reductions.statistics import pdist
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -5,9 +5,9 @@
 
 from picograd.dtype import accumulate_dtype
 from picograd.errors import DTypeError
-from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import promoted
-from picograd.tensor.recording import maybe_in_place
+from picograd.tensor.core.arguments import promoted
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.recording import maybe_in_place
 from picograd.tensor.tensor import Tensor
 
 

@@ -1,9 +1,9 @@
 """Functions behind the first layers: activations and linear maps."""
 
-from picograd.tensor.activation_functions import implicit_axis
-from picograd.tensor.annotations import DTypeLike
-from picograd.tensor.autocast import listed
-from picograd.tensor.recording import maybe_in_place
+from picograd.tensor.core.annotations import DTypeLike
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.recording import maybe_in_place
+from picograd.tensor.network.activation_functions import implicit_axis
 from picograd.tensor.tensor import Tensor
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
-from picograd.tensor import selecting
-from picograd.tensor.autograd import no_grad
-from picograd.tensor.custom import Function
-from picograd.tensor.demands import demand_number
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.known import known_values
-from picograd.tensor.recording import apply
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.demands import demand_number
+from picograd.tensor.core.known_values import known_values
+from picograd.tensor.core.recording import apply
+from picograd.tensor.indexing import selecting
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.custom import Function
 
 # PyTorch adds this to a norm before it divides by it.
 NORM_EPSILON = 1e-7

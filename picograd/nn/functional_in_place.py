@@ -6,9 +6,9 @@ place; a computed tensor keeps its gradient.
 
 from picograd.nn.functional_activation import elu, hardtanh, leaky_relu
 from picograd.nn.functional_basic import relu
-from picograd.tensor.activation_functions import celu, rrelu, selu
-from picograd.tensor.activation_functions import threshold as cut
-from picograd.tensor.recording import rewrite
+from picograd.tensor.core.recording import rewrite
+from picograd.tensor.network.activation_functions import celu, rrelu, selu
+from picograd.tensor.network.activation_functions import threshold as cut
 from picograd.tensor.tensor import Tensor
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError
-from picograd.tensor.recording import apart
+from picograd.tensor.core.recording import apart
 from picograd.tensor.tensor import Tensor
 
 

@@ -5,10 +5,10 @@ from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm
 from picograd.nn.parameter import Parameter
-from picograd.tensor import normalization as functional
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.normalization import normalize_channels
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.network import normalization as functional
+from picograd.tensor.network.normalization import normalize_channels
 from picograd.tensor.tensor import Tensor
 
 

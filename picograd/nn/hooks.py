@@ -12,9 +12,9 @@ from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
-from picograd.tensor.custom import Function
-from picograd.tensor.recording import HookHandle
+from picograd.tensor.core.recording import HookHandle
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.custom import Function
 
 Hook = Callable[..., Any]
 React = Callable[[list[Tensor]], Sequence[Tensor | None]]

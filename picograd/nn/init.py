@@ -9,9 +9,9 @@ from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.room import check_size
 from picograd.helpers import product
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.autograd import no_grad
-from picograd.tensor.operands import fitting_integer
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.operands import fitting_integer
 from picograd.tensor.tensor import Tensor
 
 __all__ = [

@@ -5,8 +5,8 @@ from picograd.nn import functional_basic as functional
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.inputs import need_tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.tensor import Tensor
 
 

@@ -34,8 +34,8 @@ from picograd.nn.samplers import (
     batches_of,
     host_random,
 )
-from picograd.tensor.annotations import DeviceLike
-from picograd.tensor.random import Generator
+from picograd.tensor.core.annotations import DeviceLike
+from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 GATHERING = (TensorDataset, ArrayDataset, Rows)  # exactly these: a subclass may change its samples

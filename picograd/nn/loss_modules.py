@@ -12,7 +12,7 @@ from picograd.errors import DTypeError
 from picograd.nn import losses_ctc, losses_margin, losses_regression
 from picograd.nn.distances import PairwiseDistance
 from picograd.nn.module import Module
-from picograd.tensor import losses
+from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.known import known_values
-from picograd.tensor.looping import scan
-from picograd.tensor.losses import reduce_loss
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.known_values import known_values
+from picograd.tensor.network.losses import reduce_loss
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.scan import scan
 
 # The logarithm of an impossible path: finite, so that differences of such are 0 and never NaN.
 IMPOSSIBLE = -1e30

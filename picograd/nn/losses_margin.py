@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from picograd.errors import ShapeError
 from picograd.nn.functional_activation import pairwise_distance
-from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.losses import check_labels, reduce_loss, same_shape
-from picograd.tensor.operands import need_integer
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.operands import need_integer
+from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
 # PyTorch adds this to squared norms in cosine_embedding_loss.

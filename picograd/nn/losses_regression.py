@@ -3,10 +3,10 @@
 import math
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.tensor.autocast import listed
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.known import check_between
-from picograd.tensor.losses import reduce_loss, same_shape
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.known_values import check_between
+from picograd.tensor.network.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
 

@@ -14,10 +14,10 @@ from picograd.errors import DTypeError, MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.parameter import Parameter, as_tensor, overwrite, rebind, replace
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.creation import is_dtype
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.recording import HookHandle
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.recording import HookHandle
+from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import StateError
-from picograd.tensor.annotations import Data, DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 

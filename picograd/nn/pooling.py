@@ -11,8 +11,8 @@ from picograd.errors import ValueRangeError
 from picograd.nn import init
 from picograd.nn.conv import per_axis
 from picograd.nn.module import Module
-from picograd.tensor import pooling_functions as functional
-from picograd.tensor.inputs import need_tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.network import pooling_functions as functional
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]

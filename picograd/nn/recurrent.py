@@ -19,12 +19,12 @@ from picograd.nn.parameter import Parameter
 from picograd.nn.recurrent_cells import GATES, STEPS, State, mode_of
 from picograd.nn.utils.rnn import PackedSequence, host_values, known_tensor, places_of, spread
 from picograd.target import is_gpu, is_host
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.autocast import get_autocast_dtype, is_autocast_enabled
-from picograd.tensor.dropout import dropout
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.looping import scan
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autocast import get_autocast_dtype, is_autocast_enabled
+from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.scan import scan
 
 
 class Recurrent(Module):

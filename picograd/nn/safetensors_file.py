@@ -12,7 +12,7 @@ from picograd.dtype import DType, dtype_named
 from picograd.helpers import product
 from picograd.nn.files import Array, fill
 from picograd.nn.torch_pickle import from_storage
-from picograd.tensor.annotations import DeviceLike
+from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 # Names in the file (the safetensors format) and ours.

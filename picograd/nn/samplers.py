@@ -12,7 +12,7 @@ import numpy as np
 
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import ValueRangeError
-from picograd.tensor.random import DEFAULT, Generator
+from picograd.tensor.making.random import DEFAULT, Generator
 
 PIECE = 1 << 13  # positions drawn at a time
 

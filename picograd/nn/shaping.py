@@ -5,9 +5,9 @@ from typing import Any
 
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
-from picograd.tensor import pooling_functions
-from picograd.tensor.annotations import Sizes
-from picograd.tensor.sampling import interpolate
+from picograd.tensor.core.annotations import Sizes
+from picograd.tensor.network import pooling_functions
+from picograd.tensor.network.interpolation import interpolate
 from picograd.tensor.tensor import Tensor
 
 Margins = int | Sequence[int]

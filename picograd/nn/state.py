@@ -25,7 +25,7 @@ from picograd.nn.nested import flatten, is_nested, unflatten
 from picograd.nn.safetensors_file import IN_FILES, Damage, header_of, read_tensors, written_order
 from picograd.nn.torch_file import is_torch_file, read_torch
 from picograd.target import is_host
-from picograd.tensor.annotations import DeviceLike
+from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 

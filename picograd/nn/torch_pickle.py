@@ -17,7 +17,7 @@ from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
 from picograd.target import is_host
-from picograd.tensor import creation
+from picograd.tensor.making import creation
 from picograd.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]

@@ -16,7 +16,7 @@ from picograd.nn.dropout import Dropout
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.norm import LayerNorm
-from picograd.tensor.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]

@@ -13,8 +13,8 @@ class TensorRoom(types.ModuleType):
     """This class is the package as a function: it makes a leaf tensor of data."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Make a tensor of data: `picograd/tensor/converting.py` defines it."""
-        return importlib.import_module("picograd.tensor.converting").tensor(*args, **options)
+        """Make a tensor of data: `picograd/tensor/making/from_data.py` defines it."""
+        return importlib.import_module("picograd.tensor.making.from_data").tensor(*args, **options)
 
 
 sys.modules[__name__].__class__ = TensorRoom

@@ -9,46 +9,46 @@ import math
 from typing import Final
 
 from picograd.dtype import float16, float32, float64, int16, int32, int64
-from picograd.tensor.arithmetic import (
+from picograd.tensor.math.arithmetic import (
     clamp_max, clamp_min, equal, float_power, fmax, fmin, frexp, gcd, is_nonzero, is_same_size,
     isneginf, isposinf, isreal, lcm, ldexp, logaddexp2, nextafter, positive, rsub, sgn,
 )  # fmt: skip
-from picograd.tensor.arranging import (
+from picograd.tensor.shaping.joining import (
     adjoint, as_strided, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod,
     column_stack, combinations, diagflat, dsplit, hsplit, split_with_sizes, unravel_index, vander,
     vsplit,
 )  # fmt: skip
-from picograd.tensor.converting import as_tensor, asarray
-from picograd.tensor.distributions import (
+from picograd.tensor.making.from_data import as_tensor, asarray
+from picograd.tensor.making.distributions import (
     bernoulli, binomial, exponential, fork_rng, get_rng_state, initial_seed, multinomial, normal,
     poisson, randint_like, seed, set_rng_state, truncated_normal,
 )  # fmt: skip
-from picograd.tensor.fourier import istft, stft
-from picograd.tensor.guard import guard_functions
-from picograd.tensor.linear_algebra import (
+from picograd.tensor.linalg.fourier import istft, stft
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.linalg.decompositions import (
     cholesky, det, inv, matrix_power, pinv, qr, slogdet,
 )  # fmt: skip
-from picograd.tensor.linear_systems import (
+from picograd.tensor.linalg.systems import (
     chain_matmul, cholesky_inverse, cholesky_solve, lu_unpack, matrix_exp, solve_factored,
 )  # fmt: skip
-from picograd.tensor.inputs import is_tensor
-from picograd.tensor.making import (
+from picograd.tensor.core.arguments import is_tensor
+from picograd.tensor.making.tensors_like import (
     bartlett_window, blackman_window, conj, frombuffer, get_device, hamming_window,
     hann_window, imag, is_complex, is_conj, is_floating_point, is_signed, kaiser_window,
     linear_range, logspace, numel, real, scalar_tensor,
 )  # fmt: skip
-from picograd.tensor.placing import (
+from picograd.tensor.indexing.partial_writes import (
     diagonal_scatter, index_put, index_put_, index_reduce, nonzero_static, select_scatter,
     slice_scatter,
 )  # fmt: skip
-from picograd.tensor.special_functions import gammainc, gammaincc, i0, multigammaln
-from picograd.tensor.statistics import (
+from picograd.tensor.math.special import gammainc, gammaincc, i0, multigammaln
+from picograd.tensor.reductions.statistics import (
     bucketize, cumulative_trapezoid, gradient, histogram, isin, mode, nanmedian,
     nanquantile, pdist, renorm, trapezoid, unique_consecutive,
 )  # fmt: skip
-from picograd.tensor.spelling import spell_functions
+from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.tensor import Tensor
-from picograd.tensor.type_info import (
+from picograd.tensor.core.type_info import (
     can_cast, finfo, get_default_dtype, iinfo, promote_types, result_type,
 )  # fmt: skip
 

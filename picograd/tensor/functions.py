@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from picograd.graph.shape import broadcast_shapes
-from picograd.tensor import assembling, special_functions
-from picograd.tensor.annotations import DeviceLike, DTypeLike
-from picograd.tensor.arranging import meshgrid as meshgrid
-from picograd.tensor.guard import guard_functions
-from picograd.tensor.inputs import need_tensors
-from picograd.tensor.making import (
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensors
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.recording import apply_all
+from picograd.tensor.core.recording import grad as grad
+from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.making.tensors_like import (
     empty_like,
     full_like,
     ones_like,
@@ -17,9 +18,9 @@ from picograd.tensor.making import (
     randn_like,
     zeros_like,
 )
-from picograd.tensor.recording import apply_all
-from picograd.tensor.recording import grad as grad
-from picograd.tensor.spelling import spell_functions
+from picograd.tensor.math import special
+from picograd.tensor.shaping import assembling
+from picograd.tensor.shaping.joining import meshgrid as meshgrid
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
 
@@ -162,7 +163,7 @@ erfc: Final = Tensor.erfc
 erfinv: Final = Tensor.erfinv
 lgamma: Final = Tensor.lgamma
 digamma: Final = Tensor.digamma
-polygamma: Final = special_functions.polygamma
+polygamma: Final = special.polygamma
 signbit: Final = Tensor.signbit
 hypot: Final = Tensor.hypot
 copysign: Final = Tensor.copysign

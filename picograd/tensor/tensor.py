@@ -24,21 +24,8 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.target import is_host
-from picograd.tensor import (
-    aliasing,
-    autograd,
-    creation,
-    distributions,
-    exchange,
-    indexing,
-    linalg,
-    masking,
-    movement,
-    random,
-    samples,
-    selecting,
-)
-from picograd.tensor.annotations import (
+from picograd.tensor.core import aliasing, autograd, exchange, running_vmaps
+from picograd.tensor.core.annotations import (
     Data,
     DeviceLike,
     DTypeLike,
@@ -47,25 +34,13 @@ from picograd.tensor.annotations import (
     Sizes,
     TensorLike,
 )
-from picograd.tensor.autograd import MODE
-from picograd.tensor.guard import guard_methods
-from picograd.tensor.methods_assemble import AssemblyMethods
-from picograd.tensor.methods_elementwise import ElementwiseMethods
-from picograd.tensor.methods_elementwise import where as where
-from picograd.tensor.methods_family import FamilyMethods
-from picograd.tensor.methods_in_place import InPlaceMethods
-from picograd.tensor.methods_movement import MovementMethods
-from picograd.tensor.methods_network import NetworkMethods
-from picograd.tensor.methods_operator import OperatorMethods
-from picograd.tensor.methods_order import OrderMethods
-from picograd.tensor.methods_product import ProductMethods
-from picograd.tensor.methods_protocol import ProtocolMethods
-from picograd.tensor.methods_reduce import ReduceMethods
-from picograd.tensor.methods_select import SelectMethods
-from picograd.tensor.methods_special import SpecialMethods
-from picograd.tensor.operands import UNSET, as_axis, as_shape, either, optional_dtype
-from picograd.tensor.random import Generator
-from picograd.tensor.recording import (
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.guard import guard_methods
+from picograd.tensor.core.methods_family import FamilyMethods
+from picograd.tensor.core.methods_in_place import InPlaceMethods
+from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
+from picograd.tensor.core.recording import (
     NUMBERS,
     RETAINED,
     HookHandle,
@@ -94,7 +69,23 @@ from picograd.tensor.recording import (
     wrap,
     write,
 )
-from picograd.tensor.spelling import spell_methods
+from picograd.tensor.core.spelling import spell_methods
+from picograd.tensor.indexing import indexing, masking, selecting
+from picograd.tensor.indexing.methods_select import SelectMethods
+from picograd.tensor.linalg import products
+from picograd.tensor.linalg.methods_product import ProductMethods
+from picograd.tensor.making import creation, distributions, random
+from picograd.tensor.making.random import Generator
+from picograd.tensor.math.methods_elementwise import ElementwiseMethods
+from picograd.tensor.math.methods_elementwise import where as where
+from picograd.tensor.math.methods_operator import OperatorMethods
+from picograd.tensor.math.methods_special import SpecialMethods
+from picograd.tensor.network.methods_network import NetworkMethods
+from picograd.tensor.reductions.methods_order import OrderMethods
+from picograd.tensor.reductions.methods_reduce import ReduceMethods
+from picograd.tensor.shaping import movement
+from picograd.tensor.shaping.methods_assemble import AssemblyMethods
+from picograd.tensor.shaping.methods_movement import MovementMethods
 
 
 class Tensor(
@@ -484,7 +475,7 @@ class Tensor(
         `retain_graph` is accepted and changes nothing. Raises GradientError when there is none,
         and when a value it needs was changed in place.
         """
-        samples.check_backward()
+        running_vmaps.check_backward()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
         for leaf, node in autograd.backward(root, given, inputs, self._tracks):
@@ -959,12 +950,12 @@ class Tensor(
         """
         listed: Any = tensors
         if not isinstance(equation, str):
-            equation, listed = linalg.sublist_equation((equation, *tensors))
+            equation, listed = products.sublist_equation((equation, *tensors))
         elif len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
             listed = tensors[0]
 
         def einsum(nodes: Sequence[Node]) -> Node:
-            return linalg.einsum(equation, nodes)
+            return products.einsum(equation, nodes)
 
         return apply_all(einsum, listed)
 

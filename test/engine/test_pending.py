@@ -17,7 +17,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
 from picograd.graph import gradient as gradient_module
 from picograd.graph.node import Node, toposort
-from picograd.tensor.recording import apply
+from picograd.tensor.core.recording import apply
 
 
 def test_readers_join_the_plan_of_a_write() -> None:

@@ -337,7 +337,7 @@ def test_python_may_decide_by_sizes() -> None:
 
 
 def test_a_size_used_often_gets_a_plan_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("picograd.engine.sizes", "picograd.tensor.jit"):
+    for module in ("picograd.engine.sizes", "picograd.tensor.transforms.jit"):
         monkeypatch.setattr(sys.modules[module], "PATIENCE", 2)
     run = picograd.jit(lambda x: x.softmax(1) * 2)
     for n in (5, 6, 6, 6, 6):

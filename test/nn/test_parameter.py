@@ -6,7 +6,7 @@ import pytest
 from picograd import Tensor, nn
 from picograd.errors import DTypeError
 from picograd.nn.parameter import Parameter, as_tensor, overwrite, realize, rebind
-from picograd.tensor.inputs import need_tensor
+from picograd.tensor.core.arguments import need_tensor
 
 
 def test_a_parameter_asks_for_gradients() -> None:

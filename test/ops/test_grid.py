@@ -7,7 +7,7 @@ from op_support import Case, compare, numbers
 
 from picograd import Tensor
 from picograd.errors import PicogradError
-from picograd.tensor.grid import affine_grid, grid_sample
+from picograd.tensor.network.grid_sample import affine_grid, grid_sample
 
 torch = pytest.importorskip("torch")
 

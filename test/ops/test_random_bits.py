@@ -13,7 +13,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.tensor import distributions
+from picograd.tensor.making import distributions
 
 COUNT = 1000
 DTYPES = ("float16", "bfloat16", "float32", "float64")

@@ -9,7 +9,7 @@ from op_support import Case, compare, numbers
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
-from picograd.tensor.sampling import interpolate
+from picograd.tensor.network.interpolation import interpolate
 
 torch = pytest.importorskip("torch")
 

@@ -48,8 +48,8 @@ from picograd.nn.optim.group import (
 from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
-from picograd.tensor.autograd import enable_grad
-from picograd.tensor.recording import check_write, is_plain, wrap, write
+from picograd.tensor.core.autograd import enable_grad
+from picograd.tensor.core.recording import check_write, is_plain, wrap, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 

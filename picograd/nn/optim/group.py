@@ -22,8 +22,8 @@ from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.formula import Formula
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
-from picograd.tensor.jit_variables import follow, is_followable, plain_of
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
 from picograd.traced_number import TracedNumber
 
 Options = Mapping[str, Any]

@@ -10,7 +10,7 @@ from picograd.errors import DTypeError, StateError, ValueRangeError
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.line_search import Point, search
 from picograd.nn.parameter import overwrite
-from picograd.tensor.autograd import enable_grad
+from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.tensor import Tensor
 
 # A pair of less curvature would spoil the estimate of the Hessian.

@@ -17,7 +17,7 @@ from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
 from picograd.errors import DTypeError, StateError, ValueRangeError
 from picograd.nn.optim.base import Optimizer
 from picograd.number import converted
-from picograd.tensor.jit_variables import follow
+from picograd.tensor.transforms.jit_variables import follow
 
 Factor = Callable[[int], float]
 HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state

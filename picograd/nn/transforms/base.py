@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.random import Generator
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 

@@ -11,8 +11,8 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.samplers import host_stream
 from picograd.nn.transforms.base import Transform, check_chance, read_size
 from picograd.nn.transforms.values import choose
-from picograd.tensor.inputs import need_tensor
-from picograd.tensor.random import Generator
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 

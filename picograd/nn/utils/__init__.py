@@ -12,7 +12,7 @@ from picograd.nn.clip import (
 from picograd.nn.parameter import overwrite
 from picograd.nn.utils import rnn
 from picograd.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
-from picograd.tensor.guard import guard_functions
+from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.tensor import Tensor
 
 __all__ = [

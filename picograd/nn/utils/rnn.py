@@ -10,7 +10,7 @@ from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, ShapeError, TraceError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.target import is_gpu
-from picograd.tensor.inputs import need_tensor
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.tensor import Tensor
 
 Array = Any

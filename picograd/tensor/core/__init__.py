@@ -1,0 +1,1 @@
+"""What every function of tensors stands on: recording, gradients, arguments, views, errors."""

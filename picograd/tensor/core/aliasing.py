@@ -1,0 +1,329 @@
+"""Views that alias, on nodes: how a view was made, and how a write through it reaches its base.
+
+The graph is pure: a tensor that views another has a node of its own. What makes it a view is
+remembered beside it (`View`), and a write through it becomes a new value of the base: every step
+of the view is taken back, the value written over the elements that it shows. `recording.write`
+does that, and gives all other live views of the base their new nodes.
+
+The steps of a view are found by recording it on a stand-in for its base: a chain of moves.
+
+    x[1]     slice, reshape
+    x.T      permute
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from picograd.buffer import Storage
+from picograd.dtype import int64
+from picograd.errors import ShapeError
+from picograd.graph import build, parts
+from picograd.graph.node import Node
+from picograd.graph.shape import Shape
+from picograd.helpers import product, row_major
+from picograd.tensor.indexing import indexing
+from picograd.tensor.shaping import movement
+from picograd.traced_number import TracedNumber
+
+Strides = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class View:
+    """How a tensor shows the elements of another, its base, which may be a view itself.
+
+    `passes` is False where gradients stop: for `detach`, and inside no_grad (`in_no_grad`).
+    `always` holds for what is a view whatever its strides are; else a reshape may be a copy.
+    """
+
+    base: Any
+    function: Callable[..., Node]
+    operands: tuple[Any, ...]
+    passes: bool
+    in_no_grad: bool
+    always: bool
+    known: list[Strides | None] = field(default_factory=list)  # the strides, once they are asked
+
+    def on(self, node: Node) -> Node:
+        """Record this view of another value of its base."""
+        return self.function(node, *self.operands)
+
+    def steps(self) -> list[Node] | None:
+        """List the moves that make the view of a stand-in; None if it computes or gathers."""
+        base: Node = self.base.node
+        start = Node("buffer", (), Storage(None), base.shape, base.dtype, base.device)
+        chain, node = [], self.on(start)
+        while node is not start:
+            if node.op not in MOVES:
+                return None
+            chain.append(node)
+            node = node.inputs[0]
+        return chain[::-1]
+
+    def strides(self) -> Strides | None:
+        """Find the strides in elements of the memory shown; None for a copy."""
+        if not self.known:
+            self.known.append(self.find_strides())
+        return self.known[0]
+
+    def find_strides(self) -> Strides | None:
+        """Follow the strides through the steps of the view."""
+        if self.function is movement.diagonal:
+            return self.diagonal_strides(*self.operands)
+        if self.function is strided:
+            return tuple(self.operands[1])
+        shown = self.on(self.base.node).dtype
+        if shown is not self.base.dtype:
+            return self.bit_strides(shown.itemsize)
+        steps = self.steps()
+        strides: Strides | None = strides_of(self.base)
+        for step in [] if steps is None else steps:
+            if strides is not None:
+                strides = MOVES[step.op](step, strides)
+        if steps is not None and strides is not None:
+            return strides
+        return row_major(self.on(self.base.node).shape) if self.always else None
+
+    def bit_strides(self, width: int) -> Strides:
+        """Count the strides in elements of another width; those of the last axis lie together."""
+        strides, own = strides_of(self.base), self.base.dtype.itemsize
+        if own == width:
+            return strides
+        return (*(each * own // width for each in strides[:-1]), 1)
+
+    def diagonal_strides(self, offset: int, first: int, second: int) -> Strides:
+        """Move along two axes at once; that axis comes last."""
+        strides = strides_of(self.base)
+        a, b = first % len(strides), second % len(strides)
+        rest = [each for axis, each in enumerate(strides) if axis not in (a, b)]
+        return (*rest, strides[a] + strides[b])
+
+
+def offset_of(tensor: Any) -> int | None:
+    """Find the first element that a tensor shows in the memory it is in; None if unknown."""
+    view = tensor._view
+    if view is None or view.strides() is None:
+        return 0
+    before, strides, arg = offset_of(view.base), strides_of(view.base), view.operands
+    if view.function is movement.diagonal:
+        along = strides[arg[2] if arg[0] > 0 else arg[1]]
+        return None if before is None else before + abs(arg[0]) * along
+    if view.function is strided:
+        return arg[2] + before if strides == row_major(view.base.shape) else None
+    steps = view.steps()
+    if steps is None:
+        return None
+    for step in steps:
+        moved = MOVES[step.op](step, strides)
+        if moved is None or before is None:
+            return None
+        if step.op == "slice":
+            before += sum(start * each for (start, _, _), each in zip(step.arg, strides))
+        strides = moved
+    return before
+
+
+def strides_of(tensor: Any) -> Strides:
+    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
+    found = None if tensor._view is None else tensor._view.strides()
+    return row_major(tensor.shape) if found is None else found
+
+
+def reshaped_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:
+    """Find the strides of a reshape without a copy: each stretch of equally spaced axes is cut up.
+
+    (2, 3, 4) with strides (12, 4, 1) is one stretch; transposed to (3, 2, 4) it is three.
+    """
+    if not product(shape):
+        return row_major(wanted)
+    stretches = stretches_of(shape, strides)
+    found: list[int] = []
+    left = 1  # elements of the present stretch that the axes so far do not cover, from the right
+    distance = 1
+    for size in reversed(wanted):
+        if left == 1 and size != 1:
+            left, distance = stretches.pop()
+        if left % size:
+            return None
+        found.append(distance)
+        left //= size
+        distance *= size
+    return tuple(reversed(found))
+
+
+def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
+    """List the stretches of equally spaced elements: how many, and how far apart."""
+    found: list[tuple[int, int]] = []
+    for size, step in zip(shape, strides):
+        if size == 1:
+            continue
+        if found and found[-1][1] == step * size:
+            count, _ = found.pop()
+            size *= count
+        found.append((size, step))
+    return found
+
+
+def is_repeating(tensor: Any) -> bool:
+    """Tell whether a tensor shows one element several times along an axis, as `expand` does."""
+    return any(not step and size > 1 for step, size in zip(strides_of(tensor), tensor.shape))
+
+
+def is_overlapping(first: Any, second: Any) -> bool:
+    """Tell whether two tensors of one memory share some elements, but are not the same.
+
+    As PyTorch does: of dense tensors alone, by the ranges that they lie in.
+    """
+    ranges = [range_of(first), range_of(second)]
+    if None in ranges:
+        return False
+    (start, end), (begin, stop) = ranges  # type: ignore[misc]
+    if (start, end) == (begin, stop):
+        return strides_of(first) != strides_of(second)
+    return bool(start < stop and begin < end)
+
+
+def range_of(tensor: Any) -> tuple[int, int] | None:
+    """Find where a dense tensor begins and ends in its memory; None for one with gaps."""
+    offset, size = offset_of(tensor), math.prod(tensor.shape)
+    if offset is None or any(type(n) is TracedNumber for n in (offset, *tensor.shape)) or not size:
+        return None
+    axes = sorted((s, n) for s, n in zip(strides_of(tensor), tensor.shape) if n > 1)
+    reached = 1
+    for step, count in axes:
+        if step != reached:
+            return None
+        reached *= count
+    return offset, offset + size
+
+
+def composed(views: Sequence[View]) -> View:
+    """Make one view of a chain of them, the last first."""
+    return View(views[-1].base, show, (views[::-1],), True, False, True)
+
+
+def show(node: Node, views: Sequence[View]) -> Node:
+    """Record a chain of views."""
+    for view in views:
+        node = view.on(node)
+    return node
+
+
+def check_target(op: str, tensor: Any) -> None:
+    """Raise ShapeError for a write through a view that shows one element several times."""
+    shape = tensor.shape
+    if 0 not in shape and is_repeating(tensor):
+        text = f"several elements of the expanded tensor {shape} are one element in memory"
+        raise ShapeError(op, text, "call .clone() first")
+
+
+def written(view: View, base: Node, value: Node) -> Node:
+    """Compute the base after a value was written through its view."""
+    steps = view.steps()
+    if not value.size:
+        return base
+    if steps is None:
+        return scattered(view.on, base, value)
+    moves = [step for step in steps if step.op not in SAME_PLACES]
+    if any(step.op not in parts.SHOW for step in moves):
+        return scattered(lambda places: moved(places, moves), base, value)
+    return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
+
+
+def moved(node: Node, steps: Sequence[Node]) -> Node:
+    """Apply the moves of a view to a node of another dtype."""
+    for step in steps:
+        node = Node(step.op, (node,), step.arg, step.shape, node.dtype, node.device)
+    return node
+
+
+def scattered(show: Callable[[Node], Node], base: Node, value: Node) -> Node:
+    """Write a value through a view of any kind: what it shows of the positions is an index."""
+    count = product(base.shape)
+    places = Node("iota", (), 0, (count,), int64, base.device).reshape(base.shape)
+    index = show(places).reshape((value.size,))
+    flat = base.reshape((count,)).scatter(value.reshape((value.size,)), [index], (0,), None)
+    return flat.reshape(base.shape)
+
+
+def expanded_strides(step: Node, strides: Strides) -> Strides:
+    """Find the strides of repeated axes: 0."""
+    sizes = zip(strides, step.inputs[0].shape, step.shape)
+    return tuple(0 if size != wide else each for each, size, wide in sizes)
+
+
+def window_strides(step: Node, strides: Strides) -> Strides:
+    """Find the strides of windows: one axis counts them, a last one is within them."""
+    moved = list(strides)
+    for axis, _, stride, _ in step.arg:
+        moved[axis] *= stride
+    return (*moved, *(strides[axis] * gap for axis, _, _, gap in step.arg))
+
+
+def kept(step: Node, strides: Strides) -> Strides:
+    """Leave the strides as they are."""
+    return strides
+
+
+def lost(step: Node, strides: Strides) -> None:
+    """Give no strides: where the step is no part of a view that always is one, it is a copy."""
+
+
+def permuted(step: Node, strides: Strides) -> Strides:
+    """Reorder the strides with the axes."""
+    return tuple(strides[axis] for axis in step.arg)
+
+
+def reshaped(step: Node, strides: Strides) -> Strides | None:
+    """Cut the strides up for another shape, where that is no copy."""
+    shape = step.inputs[0].shape
+    return reshaped_strides(shape, strides, step.shape)
+
+
+def sliced(step: Node, strides: Strides) -> Strides:
+    """Multiply the strides by the steps of ranges."""
+    pairs = zip(strides, step.arg)
+    return tuple(each * part[2] for each, part in pairs)
+
+
+Rule = Callable[[Node, Strides], Strides | None]
+MOVES: dict[str, Rule] = {  # what one step of a view does to the strides
+    "detach": kept,
+    "permute": permuted,
+    "reshape": reshaped,
+    "expand": expanded_strides,
+    "slice": sliced,
+    "window": window_strides,
+    "flip": lost,
+    "pad": lost,
+}
+SAME_PLACES = ("detach",)
+
+
+def is_basic(items: Any) -> bool:
+    """Tell whether an index expression is made of numbers, ranges, None and ... alone: a view.
+
+    An integer tensor without axes is a number too.
+    """
+    kinds = (int, np.integer, slice, type(None), type(...), indexing.Span)
+    return all(
+        (isinstance(item, kinds) and not isinstance(item, bool)) or is_number(item)
+        for item in items
+    )
+
+
+def is_number(item: Any) -> bool:
+    """Tell whether an index is an integer tensor without axes."""
+    return isinstance(item, Node) and not item.shape and item.dtype.is_integer
+
+
+def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
+    """Read the flattened tensor at offset + sum(position * stride): what `as_strided` shows."""
+    index = build.const(offset, shape, int64, node.device)
+    for axis, stride in enumerate(strides):
+        index = index + index.iota(axis) * stride
+    return node.reshape((math.prod(node.shape),)).gather([index], (0,))

@@ -1,0 +1,260 @@
+"""Autocast: inside a region operations choose the float dtype they compute in, as in PyTorch.
+
+`RULES` says which: "lower" operations (products) take 16-bit floats, "float32" ones the opposite,
+"widest" ones the widest dtype of their operands, and all others what they are given. The lists are
+those of PyTorch's documentation, by device, under the names operations are recorded with.
+`recording.apply` asks `converted` whenever a region is open; functions made of several operations
+are one entry of the table when they are decorated with `listed`. float64 and integers stay as they
+are, and so does what lives on another device. Casts have gradients: weights get float32 ones.
+"""
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from picograd.dtype import DType, bfloat16, float16, float32, to_dtype
+from picograd.engine.backends import default_device
+from picograd.errors import DeviceError, DTypeError, GradientError
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import DTypeLike
+
+F = TypeVar("F", bound=Callable[..., Any])
+State = tuple[tuple[str, str], ...]
+
+PRODUCTS = """matmul mm bmm addmm baddbmm addbmm linear einsum inner tensordot conv1d conv2d conv3d
+    conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention prelu"""
+LOSSES = """mse_loss l1_loss smooth_l1_loss huber_loss kl_div cross_entropy nll_loss
+    poisson_nll_loss binary_cross_entropy_with_logits soft_margin_loss hinge_embedding_loss
+    margin_ranking_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss
+    cosine_embedding_loss"""
+TABLE = {
+    "cpu": {
+        "lower": PRODUCTS,
+        "float32": f"""{LOSSES} binary_cross_entropy ctc_loss prod quantile nanquantile cdist trace
+            average_pool3 adaptive_average_pool3 max_pool3 max_unpool2 max_unpool3
+            pad_mode_reflect pad_mode_replicate grid_sample inverse pinv complex_axis real_axis
+            half_axis""",
+        "widest": "cat stack index_copy",
+        "refused": "",
+    },
+    "cuda": {
+        "lower": f"{PRODUCTS} mv addmv addr matrix_vector",
+        "float32": f"""{LOSSES} acos asin cosh erfinv exp expm1 log log1p log2 log10 reciprocal
+            rsqrt sinh tan pow softplus layer_norm rms_norm group_norm norm cosine_similarity dist
+            pdist cdist renorm logsumexp interpolate prod softmax log_softmax cumprod cumsum sum""",
+        "widest": """addcdiv addcmul atan2 bilinear cross dot vector_dot vdot grid_sample index_put
+            scatter_add""",
+        "refused": "binary_cross_entropy",
+    },
+}
+RULES = {
+    kind: {name: rule for rule, names in rules.items() for name in names.split()}
+    for kind, rules in TABLE.items()
+}
+DEFAULTS = {"cpu": bfloat16, "cuda": float16}
+
+
+class Regions(threading.local):
+    """The open regions of a thread: the 16-bit dtype by kind of device."""
+
+    def __init__(self) -> None:
+        self.dtypes: dict[str, DType] = {}
+
+
+REGIONS = Regions()
+
+
+class autocast:
+    """This class opens a region of mixed precision: `with picograd.autocast("cpu"):`, or `@`.
+
+    `dtype` is bfloat16 on the CPU and float16 on CUDA unless given; `enabled=False`, or a dtype of
+    float32, closes the region inside. Regions nest, and belong to their thread. What is recorded
+    in a region keeps its dtypes outside; `backward` belongs outside. Source: Micikevicius et al.
+    (2018), "Mixed Precision Training". Raises DTypeError for other dtypes.
+
+    >>> import picograd
+    >>> x = picograd.ones(2, 2)
+    >>> with picograd.autocast("cpu"):
+    ...     print((x @ x).dtype, (x + x).dtype)
+    picograd.bfloat16 picograd.float32
+    """
+
+    kind: str
+    dtype: DType
+    enabled: bool
+
+    def __init__(
+        self,
+        device_type: str | None = None,
+        dtype: DTypeLike | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        self.kind = kind_named(device_type)
+        self.dtype = DEFAULTS[self.kind] if dtype is None else to_dtype(dtype)
+        if self.dtype not in (float16, bfloat16, float32):
+            text = f"{self.dtype.name} is no dtype of mixed precision"
+            raise DTypeError("autocast", text, "use bfloat16 or float16")
+        self.enabled = bool(enabled) and self.dtype is not float32
+        self.previous: list[dict[str, DType]] = []
+
+    def __enter__(self) -> "autocast":
+        self.previous.append(REGIONS.dtypes)
+        REGIONS.dtypes = {k: v for k, v in REGIONS.dtypes.items() if k != self.kind}
+        if self.enabled:
+            REGIONS.dtypes[self.kind] = self.dtype
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        REGIONS.dtypes = self.previous.pop()
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function: each of its calls is a region."""
+        options = self.kind, self.dtype, self.enabled
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with autocast(*options):
+                return function(*args, **kwargs)
+
+        return called  # type: ignore[return-value]
+
+
+class suspended:
+    """This class closes all regions of the thread, for the parts of a composed function."""
+
+    previous: dict[str, DType]
+
+    def __enter__(self) -> None:
+        self.previous = REGIONS.dtypes
+        REGIONS.dtypes = {}
+
+    def __exit__(self, *error: Any) -> None:
+        REGIONS.dtypes = self.previous
+
+
+def kind_named(device_type: str | None) -> str:
+    """Read a device type: "cpu" or "cuda"; None is that of the default device."""
+    name = default_device() if device_type is None else device_type
+    kind = name.partition(":")[0] if isinstance(name, str) else name
+    if kind not in DEFAULTS:
+        text = f"{device_type!r} is no device of mixed precision"
+        raise DeviceError("autocast", text, 'use "cpu" or "cuda"')
+    return str(kind)
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Tell whether a region is open for a kind of device; for any, unless one is named.
+
+    >>> is_autocast_enabled("cpu")
+    False
+    """
+    if device_type is None:
+        return bool(REGIONS.dtypes)
+    return kind_named(device_type) in REGIONS.dtypes
+
+
+def get_autocast_dtype(device_type: str | None = None) -> DType:
+    """Find the 16-bit dtype of the open region, or the default one of a kind of device.
+
+    >>> get_autocast_dtype("cuda")
+    picograd.float16
+    """
+    kind = kind_named(device_type)
+    return REGIONS.dtypes.get(kind, DEFAULTS[kind])
+
+
+def state() -> State:
+    """Describe the open regions: part of what a trace of `jit` depends on."""
+    return tuple(sorted((kind, dtype.name) for kind, dtype in REGIONS.dtypes.items()))
+
+
+def converted(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
+    """Cast the nodes among the operands as the rule of an operation says."""
+    values = list(operands)
+    nodes = [each for each in values if isinstance(each, Node)]
+    kind = nodes[0].device.partition(":")[0] if nodes else ""
+    if kind not in REGIONS.dtypes or any(isinstance(each, DType) for each in values):
+        return values  # the user chose the dtype
+    rules = [RULES[kind].get(name, "") for name in names_of(function, values)]
+    cast = [node for node in nodes if is_cast(node, kind)]
+    dtype = target_dtype("".join(rules), kind, [node.dtype for node in cast])
+    if dtype is None:
+        return values
+    chosen = {id(node): build.cast(node, dtype) for node in cast}
+    return [chosen.get(id(each), each) for each in values]
+
+
+def names_of(function: Callable[..., Any], operands: Sequence[Any]) -> list[str]:
+    """List the names an operation may be listed under: of the op, of a rank or of a mode."""
+    name = getattr(function, "__name__", "")
+    first = operands[0] if operands else None
+    if isinstance(first, str):
+        return [first]
+    if type(first) is int:
+        return [f"{name}{first}"]  # a rank
+    return [name, *(f"{name}_{each}" for each in operands if isinstance(each, str))]
+
+
+def is_cast(value: Any, kind: str) -> bool:
+    """Tell whether rules apply to a value: floats of up to 32 bits on the region's device."""
+    dtype: DType = value.dtype
+    return dtype.is_float and dtype.bits <= 32 and value.device.partition(":")[0] == kind
+
+
+def target_dtype(rule: str, kind: str, dtypes: Sequence[DType]) -> DType | None:
+    """Choose what operands are cast to; None leaves them alone."""
+    if not dtypes or not rule:
+        return None
+    if rule == "lower":
+        return REGIONS.dtypes[kind]
+    if rule == "widest":
+        return float32 if float32 in dtypes else None
+    return float32
+
+
+def listed(function: F) -> F:
+    """Make a function of several operations one entry of the table, under its own name."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not REGIONS.dtypes:
+            return function(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        values = whole(name, given)
+        with suspended():
+            return function(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
+
+    return called  # type: ignore[return-value]
+
+
+def check_rule(name: str, kind: str) -> str:
+    """Find the rule of an operation. Raises GradientError for one that is refused."""
+    rule = RULES[kind].get(name, "")
+    if rule == "refused":
+        text = "a probability in 16 bits cannot come near 0 or 1: it is unsafe inside autocast"
+        raise GradientError(name, text, "use binary_cross_entropy_with_logits")
+    return rule
+
+
+def whole(name: str, values: Sequence[Any]) -> list[Any]:
+    """Cast the tensors among the arguments of a listed function. Raises for a refused one."""
+    tensors = [value for value in values if isinstance(getattr(value, "node", None), Node)]
+    kind = tensors[0].device.partition(":")[0] if tensors else ""
+    if kind not in REGIONS.dtypes:
+        return list(values)
+    dtypes = [each.dtype for each in tensors if is_cast(each, kind)]
+    dtype = target_dtype(check_rule(name, kind), kind, dtypes)
+    if dtype is None:
+        return list(values)
+    known = set(map(id, tensors))
+    return [v.cast(dtype) if id(v) in known and is_cast(v, kind) else v for v in values]

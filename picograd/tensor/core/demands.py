@@ -1,0 +1,213 @@
+"""Demands on integer values: an index lies inside its axis, a divisor is not zero.
+
+PyTorch raises at once, since it computes at once. Here it depends on what is known when:
+
+    bounds prove it (`graph/bounds.py`)    nothing to do: argmax, arange, remainders, clamped values
+    values in memory of the CPU            looked at now; the error names the value
+    values still to compute                computed now, and looked at on the CPU; elsewhere the
+                                           next computation computes a bool too, which the next read
+                                           of a value looks at
+    `jit` traces                           a bool that every run of the plan computes and looks at
+    `vmap` runs                            the same, for all samples
+    `scan` runs a step                     the same, for all steps: one more stacked result
+
+`demand` tells whether the values are certain. Where they are not, whoever uses them has to bound
+them: the report comes after the kernels ran.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import int64
+from picograd.engine import pending
+from picograd.engine.realize import check_later
+from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_check
+from picograd.errors import AxisError, PicogradError, ValueRangeError, check
+from picograd.graph.bounds import Bounds, bounds
+from picograd.graph.node import Node
+from picograd.target import is_host
+from picograd.tensor.core.known_values import CHECKED, known_values
+from picograd.tensor.core.running_vmaps import LEVELS
+from picograd.traced_number import TracedNumber
+
+Array = Any
+ALL = 1 << 62
+
+
+@pending.locked
+def demand(
+    node: Node,
+    look: Callable[[Array], None],
+    is_proof: Callable[[Bounds], bool],
+    failed: Callable[[], Node],
+    error: PicogradError,
+) -> bool:
+    """Check values now or where they are computed; tells whether they are certain from here on.
+
+    Other threads wait: computing what they recorded would change the graph under the walk.
+    `look` raises for wrong values, `failed` makes a bool that must be false, and `error` is raised
+    where it is not.
+    """
+    values = known_values(node)
+    if values is None:
+        found = bounds(node, bounds_of_leaf)
+        if not node.size or (found is not None and is_proof(found)):
+            return True
+        values = known_values(node, ALL)
+    if values is None and not is_tracing() and is_host(node.device):
+        pending.compute([node])
+        values = known_values(node, ALL)
+        check(values is not None, "a value was computed and is not there", node)
+    if values is not None:
+        if node.size:
+            look(values)
+        return True
+    report(failed(), error, node)
+    return False
+
+
+def bounds_of_leaf(node: Node) -> Bounds | None:
+    """Give the bounds of few values in memory."""
+    is_leaf = node.op == "buffer" or node.realized is not None
+    values = known_values(node, CHECKED) if is_leaf and node.dtype.is_integer else None
+    return None if values is None or not values.size else (int(values.min()), int(values.max()))
+
+
+def report(failed: Node, error: PicogradError, *beside: Node) -> None:
+    """Raise an error where a bool is true; `beside` is computed with it.
+
+    Off the CPU, where nobody looks before a value is read, the next computation computes the bool.
+    """
+    if RUNNING.active[-1:] == ["vmap"] and LEVELS:
+        LEVELS[-1].checks.append((failed, error))
+    elif RUNNING.active[-1:] == ["picograd.scan"] and RUNNING.steps:
+        RUNNING.steps[-1].append((failed, error))
+    elif is_tracing_jit():
+        note_check(failed, error)
+    elif not is_tracing() and not is_host(failed.device):
+        pending.check_beside(failed, error)
+    elif not is_tracing():
+        pending.compute([*beside, failed])
+        check(failed.realized is not None, "a check was not computed", failed)
+        if failed.realized is not None:
+            check_later(failed.realized, error)
+
+
+def any_of(wrong: Node) -> Node:
+    """Tell whether any element is true."""
+    return wrong.reduce("max", tuple(range(len(wrong.shape))))
+
+
+def outside(index: Node, low: int, stop: int) -> Node:
+    """Mark what does not lie in low..stop-1."""
+    wide = index.cast(int64)
+    is_high = wide.binary("less", stop).binary("equal", False)
+    return wide.binary("less", low).binary("bitwise_or", is_high)
+
+
+def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> bool:
+    """Demand that an index names elements of an axis; negative ones count from the end if `wraps`.
+
+    Raises AxisError. Tells whether it is certain.
+    """
+    low = -size if wraps else 0
+
+    def look(values: Array) -> None:
+        check_values(op, values, size, axis, low)
+
+    if not size and index.size and known_values(index) is None:
+        raise AxisError(op, "the axis is empty", "nothing can be selected from it")
+    text, fix = f"an index is out of range for axis {axis}", "use indices inside the axis"
+    if type(size) is not TracedNumber:
+        text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
+    error = AxisError(op, text, fix)
+    return demand(
+        index,
+        look,
+        lambda found: low <= found[0] and found[1] < size,
+        lambda: any_of(outside(index, low, size)),
+        error,
+    )
+
+
+def check_values(op: str, values: Array, size: int, axis: int, least: int | None = None) -> None:
+    """Raise AxisError when a host index is out of range; without `least` negative ones count."""
+    least = -size if least is None else least
+    if is_below(values, size):
+        return
+    if values.size and not (least <= values.min() and values.max() < size):
+        worst = values.max() if values.max() >= size else values.min()
+        text = f"index {int(worst)} is out of range for axis {axis} of size {size}"
+        fix = f"use indices from {least} to {size - 1}" if size else "the axis is empty"
+        raise AxisError(op, text, fix)
+
+
+def is_below(values: Array, size: int) -> bool:
+    """Tell whether values lie in 0..size-1, in one pass: negative ones have a high bit."""
+    bare = values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "i" else values
+    return not values.size or bool(bare.max() < size)
+
+
+def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bool:
+    """Demand that numbers of classes or of rows lie in 0..count-1. Raises AxisError."""
+    fix = f"use indices from 0 to {count - 1}"
+
+    def look(values: Array) -> None:
+        if not is_below(values, count):
+            low, high = values.min(), values.max()
+            worst = int(high if high >= count else low)
+            raise AxisError(op, f"index {worst} is out of range for {count} {what}", fix)
+
+    return demand(
+        index,
+        look,
+        lambda found: 0 <= found[0] and found[1] < count,
+        lambda: any_of(outside(index, 0, count)),
+        AxisError(op, f"an index is out of range for {count} {what}", fix),
+    )
+
+
+def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
+    """Demand that labels lie in 0..classes-1 unless they are to be ignored. Raises AxisError."""
+    fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
+
+    def look(values: Array) -> None:
+        if is_below(values, classes):
+            return
+        wrong = (values < 0) | (values >= classes)
+        wrong &= True if ignored is None else values != ignored
+        if wrong.any():
+            text = f"label {values[wrong].flat[0]} is out of range for {classes} classes"
+            raise AxisError(op, text, fix)
+
+    def failed() -> Node:
+        wrong = outside(labels, 0, classes)
+        if ignored is not None:
+            wrong = wrong.binary("logical_and", labels.cast(int64).binary("not_equal", ignored))
+        return any_of(wrong)
+
+    error = AxisError(op, f"a label is out of range for {classes} classes", fix)
+    demand(labels, look, lambda found: 0 <= found[0] and found[1] < classes, failed, error)
+
+
+def demand_divisor(op: str, divisor: Any) -> None:
+    """Demand that an integer divisor, a node or a number, is not zero. Raises ValueRangeError."""
+    text, fix = "an integer is divided by zero", "choose other divisors, or compute in floats"
+
+    def look(values: Array) -> None:
+        if not np.all(values):
+            raise ValueRangeError(op, text, fix)
+
+    if not isinstance(divisor, Node):
+        if not isinstance(divisor, float):
+            look(np.asarray(divisor))
+    elif not divisor.dtype.is_float:
+        demand(
+            divisor,
+            look,
+            lambda found: found[0] > 0 or found[1] < 0,
+            lambda: any_of(divisor.binary("equal", 0)),
+            ValueRangeError(op, text, fix),
+        )

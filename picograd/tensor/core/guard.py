@@ -1,0 +1,246 @@
+"""The front door: wrong arguments of public functions become picograd's errors, naming the op.
+
+The functions behind it assume arguments of the documented types. If one fails with an error of
+Python's own (an attribute a number does not have, a string that is no index), the guard says which
+function and which arguments it was, in the class that PyTorch raises. Errors of the user's own
+code, which a function may call, pass as they are; so do calls that do not fit a signature.
+
+An error that no argument explains is a bug of picograd's: it becomes an InternalError. An argument
+explains an error if the code that failed, in the rooms that read arguments, held it in its hands.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType, FunctionType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    InternalError,
+    OutOfMemoryError,
+    PicogradError,
+    ValueRangeError,
+)
+from picograd.tensor.core.recording import Recorded
+
+RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
+READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
+HOOKED = ("backward", "grad")  # what runs the user's hooks
+SEEN = 64  # elements of a list that are looked at
+OURS = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent))
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function whose raw errors name it and its arguments."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except RAW as error:
+            trace = error.__traceback__ and error.__traceback__.tb_next
+            arguments = (*args, *options.values())
+            if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
+                raise
+            if isinstance(error, MemoryError):
+                raise too_large(function.__name__, error, arguments) from None
+            if isinstance(error, TypeError) and not fits(function, args, options):
+                raise
+            if is_own(function.__name__, trace, arguments):
+                raise
+            if lacks_tensor(function, args) or is_explained(
+                error, frames_of(trace), flat(arguments)
+            ):
+                raise translated(function.__name__, error, arguments) from error
+            raise unexplained(function.__name__, error) from error
+
+    return checked
+
+
+def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
+    """Tell whether a call fits a signature, as far as it can be told.
+
+    An in-place form has that of the method it is the form of.
+    """
+    name = getattr(function, "form_of", "")
+    try:
+        inspect.signature(getattr(Recorded.kind, name, function)).bind(*args, **options)
+    except TypeError:
+        return False
+    except ValueError:  # of a function that has none
+        return True
+    return True
+
+
+def lacks_tensor(function: Callable[..., Any], args: Any) -> bool:
+    """Tell whether something else stands in the place of the first tensor."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    return first in ("self", "input", "x") and bool(args) and not isinstance(args[0], Recorded)
+
+
+def frames_of(trace: TracebackType | None) -> list[FrameType]:
+    """List the frames of a traceback, outermost first."""
+    frames = []
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    return frames
+
+
+def is_own(op: str, trace: TracebackType, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether an error came out of the user's code: a function or an object that was given."""
+    inside = (*OURS, "<__array_function__")
+    if all(frame.f_code.co_filename.startswith(inside) for frame in frames_of(trace)):
+        return False
+    known = ("builtins", "numpy", "picograd")
+    return op in HOOKED or any(
+        callable(each) or type(each).__module__.partition(".")[0] not in known
+        for each in flat(arguments)
+    )
+
+
+def flat(arguments: Iterable[Any]) -> list[Any]:
+    """List arguments, and what lists, tuples and dicts among them hold."""
+    found: list[Any] = []
+    for each in arguments:
+        found.append(each)
+        if isinstance(each, (list, tuple)):
+            found += each[:SEEN]
+        elif isinstance(each, dict):
+            found += list(each.values())[:SEEN]
+    return found
+
+
+def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]) -> bool:
+    """Tell whether an argument explains an error, or picograd has a bug."""
+    deepest = [frame for frame in frames if room_of(frame)][-1]
+    is_foreign = not frames[-1].f_code.co_filename.startswith((*OURS, "<__array_function__"))
+    if is_foreign or room_of(deepest) not in READING:
+        return False
+    given = [each for each in arguments if each is not None and not isinstance(each, bool)]
+    if "Tensor" not in str(error):
+        given = [each for each in given if not isinstance(each, Recorded)]
+    if is_named(str(error), given):
+        return True
+    if any(f"'{type(each).__name__}' object" in str(error) for each in given):
+        return True
+    if isinstance(error, AttributeError) and error.obj is None:
+        return any(each is None for each in arguments)
+    is_array = any(isinstance(each, np.ndarray) for each in arguments)
+    if is_array and isinstance(error, (AttributeError, KeyError, TypeError)):
+        return True  # it stands where a tensor or a number belongs
+    if isinstance(error, (IndexError, ZeroDivisionError)) or "to unpack" in str(error):
+        # a tensor of too few axes
+        return any(isinstance(each, Recorded) and each.ndim < 3 for each in arguments)
+    if isinstance(error, TypeError) and "'Node'" in str(error):  # a tensor in a number's place
+        return any(isinstance(each, Recorded) for each in arguments[1:])
+    if isinstance(error, AttributeError):
+        kinds = tuple({float if type(x) is int else type(x) for x in given})
+        obj = float(error.obj) if type(error.obj) is int else error.obj
+        return isinstance(obj, kinds) and not isinstance(obj, Recorded)
+    if isinstance(error, KeyError):
+        return any(is_same(each, error.args[0]) for each in arguments)
+    held = flat(deepest.f_locals.values())
+    return any(each is other for each in given for other in held) or any(
+        each is None and "NoneType" in str(error) for each in arguments
+    )
+
+
+def is_named(text: str, arguments: list[Any]) -> bool:
+    """Tell whether an error's text quotes an argument, or its type where that is no number."""
+    foreign = [each for each in arguments if not isinstance(each, (Recorded, int, float))]
+    types = {f"'{type(each).__name__}'" for each in foreign}
+    return any(kind in text for kind in types) or any(
+        isinstance(each, str) and repr(each) in text for each in foreign
+    )
+
+
+def is_same(argument: Any, key: Any) -> bool:
+    """Tell whether an argument is the key that was looked up."""
+    return argument is key or (type(argument) is type(key) and isinstance(key, str | int | float)
+                               and argument == key)  # fmt: skip
+
+
+def room_of(frame: FrameType) -> str:
+    """Name the room of picograd a frame runs in; empty outside."""
+    path = frame.f_code.co_filename
+    return Path(path).relative_to(OURS[0]).parts[0] if path.startswith(OURS[0]) else ""
+
+
+def too_large(op: str, error: Exception, arguments: tuple[Any, ...]) -> OutOfMemoryError:
+    """Word what Python or NumPy had no memory for."""
+    given = ", ".join(map(described, arguments))
+    reason = f": {error}".rstrip(".") if str(error) else ""
+    text = f"the arguments ({given}) take more memory than the host has{reason}"
+    return OutOfMemoryError(op, text, "use smaller sizes")
+
+
+def unexplained(op: str, error: Exception) -> InternalError:
+    """Word an error that no argument explains."""
+    text = f"{type(error).__name__} in {op}: {error}"
+    return InternalError(f"{text}. This is a bug in picograd: please report it.")
+
+
+def translated(op: str, error: Exception, arguments: tuple[Any, ...]) -> PicogradError:
+    """Choose the class PyTorch raises, and say what was passed."""
+    given = ", ".join(map(described, arguments))
+    if isinstance(error, AttributeError):
+        for number, argument in enumerate(arguments):
+            if argument is error.obj and not isinstance(argument, Recorded):
+                text = f"argument {number} must be a Tensor, not {type(argument).__name__}"
+                return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+    reason = str(error).split("\n")[0].strip(".") or type(error).__name__
+    text = f"the arguments ({given}) do not fit: {reason}"
+    fix = f"see help(picograd.Tensor.{op}) or the function's own for what it takes"
+    if isinstance(error, (TypeError, AttributeError)):
+        return DTypeError(op, text, fix)
+    if isinstance(error, IndexError):
+        return AxisError(op, text, fix)
+    return ValueRangeError(op, text, fix)
+
+
+def described(argument: Any) -> str:
+    """Describe an argument: a tensor by its dtype and shape, others by their text or type."""
+    if isinstance(argument, Recorded):
+        return f"{argument.dtype.name}{argument.shape}"
+    if argument is None or isinstance(argument, (bool, int, float, str)):
+        return repr(argument) if len(repr(argument)) < 40 else type(argument).__name__
+    return type(argument).__name__
+
+
+def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
+    """Guard the public methods that classes define themselves, of `least` arguments or more."""
+    for kind in kinds:
+        for name, value in list(vars(kind).items()):
+            if name.startswith("_"):
+                continue
+            if isinstance(value, FunctionType):
+                if inspect.unwrap(value).__code__.co_argcount >= least:
+                    setattr(kind, name, guarded(value))
+            elif isinstance(value, staticmethod):
+                setattr(kind, name, staticmethod(guarded(value.__func__)))
+
+
+def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Guard the functions of a module; methods are guarded by their classes."""
+    for name in names:
+        value = namespace.get(name)
+        if not isinstance(value, FunctionType) or "." in value.__qualname__:
+            continue
+        if value.__module__.startswith("picograd.") and not is_guarded(value):
+            namespace[name] = made = guarded(value)
+            made.__module__, made.__qualname__ = namespace["__name__"], name  # for pickle
+
+
+def is_guarded(function: FunctionType) -> bool:
+    """Tell whether a function came out of `guarded`, by way of other wrappers or not."""
+    inner = getattr(function, "__wrapped__", None)
+    return function.__code__ is GUARD or (inner is not None and is_guarded(inner))
+
+
+GUARD = guarded(described).__code__  # type: ignore[attr-defined]  # that of every guarded function

@@ -1,0 +1,425 @@
+"""Methods of `Tensor` that are functions of the files by family, under the same names.
+
+`x.fmax(y)` is `picograd.fmax(x, y)`: the function's first argument is the tensor. Those that have
+no function of their own in `picograd` are written here. The class is a base of `Tensor` alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.target import is_gpu, is_host
+from picograd.tensor.core import aliasing
+from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
+from picograd.tensor.core.recording import Recorded, Same, apply, show_memory
+from picograd.tensor.indexing import partial_writes
+from picograd.tensor.linalg import decompositions, fourier, systems
+from picograd.tensor.making import distributions, initial_values, tensors_like
+from picograd.tensor.math import arithmetic, special
+from picograd.tensor.reductions import statistics
+from picograd.tensor.shaping import assembling, axis_formulas, joining
+
+
+class FamilyMethods(Recorded):
+    """This class holds the functions of the files by family as methods of `Tensor`."""
+
+    __slots__ = ()
+
+    positive: Final = arithmetic.positive
+    sgn: Final = arithmetic.sgn
+    clamp_min: Final = arithmetic.clamp_min
+    clamp_max: Final = arithmetic.clamp_max
+    fmax: Final = arithmetic.fmax
+    fmin: Final = arithmetic.fmin
+    float_power: Final = arithmetic.float_power
+    logaddexp2: Final = arithmetic.logaddexp2
+    frexp: Final = arithmetic.frexp
+    ldexp: Final = arithmetic.ldexp
+    nextafter: Final = arithmetic.nextafter
+    gcd: Final = arithmetic.gcd
+    lcm: Final = arithmetic.lcm
+    isposinf: Final = arithmetic.isposinf
+    isneginf: Final = arithmetic.isneginf
+    isreal: Final = arithmetic.isreal
+    is_nonzero: Final = arithmetic.is_nonzero
+    is_same_size: Final = arithmetic.is_same_size
+    equal: Final = arithmetic.equal
+
+    i0: Final = special.i0
+    igamma: Final = special.gammainc
+    igammac: Final = special.gammaincc
+    mvlgamma: Final = special.multigammaln
+
+    hsplit: Final = joining.hsplit
+    vsplit: Final = joining.vsplit
+    dsplit: Final = joining.dsplit
+    split_with_sizes: Final = joining.split_with_sizes
+    adjoint: Final = joining.adjoint
+    diagflat: Final = joining.diagflat
+    sum_to_size: Final = joining.sum_to_size
+    as_strided: Final = joining.as_strided
+    meshgrid: Final = joining.meshgrid
+    rearrange: Final = axis_formulas.rearrange
+
+    select_scatter: Final = partial_writes.select_scatter
+    slice_scatter: Final = partial_writes.slice_scatter
+    diagonal_scatter: Final = partial_writes.diagonal_scatter
+    index_put: Final = partial_writes.index_put
+    index_put_: Final = partial_writes.index_put_
+    index_reduce: Final = partial_writes.index_reduce
+    fill_diagonal_: Final = partial_writes.fill_diagonal_
+    nonzero_static: Final = partial_writes.nonzero_static
+    masked_select: Final = partial_writes.masked_select
+    nonzero: Final = partial_writes.nonzero
+
+    mode: Final = statistics.mode
+    nanmedian: Final = statistics.nanmedian
+    nanquantile: Final = statistics.nanquantile
+    unique_consecutive: Final = statistics.unique_consecutive
+    histogram: Final = statistics.histogram
+    diff: Final = statistics.diff
+    cov: Final = statistics.cov
+    corrcoef: Final = statistics.corrcoef
+    renorm: Final = statistics.renorm
+
+    zeros_like: Final = tensors_like.zeros_like
+    ones_like: Final = tensors_like.ones_like
+    empty_like: Final = tensors_like.empty_like
+    full_like: Final = tensors_like.full_like
+    rand_like: Final = tensors_like.rand_like
+    randn_like: Final = tensors_like.randn_like
+    randint_like: Final = distributions.randint_like
+    new_zeros: Final = tensors_like.new_zeros
+    new_ones: Final = tensors_like.new_ones
+    new_empty: Final = tensors_like.new_empty
+    new_full: Final = tensors_like.new_full
+    new_tensor: Final = tensors_like.new_tensor
+    is_complex: Final = tensors_like.is_complex
+    is_conj: Final = tensors_like.is_conj
+    conj: Final = tensors_like.conj
+    is_signed: Final = tensors_like.is_signed
+    is_contiguous: Final = tensors_like.is_contiguous
+    get_device: Final = tensors_like.get_device
+    type_as: Final = tensors_like.type_as
+
+    scaled_uniform: Final = staticmethod(initial_values.scaled_uniform)
+    glorot_uniform: Final = staticmethod(initial_values.glorot_uniform)
+    kaiming_uniform: Final = staticmethod(initial_values.kaiming_uniform)
+    kaiming_normal: Final = staticmethod(initial_values.kaiming_normal)
+
+    uniform_: Final = distributions.uniform_
+    normal_: Final = distributions.normal_
+    log_normal_: Final = distributions.log_normal_
+    exponential_: Final = distributions.exponential_
+    cauchy_: Final = distributions.cauchy_
+    geometric_: Final = distributions.geometric_
+    bernoulli_: Final = distributions.bernoulli_
+    random_: Final = distributions.random_
+    trunc_normal_: Final = distributions.trunc_normal_
+    bernoulli: Final = distributions.bernoulli
+    multinomial: Final = distributions.multinomial
+
+    cholesky: Final = decompositions.cholesky
+    cholesky_solve: Final = systems.cholesky_solve
+    cholesky_inverse: Final = systems.cholesky_inverse
+    inverse: Final = decompositions.inv
+    pinverse: Final = decompositions.pinv
+    det: Final = decompositions.det
+    slogdet: Final = decompositions.slogdet
+    qr: Final = decompositions.qr
+    matrix_power: Final = decompositions.matrix_power
+    matrix_exp: Final = systems.matrix_exp
+    lu_solve: Final = systems.solve_factored
+    stft: Final = fourier.stft
+    istft: Final = fourier.istft
+
+    def logdet(self: Any) -> Tensor:
+        """Compute the logarithm of determinants; NaN where one is negative.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [0.0, 1.0]]).logdet().item()
+        0.0
+        """
+        sign, size = decompositions.slogdet(self)
+        return (sign < 0).where(float("nan"), size)
+
+    def svd(self: Any, some: bool = True, compute_uv: bool = True) -> decompositions.SVD:
+        """Write matrices as U diag(S) V^T; gives V, as PyTorch's old name does."""
+        u, s, vh = decompositions.svd(self, full_matrices=not some)
+        return decompositions.SVD(u, s, vh.mT)
+
+    def mod(self: Any, other: TensorLike) -> Tensor:
+        """Compute the remainder of a division rounded down: its sign is that of the divisor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).mod(3).tolist()
+        [1, 2]
+        """
+        return self.remainder(other)
+
+    def idiv(self: Any, other: TensorLike) -> Tensor:
+        """Divide, rounded towards 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).idiv(2).tolist()
+        [3, -3]
+        """
+        return self.div(other, rounding_mode="trunc")
+
+    def ger(self: Any, vec2: Same) -> Tensor:
+        """Multiply every element of one vector with every element of another.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).ger(Tensor([3.0, 4.0])).tolist()
+        [[3.0, 4.0], [6.0, 8.0]]
+        """
+        return self.outer(vec2)
+
+    def addbmm(
+        self: Any, batch1: Same, batch2: Same, *, beta: Scalar = 1, alpha: Scalar = 1
+    ) -> Tensor:
+        """Compute beta * self + alpha * the sum of batch1 @ batch2 over the batch.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0]]).addbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
+        [[12.0]]
+        """
+        return apply(assembling.addbmm, self, batch1, batch2, beta, alpha)
+
+    def absolute(self: Any) -> Tensor:
+        """Compute |x|.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.0, 2.0, -3.0]).absolute().tolist()
+        [1.0, 2.0, 3.0]
+        """
+        return self.abs()
+
+    def fix(self: Any) -> Tensor:
+        """Round towards 0.
+
+        >>> from picograd import Tensor
+        >>> Tensor([-1.5, 0.2, 2.0]).fix().tolist()
+        [-1.0, 0.0, 2.0]
+        """
+        return self.trunc()
+
+    def char(self: Any) -> Tensor:
+        """Convert to int8.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5, -3.0]).char().tolist()
+        [1, 2, -3]
+        """
+        return self.cast("int8")
+
+    def byte(self: Any) -> Tensor:
+        """Convert to uint8.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5, 255.0]).byte().tolist()
+        [1, 2, 255]
+        """
+        return self.cast("uint8")
+
+    def short(self: Any) -> Tensor:
+        """Convert to int16.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.5, -3.0]).short().tolist()
+        [1, 2, -3]
+        """
+        return self.cast("int16")
+
+    def ndimension(self: Any) -> int:
+        """Count the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).ndimension()
+        2
+        """
+        return self.ndim
+
+    def nelement(self: Any) -> int:
+        """Count the elements.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).nelement()
+        2
+        """
+        return self.numel()
+
+    def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
+        """Take a stretch of an axis, as a copy.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).narrow_copy(0, 1, 2).tolist()
+        [2.0, 3.0]
+        """
+        return self.narrow(dim, start, length).clone()
+
+    def unsafe_chunk(self: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """Cut into pieces: `chunk`.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_chunk(2)]
+        [[1.0, 2.0], [3.0]]
+        """
+        return self.chunk(chunks, dim)
+
+    def unsafe_split(self: Any, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """Cut into pieces of one size: `split`.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split(2)]
+        [[1.0, 2.0], [3.0]]
+        """
+        return self.split(split_size, dim)
+
+    def unsafe_split_with_sizes(
+        self: Any, split_sizes: Sequence[int], dim: int = 0
+    ) -> tuple[Tensor, ...]:
+        """Cut into pieces of listed sizes: `split_with_sizes`.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split_with_sizes([1, 2])]
+        [[1.0], [2.0, 3.0]]
+        """
+        return self.split_with_sizes(split_sizes, dim)
+
+    def is_inference(self: Any) -> bool:
+        """Tell whether it was made in inference mode: never, that is `no_grad`.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).is_inference()
+        False
+        """
+        return False
+
+    def is_pinned(self: Any) -> bool:
+        """Tell whether its memory is pinned: never.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).is_pinned()
+        False
+        """
+        return False
+
+    def storage_offset(self: Any) -> int:
+        """Give the place of the first element in the memory that this tensor shows.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0])[1:].storage_offset()
+        1
+        """
+        return aliasing.offset_of(self) or 0
+
+    @property
+    def H(self: Any) -> Tensor:
+        """This matrix transposed.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).H.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        if self.ndim not in (0, 2):
+            text = f"{tuple(self.shape)} is not a matrix"
+            raise ShapeError("H", text, "use .mH for stacks of matrices")
+        return self.mT
+
+    @property
+    def mH(self: Any) -> Tensor:
+        """This tensor with its last two axes swapped.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mH.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        return self.mT
+
+    @property
+    def data(self: Any) -> Tensor:
+        """The same values, cut off from gradients; assigned, it shows that memory from then on.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0], requires_grad=True).data.requires_grad
+        False
+        """
+        return self.detach()
+
+    @data.setter
+    def data(self: Any, value: TensorLike) -> None:
+        if not isinstance(value, Recorded):
+            text = f"data must be a tensor, not {type(value).__name__}"
+            raise DTypeError("data", text, "wrap it in picograd.Tensor(...), or use copy_")
+        source = value
+        if self._tracks and not source.dtype.is_float:
+            text = f"a {source.dtype.name} tensor cannot have a gradient"
+            raise GradientError("data", text, "use a float dtype")
+        if source is not self:
+            show_memory(self, source)
+
+    @property
+    def is_cuda(self: Any) -> bool:
+        """Whether it lives on an NVIDIA GPU.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], device="cpu").is_cuda
+        False
+        """
+        return is_gpu(self.device)
+
+    @property
+    def is_cpu(self: Any) -> bool:
+        """Whether it lives in the host's memory.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], device="cpu").is_cpu
+        True
+        """
+        return is_host(self.device)
+
+    @property
+    def is_sparse(self: Any) -> bool:
+        """Whether it stores non-zeros only: never.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).is_sparse
+        False
+        """
+        return False
+
+    @property
+    def is_quantized(self: Any) -> bool:
+        """Whether it is quantised: never.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).is_quantized
+        False
+        """
+        return False
+
+    @property
+    def is_meta(self: Any) -> bool:
+        """Whether it has a shape but no values: never.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).is_meta
+        False
+        """
+        return False
+
+    @property
+    def real(self: Any) -> Tensor:
+        """The real part: the tensor itself.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).real.tolist()
+        [1.0, 2.0]
+        """
+        return self
+
+    @property
+    def retains_grad(self: Any) -> bool:
+        """Whether a computed tensor keeps its gradient: `retain_grad` was called."""
+        return not self.is_leaf and self._hooks is not None

@@ -1,0 +1,163 @@
+"""Methods of `Tensor` by kind. Python's protocols, NumPy's and DLPack's.
+
+What Python asks of an object by a method with underscores: its length, its truth, its text, how to
+copy and pickle it, and how other libraries get at its memory.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from picograd.engine import pending
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view
+from picograd.engine.tracing import check_not_tracing, is_tracing
+from picograd.errors import DTypeError, ExportError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.room import check_pieces
+from picograd.runtime.dlpack import device_pair
+from picograd.target import is_host
+from picograd.tensor.core import autograd, exchange, printing
+from picograd.tensor.core.annotations import DTypeLike, TensorLike
+from picograd.tensor.core.recording import NUMBERS, Recorded, Same, copied, restored
+
+
+class ProtocolMethods(Recorded):
+    """This class holds methods of `Tensor`. Python's protocols, NumPy's and DLPack's."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy leaves `array + tensor` to the methods here
+    __array_priority__ = 1000
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise DTypeError("len()", "a zero-dim tensor has no length", "use .numel()")
+        return self.shape[0]
+
+    def __iter__(self: Same) -> Iterator[Same]:
+        if not self.shape:
+            raise DTypeError("iter()", "a zero-dim tensor has no elements to visit", "use .item()")
+        tensor: Any = self
+        check_pieces("iter()", self.shape[0])
+        return iter([tensor[at] for at in range(self.shape[0])])
+
+    def __contains__(self, value: TensorLike) -> bool:
+        if not isinstance(value, (Recorded, *NUMBERS)):
+            text = f"a {type(value).__name__} is not an element of a tensor"
+            raise DTypeError("in", text, "look for a number or a tensor")
+        found: Any = self == value
+        return found.any().item()
+
+    def __bool__(self) -> bool:
+        if self._node.size != 1:
+            text = f"the truth value of a tensor of shape {self.shape} is ambiguous"
+            raise ShapeError("bool()", text, "use .any() or .all()")
+        check_not_tracing("bool()")
+        return bool(only(self))
+
+    def __float__(self) -> float:
+        return float(only(self))
+
+    def __int__(self) -> int:
+        return int(only(self))
+
+    def __complex__(self) -> complex:
+        return complex(only(self))
+
+    def __index__(self) -> int:
+        if self.dtype.is_float or self._node.size != 1:
+            text = f"a {self.dtype.name} tensor of shape {self.shape} is not an index"
+            raise DTypeError("index()", text, "use a whole number")
+        return int(only(self))
+
+    def __format__(self, spec: str) -> str:
+        if is_tracing() or (self.shape and not spec):
+            return repr(self)
+        if self._node.size != 1:
+            text = f"a tensor of shape {self.shape} has no format {spec!r}"
+            raise DTypeError("format()", text, "format its elements, or use .item()")
+        return format(only(self), spec)
+
+    def __repr__(self) -> str:
+        if is_tracing():
+            return printing.format_traced(self.shape, self.dtype.name, self.device)
+        function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
+        values = to_host(self)
+        return printing.format_tensor(values, self.dtype, self.device, self._tracks, function)
+
+    # copies
+
+    def __copy__(self: Same) -> Same:
+        return copied(self)  # type: ignore[no-any-return]
+
+    def __deepcopy__(self: Same, memo: Any) -> Same:
+        if not self.is_leaf:
+            text = "only tensors that the user made can be copied deeply, not computed ones"
+            raise GradientError("deepcopy", text, "copy .detach() instead")
+        result = memo[id(self)] = copied(self, True)
+        if self.grad is not None:
+            result.grad = copied(self.grad, True)
+        return result  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> Any:
+        more = getattr(self, "__dict__", None)
+        asked = True if self._tracks else False if self._is_frozen else None
+        state = (to_host(self), self.dtype.name, self.device, asked)
+        return restored, (type(self), *state), more or None
+
+    # other libraries
+
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> "np.ndarray[Any, Any]":
+        if copy is False:
+            return shared_array(self, dtype)
+        array = to_host(self)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """Share the memory with another library: a capsule of the DLPack protocol.
+
+        `stream` is the consumer's CUDA stream, which waits for the values: None for the legacy
+        default stream, -1 for no waiting. `dl_device` (1, 0) asks for a copy on the CPU. Raises
+        ExportError (a BufferError) for a tensor that asks for gradients: export its detach().
+
+        >>> import numpy, picograd
+        >>> numpy.from_dlpack(picograd.Tensor([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+        """
+        if self._tracks:
+            text = "a tensor that asks for gradients cannot be shared"
+            raise ExportError("dlpack", text, "share .detach()")
+        return exchange.export(self._node, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_pair(self.device)
+
+
+def only(tensor: Any) -> Any:
+    """Read the one element of a tensor."""
+    return tensor.item()
+
+
+def to_host(tensor: Any) -> "np.ndarray[Any, Any]":
+    """Compute a tensor and copy its values to the host."""
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
+
+
+def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":
+    """Show a CPU tensor's own memory as an array; ValueRangeError if that needs a copy."""
+    check_not_tracing("numpy()")
+    if leaf_buffer(tensor._node) is None:
+        pending.compute([tensor._node])
+    buffer = leaf_buffer(tensor._node)
+    is_same = dtype is None or np.dtype(dtype) == tensor.dtype.numpy
+    is_plain = is_host(tensor.device) and tensor.dtype.numpy == np.dtype(tensor.dtype.storage)
+    if buffer is None or not (is_same and is_plain):
+        text = f"a {tensor.dtype.name} tensor on {tensor.device} needs a copy"
+        raise ValueRangeError("numpy.asarray", text, "leave out copy=False")
+    return buffer_view(buffer, tensor.shape)

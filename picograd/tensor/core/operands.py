@@ -1,0 +1,315 @@
+"""What every op does to its operands first: promote, broadcast, check devices, read axes.
+
+Functions here and in the files by kind (elementwise, reduce, movement, ...) work on graph nodes;
+`tensor.py` wraps them into methods. Promotion equals PyTorch's: a Python scalar or a zero-dim
+tensor decides the dtype only when its category (bool < int < float) is the higher one.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from picograd.conversion import convert
+from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
+from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.graph import build
+from picograd.graph.check_inputs import check_device
+from picograd.graph.node import Node
+from picograd.graph.room import described
+from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
+from picograd.helpers import product
+from picograd.number import GIVEN, Given, converted, given, size_of
+from picograd.target import is_host
+from picograd.tensor.core.annotations import DTypeLike, Scalar, Shape
+from picograd.traced_number import TracedNumber, plain
+
+Operand = Node | Scalar
+Axes = int | Iterable[int] | None
+# Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
+IN_FLOAT32 = {"add", "sub", "mul", "div"}
+# An integer divisor, exponent or count is code: the kernel is another one, and a faster one.
+CODE = {"floordiv", "mod", "pow", "shift_left", "shift_right"}
+FILLS = {"where"}  # the number is a value of the result: one that does not fit is an error
+LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
+
+
+PYTHON = frozenset((float, int, bool, *GIVEN))
+
+
+class Unset:
+    """The default of arguments that have a second spelling, such as `axis` and `dim`."""
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+UNSET: Any = Unset()
+
+
+def either(op: str, first: str, a: Any, second: str, b: Any, default: Any = None) -> Any:
+    """Choose between two spellings of one argument."""
+    if a is not UNSET and b is not UNSET:
+        raise DTypeError(op, f"both {first} and {second} were given", "pass one of them")
+    chosen = b if a is UNSET else a
+    return default if chosen is UNSET else chosen
+
+
+def as_axis(axis: Any, rank: int, op: str) -> int:
+    """Read one axis; negative counts from the end."""
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        raise DTypeError(op, f"axis must be an int, not {axis!r}", "pass one axis") from None
+    return normalise_axis(position, rank, op)
+
+
+def as_axes(axes: Any, rank: int, op: str) -> Shape:
+    """Read one axis, several or None (all)."""
+    if axes is None or isinstance(axes, int):
+        return normalise_axes(axes, rank, op)
+    try:
+        listed = tuple(operator.index(axis) for axis in axes)
+    except TypeError:
+        text = f"axis must be an int or a tuple of ints, not {axes!r}"
+        raise DTypeError(op, text, "pass axis=0 or axis=(0, 1)") from None
+    return normalise_axes(listed, rank, op)
+
+
+def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
+    """Read `f(2, 3)` and `f((2, 3))` alike."""
+    if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
+        sizes = sizes[0]
+    try:
+        read = tuple(map(size_of, sizes))
+    except TypeError:
+        raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
+    if any(not -(1 << 63) <= size < 1 << 63 for size in read):
+        raise DTypeError(op, f"sizes {described(read)} do not fit int64", "use smaller sizes")
+    return read
+
+
+def as_shape(sizes: Sequence[Any], op: str) -> Shape:
+    """Read a shape: like `as_sizes`, and no size may be negative."""
+    shape = as_sizes(sizes, op)
+    if any(size < 0 for size in shape):
+        raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
+    if product(shape) > LARGEST:
+        text = f"{described(shape)} has more than 2**60 elements"
+        raise ShapeError(op, text, "use smaller sizes")
+    return shape
+
+
+def result_dtype(a: Node, b: Node) -> DType:
+    """Find the dtype of `a op b`, with PyTorch's rule for zero-dim tensors."""
+    if a.dtype is b.dtype:
+        return a.dtype
+    if bool(a.shape) == bool(b.shape):
+        return promote(a.dtype, b.dtype)
+    wide, zero_dim = (a, b) if a.shape else (b, a)
+    if category(zero_dim.dtype) > category(wide.dtype):
+        return promote(wide.dtype, zero_dim.dtype)
+    return wide.dtype
+
+
+def common_dtype(nodes: Sequence[Node]) -> DType:
+    """Find the dtype of an operation on several nodes: zero-dim ones count by their category."""
+    dtypes: list[DType | None] = [None, None]
+    for node in nodes:
+        place = 0 if node.shape else 1
+        found = dtypes[place]
+        dtypes[place] = node.dtype if found is None else promote(found, node.dtype)
+    wide, zero_dim = dtypes
+    if wide is None or zero_dim is None:
+        return wide or zero_dim or default_float
+    return promote(wide, zero_dim) if category(zero_dim) > category(wide) else wide
+
+
+def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
+    """Read a number that multiplies operands of a dtype: one that would change it is an error."""
+    number = given(read_scalar(op, value))
+    if isinstance(number, bool) and dtype.kind != "bool":
+        text = f"a bool factor is for bool operands, not {dtype.name}"
+        raise DTypeError(op, text, "pass a number")
+    if isinstance(number, float) and not dtype.is_float:
+        text = f"the factor {number} is a float, the operands are {dtype.name}"
+        raise DTypeError(op, text, "pass an int, or cast an operand to a float dtype")
+    return fitting_integer(op, number, dtype) if dtype.is_integer else number
+
+
+def read_scalar(op: str, value: Any) -> Scalar:
+    """Check that an operand is a Python or NumPy number."""
+    if type(value) in PYTHON:
+        return value.item() if type(value) is TracedNumber else value  # type: ignore[no-any-return]
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        number: Scalar = value.item()
+        return given(number) if type(number) is float else number
+    text = f"operand must be a Tensor or a number, not {type(value).__name__}"
+    raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+
+
+def broadcast_to(node: Node, shape: Shape, op: str = "expand") -> Node:
+    """Repeat axes of size 1, and add axes on the left; errors name the op."""
+    return node if is_shape(node.shape, shape) else build.expand(node, shape, op)
+
+
+def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node, Node]:
+    """Make two operands equal in dtype and shape; `floating` turns integers into float32."""
+    if not isinstance(b, Node):
+        return pair_scalar(op, a, b, floating)
+    if not isinstance(a, Node):
+        second, first = pair_scalar(op, b, a, floating)
+        return first, second
+    if a.dtype is b.dtype and a.device == b.device and is_shape(a.shape, b.shape):
+        if not floating or a.dtype.kind == "float":
+            return a, b
+    if a.device != b.device:
+        a, b = meet(op, a, b)
+    dtype = result_dtype(a, b)
+    if floating:
+        check_computed(op, dtype)
+        dtype = dtype if dtype.is_float else default_float
+    if a.dtype is not dtype:
+        a = build.cast(a, dtype)
+    if b.dtype is not dtype:
+        b = build.cast(b, dtype)
+    if not is_shape(a.shape, b.shape):
+        shape = broadcast_shapes(a.shape, b.shape, op=op)
+        a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    return a, b
+
+
+def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:
+    """Bring a zero-dim CPU operand to the other's device, as PyTorch; other mixes are errors."""
+    if not b.shape and is_host(b.device):
+        return a, build.copy(b, a.device)
+    if not a.shape and is_host(a.device):
+        return build.copy(a, b.device), b
+    check_device(op, (a, b))
+    return a, b
+
+
+def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, Node]:
+    """Make a constant of `value` beside a node."""
+    number = read_scalar(op, value)
+    dtype = scalar_dtype(number, node.dtype)
+    if floating and not dtype.is_float:
+        dtype = default_float
+    if node.dtype is not dtype:
+        node = build.cast(node, dtype)
+    is_code = dtype.is_integer and op in CODE
+    if type(number) in (int, TracedNumber):
+        number = plain(number) if is_code else given(number)
+    if dtype.is_integer and op not in FILLS:
+        number = converted(conversion("wrapped", op, dtype), number)
+    return node, constant(op, number, node.shape, dtype, node.device)
+
+
+def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) -> Node:
+    """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
+    if dtype.is_float:
+        is_rounded = dtype.is_narrow_float and op not in IN_FLOAT32
+        number = value
+        if is_rounded or type(value) is not Given:
+            number = converted(conversion("rounded", op, dtype) if is_rounded else float, value)
+        return Node("const", (), number, shape, dtype, device)
+    if dtype.kind == "bool":
+        return build.const(bool(value), shape, dtype, device)
+    number = converted(conversion("fitting", op, dtype), value)
+    return build.const(number, shape, dtype, device)
+
+
+@cache
+def conversion(kind: str, op: str, dtype: DType) -> Callable[[Any], Any]:
+    """Give a function of a number; the same one each time, since traces compare them."""
+    functions = {
+        "wrapped": lambda value: wrapped_integer(op, int(value), dtype),
+        "rounded": lambda value: float(convert(float(value), dtype)),
+        "fitting": lambda value: fitting_integer(op, value, dtype),
+    }
+    return functions[kind]
+
+
+def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:
+    """Truncate a number that an integer dtype holds; infinity, NaN and the rest are errors.
+
+    Small negative numbers wrap into unsigned dtypes, as C does and PyTorch allows.
+    """
+    info = np.iinfo(dtype.numpy)
+    low = -int(info.max) if dtype.kind == "uint" and isinstance(value, int) else int(info.min)
+    if not low <= value <= int(info.max):
+        text = f"{value} cannot be converted to {dtype.name} without overflow"
+        raise ValueRangeError(op, text, f"use a number from {info.min} to {info.max}")
+    return int(value) % (1 << dtype.bits) if dtype.kind == "uint" else int(value)
+
+
+def wrapped_integer(op: str, number: int, dtype: DType) -> int:
+    """Keep the low bits of an operand of 64 bits: beside an integer tensor it wraps, as in C."""
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueRangeError(op, f"{number} has more than 64 bits", "pass a float")
+    low_bits = number % (1 << dtype.bits)
+    is_negative = dtype.kind == "int" and low_bits >> (dtype.bits - 1)
+    return low_bits - (1 << dtype.bits) if is_negative else low_bits
+
+
+def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:
+    """Cast several nodes to their common dtype and check that they share a device."""
+    if not nodes:
+        raise ShapeError(op, "there are no tensors", "pass at least one")
+    check_device(op, nodes)
+    dtype = nodes[0].dtype
+    for node in nodes[1:]:
+        dtype = promote(dtype, node.dtype)
+    return [build.cast(node, dtype) for node in nodes]
+
+
+def floating(op: str, node: Node) -> Node:
+    """Cast bool and integers to float32, as PyTorch's float functions do."""
+    check_computed(op, node.dtype)
+    return node if node.dtype.is_float else build.cast(node, default_float)
+
+
+def check_computed(op: str, dtype: DType) -> None:
+    """Raise DTypeError for an 8-bit float: PyTorch stores them but computes little with them."""
+    if dtype.kind == "float8":
+        text = f"takes a float dtype, not {dtype.name}"
+        raise DTypeError(op, text, "call .float() first")
+
+
+def need_float(op: str, node: Node) -> None:
+    """Raise DTypeError for an op that takes floats only."""
+    check_computed(op, node.dtype)
+    if not node.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {node.dtype.name}", "call .float() first")
+
+
+def need_integer(op: str, node: Node, what: str = "index") -> None:
+    """Raise IndexDTypeError when an index is not an integer tensor."""
+    if not node.dtype.is_integer:
+        text = f"{what} must have an integer dtype, got {node.dtype.name}"
+        raise IndexDTypeError(op, text, "call .long() first")
+
+
+def need_rank(op: str, node: Node, least: int) -> None:
+    """Raise ShapeError when there are too few axes."""
+    if len(node.shape) < least:
+        text = f"needs at least {least} axes, got shape {node.shape}"
+        raise ShapeError(op, text, "add axes with .unsqueeze(0)")
+
+
+def optional_dtype(dtype: DTypeLike | None) -> DType | None:
+    """Read a dtype argument that may be None."""
+    return None if dtype is None else to_dtype(dtype)
+
+
+def check_index(op: str, index: int, size: int, axis: int) -> int:
+    """Wrap a negative index and raise AxisError (an IndexError) outside the axis."""
+    if not -size <= index < size:
+        text = f"index {index} is out of range for axis {axis} of size {size}"
+        fix = f"use an index from {-size} to {size - 1}" if size else "the axis is empty"
+        raise AxisError(op, text, fix)
+    return index % size

@@ -1,0 +1,1106 @@
+"""Recording: how operations on tensors become nodes, and what a tensor keeps beside its node.
+
+`Recorded` is what the files below `tensor.py` know of a tensor: its node, whether it tracks
+gradients, and how it lets its graph go. `apply` records an operation, `write` an in-place change.
+"""
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from picograd.buffer import Storage
+from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
+from picograd.engine import foreign, pending
+from picograd.engine.tracing import (
+    RUNNING,
+    is_tracing,
+    note_change,
+    note_changed,
+    note_gradient,
+    note_made,
+    note_moved,
+)
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    GradientError,
+    PicogradError,
+    ShapeError,
+    TraceError,
+    ValueRangeError,
+)
+from picograd.graph import build
+from picograd.graph.batch import Batch
+from picograd.graph.build_composite import custom
+from picograd.graph.check_inputs import check_device
+from picograd.graph.gradient import HOOKS
+from picograd.graph.node import Node
+from picograd.graph.room import check_host, check_recorded, check_size
+from picograd.number import GivenInt, given, position_of
+from picograd.tensor.core import aliasing, autograd, running_vmaps
+from picograd.tensor.core.aliasing import View
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Tensor
+from picograd.tensor.core.autocast import REGIONS, converted
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.operands import as_shape, constant, optional_dtype
+from picograd.tensor.indexing import indexing, selecting, spans
+from picograd.tensor.making import creation, random
+from picograd.tensor.making.random import Generator
+from picograd.tensor.shaping import assembling, bits
+
+STEPS = 16  # nodes that are looked at
+NUMBERS = (bool, int, float, np.generic)
+RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
+VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
+Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
+
+
+class Recorded:
+    """This class is a tensor's node and gradient state; `Tensor` is the only class made of it.
+
+    `kind` is the class of recorded results; `tensor.py` sets it.
+    """
+
+    __slots__ = (
+        "__weakref__", "_grad", "_history", "_hooks", "_is_frozen", "_node", "_tracks", "_view",
+        "_views", "name",
+    )  # fmt: skip
+    kind: ClassVar[Any]
+    _masked: ClassVar[Any] = None  # the class of what a mask chose in a trace; `chosen.py` sets it
+
+    _node: Node
+    _tracks: bool
+    _is_frozen: bool  # the user said requires_grad=False: `backward` serves it by no courtesy
+    _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
+    _hooks: "Hooks | None"  # what `register_hook` was given
+    _view: View | None  # how it shows another tensor's memory
+    _views: "list[weakref.ref[Recorded]] | None"  # what was made to show its memory
+    _grad: Any
+    name: str
+
+    @property
+    def grad(self) -> "Tensor | None":
+        """The gradient that `backward` added up; None before.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0]).grad is None
+        True
+        """
+        if RUNNING.traces:
+            note_gradient(self, True)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: "Tensor | None") -> None:
+        if RUNNING.traces:
+            note_gradient(self, False)
+        self._grad = value
+
+    @property
+    def node(self) -> Node:
+        """Node of the graph this tensor's value is."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
+        with pending.LOCK:
+            if any(each() is not None for each in self._views or ()):
+                hand_over(self)
+            self._view = self._views = None
+            if RUNNING.traces:
+                note_moved(self)
+            self._move(node)
+
+    def _move(self, node: Node) -> None:
+        """Give it another node in the place of its own."""
+        if RUNNING.traces:
+            note_changed(self)
+        with pending.LOCK:
+            is_leaf = self.is_leaf
+            pending.forget(self._node, self)
+            if is_shared(node):
+                node = same_value(node)
+            if is_leaf:
+                node.leaf = weakref.ref(self)
+            self._node = node
+            pending.track(node, self)
+
+    # what it is
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).shape
+        (1, 2)
+        """
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).dtype
+        picograd.float32
+        """
+        return self._node.dtype
+
+    @property
+    def device(self) -> str:
+        """Name of the device it lives on.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], device="cpu").device
+        'cpu'
+        """
+        return self._node.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0]]).ndim
+        2
+        """
+        return len(self._node.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).itemsize
+        4
+        """
+        return self._node.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).nbytes
+        8
+        """
+        return self._node.size * self._node.dtype.itemsize
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` gives this tensor, or what it was computed from, a gradient.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0], requires_grad=True).requires_grad
+        True
+        """
+        return self._tracks
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self._is_frozen = not wanted and self.is_leaf
+        if wanted == self._tracks:
+            return
+        if wanted and not self.dtype.is_float:
+            text = f"a {self.dtype.name} tensor cannot have a gradient"
+            raise GradientError("requires_grad", text, "use a float dtype")
+        if not wanted and not self.is_leaf:
+            text = "only a leaf can stop asking for gradients"
+            raise GradientError("requires_grad", text, "use .detach()")
+        if wanted and self._node.leaf is None:
+            self._move(build.detach(self._node))
+            self._node.leaf = weakref.ref(self)
+        self._tracks = bool(wanted)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the user made this tensor, rather than an operation on tensors that track.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0], requires_grad=True)
+        >>> x.is_leaf, (x * 2).is_leaf
+        (True, False)
+        """
+        return not self._tracks or autograd.leaf_of(self._node) is self
+
+    @property
+    def _version(self) -> int:
+        """How often the tensor was changed in place."""
+        with pending.LOCK:
+            node, count = root_of(self)._node, 0
+            while node.op == "assign":
+                node, count = node.inputs[0], count + 1
+        stored: int = node.arg.version if node.op == "buffer" else VERSIONS.get(node, 0)
+        return stored + count
+
+    def settle(self) -> None:
+        """Let the graph go once the value is computed; the engine calls this."""
+        node = self._node
+        buffer = node.realized
+        is_leaf = self.is_leaf
+        if buffer is None or node.op == "buffer" or not is_leaf:
+            return
+        storage = Storage(buffer)
+        storage.version = VERSIONS.get(node, 0)
+        is_made = node.leaf is not None
+        keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
+        self._move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
+        self._history = node if keeps else None
+
+
+def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
+    """Fill the slots of a new tensor."""
+    tensor._tracks, tensor._is_frozen = tracks, False
+    tensor._history = tensor._hooks = tensor._view = tensor._views = tensor._grad = None
+    tensor.name = ""
+    with pending.LOCK:
+        if is_shared(node) or pending.is_overwritten(node):
+            node = same_value(node)
+        tensor._node = node
+        pending.track(node, tensor)
+    if RUNNING.traces:
+        note_made(tensor)
+
+
+def is_shared(node: Node) -> bool:
+    """Tell whether another tensor has a node, or the memory it was computed into.
+
+    An operation that gives its operand back may find it computed by another thread meanwhile.
+    """
+    return node.realized is not None or pending.is_owned(node)
+
+
+def same_value(node: Node) -> Node:
+    """Give another node of the same value: every tensor has a node of its own.
+
+    A cast to the same dtype costs nothing in a kernel, and gradients pass.
+    """
+    return Node("cast", (node,), node.dtype, node.shape, node.dtype, node.device)
+
+
+def wrap(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a recorded node; pending work over budget is computed here."""
+    check_recorded(node)
+    tensor = Recorded.kind.__new__(Recorded.kind)
+    start(tensor, node, tracks)
+    if foreign.SHARED:
+        foreign.settle(tensor._node)
+    if pending.is_over_budget():
+        pending.realize_all()
+    return tensor
+
+
+def decided(*results: Any) -> Any:
+    """Compute results of a function that refuses some values: it does so at the user's line.
+
+    Not in a trace: there the error comes when its plan runs. What failed is computed no more.
+    """
+    if not is_tracing():
+        try:
+            pending.compute([tensor._node for tensor in results])
+        except PicogradError:
+            for tensor in results:
+                pending.forget(tensor._node, tensor)
+            raise
+    return results[0] if len(results) == 1 else results
+
+
+def made(node: Node) -> Any:
+    """Make a leaf tensor of a node."""
+    tensor = wrap(node, False)
+    tensor._node.leaf = weakref.ref(tensor)
+    return tensor
+
+
+def fresh(node: Node, requires_grad: bool | None = None) -> Any:
+    """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
+    check_size(node.op, node.shape, node.dtype.itemsize)
+    tensor = made(build.detach(node) if node.dtype.is_float else node)
+    if requires_grad is not None:
+        tensor.requires_grad = requires_grad
+    return tensor
+
+
+def drawn(
+    op: str,
+    draw: Callable[..., Node],
+    sizes: Any,
+    generator: Generator | None,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    more: dict[str, Any],
+) -> Any:
+    """Make a random float tensor."""
+    wanted = random.float_dtype(op, optional_dtype(dtype))
+    place = creation.device_named(device)
+    return fresh(draw(as_shape(sizes, op), wanted, place, generator), **more)
+
+
+def read(value: Any) -> Any:
+    """Give the node of a tensor as an operand; inside no_grad gradients stop here."""
+    if not isinstance(value, Recorded):
+        return value
+    if value._tracks and not MODE.enabled:
+        return build.detach(value._node)
+    return value._node
+
+
+def apply(function: Callable[..., Node], *operands: Any) -> Any:
+    """Record an operation: tensors among the operands become nodes, the result a tensor."""
+    tracks, is_recorded, nodes = False, False, []
+    for operand in operands:
+        if isinstance(operand, Recorded):
+            is_recorded = True
+            node = operand._node
+            if operand._tracks:
+                if MODE.enabled:
+                    tracks = True
+                else:
+                    node = build.detach(node)
+            nodes.append(node)
+        else:
+            nodes.append(given(operand) if type(operand) is float else operand)
+    if not is_recorded:
+        raise no_tensor(function, operands)
+    if REGIONS.dtypes:
+        nodes = converted(function, nodes)
+    try:
+        result = function(*nodes)
+    except AttributeError as error:  # a number or list where only a tensor will do
+        if error.obj is not None and any(error.obj is operand for operand in operands):
+            raise no_tensor(function, operands, error.obj) from None
+        raise
+    is_view = function in SHOWING
+    if foreign.SHARED and not is_view and function not in KEEPING:
+        result = foreign.apart(result)
+    tracks = tracks and result.dtype.kind == "float" and function not in CUTTING
+    made = wrap(result, tracks)
+    if is_view:
+        note_view(made, operands[0], function, *nodes[1:])
+    return made
+
+
+def is_plain() -> bool:
+    """Tell whether nothing is open that changes what operations record, or notes it."""
+    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.SHARED)
+
+
+def no_tensor(
+    function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
+) -> DTypeError:
+    """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
+    names = [each for each in operands[:1] if isinstance(each, str)]
+    op = names[0] if names else getattr(function, "__name__", "op")
+    if wrong is None:
+        wrong = next((each for each in operands[len(names) :]), None)
+    text = f"the input must be a Tensor, not {type(wrong).__name__}"
+    return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+
+
+def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
+    """Record an operation on a list of tensors."""
+    if isinstance(tensors, Recorded):
+        tensors = list(tensors)
+    if not isinstance(tensors, (list, tuple)):
+        text = f"expected a list of tensors, got {type(tensors).__name__}"
+        raise DTypeError(getattr(function, "__name__", "op"), text, "pass [a, b]")
+    for tensor in tensors:
+        if not isinstance(tensor, Recorded):
+            text = f"expected tensors, got {type(tensor).__name__}"
+            raise DTypeError(getattr(function, "__name__", "op"), text, "wrap it in Tensor(...)")
+    tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
+    nodes = [read(tensor) for tensor in tensors]
+    result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
+    if foreign.SHARED and function not in KEEPING:
+        result = foreign.apart(result)
+    return wrap(result, tracks and result.dtype.is_float)
+
+
+def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """Wrap several results of one tensor."""
+    tracks = source._tracks and MODE.enabled
+    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
+
+
+def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
+    """Wrap the pieces that a function cuts a tensor into, each a view of it."""
+    found = several(source, function(read(source), *options))
+    for number, piece in enumerate(found):
+        note_view(piece, source, one_piece, function, number, options)
+    return found
+
+
+def one_piece(
+    node: Node, function: Callable[..., Sequence[Node]], number: int, options: Any
+) -> Node:
+    """Cut off one of the pieces."""
+    return function(node, *options)[number]
+
+
+def as_tensor(value: Any, like: "Recorded") -> Any:
+    """Wrap data that is not a tensor yet, on the device of `like`; numbers promote beside it."""
+    if isinstance(value, Recorded):
+        return value
+    if not isinstance(like, Recorded):
+        text = f"the input must be a Tensor, not {type(like).__name__}"
+        raise DTypeError("op", text, "wrap it in picograd.Tensor(...)")
+    if isinstance(value, (tuple, list)) and any(isinstance(each, Recorded) for each in value):
+        text = f"a {type(value).__name__} of tensors is no tensor"
+        raise DTypeError("op", text, "take one of them, as in x.max(1).values, or stack them")
+    if isinstance(value, (bool, int, float)):
+        dtype = scalar_dtype(value, like.dtype)
+        if dtype.is_integer and not -128 <= value < 128:
+            dtype = int64
+        return wrap(constant("op", value, (), dtype, like.device), False)
+    return Recorded.kind(value, device=like.device)
+
+
+def is_tuple_like(items: Any) -> bool:
+    """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
+
+    A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
+    """
+    if not isinstance(items, (list, range)) or len(items) >= 32:
+        return False
+    kinds = (Recorded, slice, list, tuple, range, np.ndarray)
+    return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
+
+
+def selector(items: Any) -> list[Any]:
+    """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
+    listed = items if isinstance(items, tuple) else (items,)
+    if is_tuple_like(items):
+        text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
+        warnings.warn(text, stacklevel=3)
+        listed = tuple(items)
+    return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
+
+
+def item_of(item: Any) -> Any:
+    """Read a slice with tensors in it: a span if its length is known, else numbers.
+
+    A view is recorded again when its base was written: from the same given numbers.
+    """
+    if isinstance(item, range):
+        return numbers_of(item)
+    if not isinstance(item, slice):
+        return position_of(item)
+    if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
+        is_fixed = type(item.start) is not int or item.stop is None
+        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
+    ends = [read(end) for end in (item.start, item.stop, item.step)]
+    return spans.span_of(*ends) or item
+
+
+def numbers_of(numbers: range) -> "np.ndarray[Any, Any]":
+    """List the numbers of a range."""
+    try:
+        check_host("getitem", len(numbers))
+        return np.arange(numbers.start, numbers.stop, numbers.step)
+    except OverflowError:
+        raise AxisError("getitem", f"{numbers} leaves every axis", "use a smaller one") from None
+
+
+def index_node(item: "Recorded") -> Node:
+    """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
+    if item.dtype is not uint8:
+        return item._node
+    text = "indexing with a uint8 tensor selects by mask; call .bool(), or .long() for positions"
+    warnings.warn(text, UserWarning, stacklevel=4)
+    return item._node.cast(bool_)
+
+
+def kept_number(item: Any) -> Any:
+    """Keep the value of an index that is a tensor: the view that it chose stays that view."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=wrap(build.contiguous(item.start), False))
+    return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
+
+
+def show_items(node: Node, items: Sequence[Any]) -> Node:
+    """Show what an index of numbers and ranges chooses; numbers may be tensors of no axes."""
+    return selecting.read(node, [shown_item(item) for item in items])
+
+
+def shown_item(item: Any) -> Any:
+    """Give the node of an index that a view keeps."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=item.start._node)
+    return item._node if isinstance(item, Recorded) else item
+
+
+def check_write(op: str, target: "Recorded", node: Node) -> None:
+    """Raise unless a value has exactly the target's shape, dtype and device."""
+    if node.shape != target.shape:
+        text = f"value of shape {node.shape} does not fit a tensor of shape {target.shape}"
+        raise ShapeError(op, text, "reshape or expand the value")
+    if node.dtype is not target.dtype:
+        text = f"value is {node.dtype.name} but the tensor is {target.dtype.name}"
+        raise DTypeError(op, text, f'cast it with .cast("{target.dtype.name}")')
+    check_device(op, (target._node, node))
+
+
+def check_leaf_write(op: str, target: "Recorded") -> None:
+    """Raise GradientError for an in-place operation on a leaf that asked for gradients."""
+    if target._tracks and MODE.enabled and target.is_leaf:
+        text = "a leaf that requires gradients cannot be changed in place"
+        raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
+
+
+def update(target: "Recorded", function: Callable[..., Node], op: str, other: Any) -> Any:
+    """Record `target op= other`: the shape and dtype of the target stay."""
+    source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
+    check_leaf_write(op, target)
+    check_overlap(op, target, source)
+    tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
+    node = function(op, read(target), given(source) if type(source) is float else read(source))
+    if category(node.dtype) > category(target.dtype):
+        text = f"the result is {node.dtype.name} but the tensor is {target.dtype.name}"
+        raise DTypeError(op, f"in place {text}", "write x = x op y instead")
+    node = node.cast(target.dtype)
+    check_write(op, target, node)
+    write(target, node, tracks)
+    return target
+
+
+def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
+    """Write a result computed from a tensor back to it: its shape and dtype stay."""
+    op = f"{name}_"
+    if result is NotImplemented:  # what an operator says of an operand it does not know
+        raise DTypeError(op, "the operand is neither a tensor nor a number", "wrap it in Tensor")
+    check_leaf_write(op, target)
+    if category(result.dtype) > category(target.dtype):
+        text = f"the result is {result.dtype.name} but the tensor is {target.dtype.name}"
+        raise DTypeError(op, text, f"write x = x.{name}(...) instead")
+    node = result._node.cast(target.dtype)
+    check_write(op, target, node)
+    write(target, node, result._tracks and MODE.enabled)
+    return target
+
+
+def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
+    """Write a result over the input where that was asked for."""
+    return rewrite(input, op, result) if inplace and result is not input else result
+
+
+def check_overlap(op: str, target: "Recorded", source: Any) -> None:
+    """Raise ShapeError where what is read shares some memory with what is written, but not all."""
+    if not isinstance(source, Recorded) or source is target:
+        return
+    if target._view is None and source._view is None:
+        return
+    if root_of(target) is not root_of(source) or target.dtype is not source.dtype:
+        return
+    if aliasing.is_overlapping(target, source):
+        text = "the tensor that is read shares some of its memory with the one that is written"
+        raise ShapeError(op, text, "call .clone() on what is read")
+
+
+@pending.locked
+def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) -> None:
+    """Give a tensor its next value: in place if it has memory, through to its base if it is a view.
+
+    A value that is still to be computed is replaced; `VERSIONS` counts that as a change. All
+    elements may be written through repeated ones where they are alike.
+    """
+    if is_view(target):
+        if not is_alike:
+            aliasing.check_target("in-place", target)
+        target, node, tracks = through(target, node, tracks)
+    replace_value(target, node, tracks)
+    renew_views(target)
+    if pending.is_over_budget():
+        pending.realize_all()
+
+
+def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Give a tensor that shows no other's memory its next value."""
+    current, was_leaf = target._node, target.is_leaf
+    if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
+        node, tracks = severed(current, node, tracks), True
+    if current.op in ("buffer", "assign") and not tracks:
+        running_vmaps.check_write(node)
+        node = build.assign(current, node)
+    elif was_leaf and not tracks:
+        node = build.detach(node)
+    # A write counts itself; asking each time would walk the chain of those that wait.
+    version = 0 if node.op == "assign" and not tracks else target._version
+    target._history = None
+    if tracks:
+        take(target, node, True)
+        VERSIONS[target._node] = version + 1
+        return
+    if not was_leaf:
+        target._tracks = False
+    target._move(node)
+    target._node.leaf = weakref.ref(target)
+    if target._node.op != "assign":
+        VERSIONS[target._node] = version + 1
+    pending.note_write(target._node, version)
+    if foreign.SHARED:
+        foreign.settle(target._node)
+
+
+def severed(before: Node, after: Node, tracks: bool) -> Node:
+    """Let a value that was overwritten ask for gradients still, as in PyTorch: they are zeros.
+
+    Inside no_grad nobody notes the write, so they are what they would have been. What was written
+    takes its own.
+    """
+
+    def vjp(flowing: Node, output: Node, old: Node, *new: Node) -> list[Node]:
+        return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
+
+    is_noted = MODE.enabled
+    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp)
+
+
+def reads(node: Node, before: Node) -> bool:
+    """Tell whether a value is seen to be computed of another: from a few nodes."""
+    waiting = [node]
+    for _ in range(STEPS):
+        if not waiting:
+            return False
+        found = waiting.pop(0)
+        if found is before:
+            return True
+        waiting += found.inputs
+    return False
+
+
+def take(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Give a tensor a recorded node: it is no leaf."""
+    if RUNNING.traces:
+        note_changed(target)
+    pending.forget(target._node, target)
+    target._node = same_value(node) if is_shared(node) else node
+    pending.track(target._node, target)
+    target._tracks, target._history = tracks, None
+
+
+# views
+
+# what gives its operand, or a view of it, where that has all that was asked for
+KEEPING: set[Callable[..., Node]] = {build.cast, selecting.read}
+SHOWING: set[Callable[..., Node]] = {build.detach}  # functions on nodes whose results alias
+ALWAYS: set[Callable[..., Node]] = set()  # whose results alias whatever the strides are
+CUTTING = (build.detach, bits.show_bits)  # views that no gradient passes
+SLICING = (assembling.tensor_split,)  # what cuts into slices, which may be changed one by one
+
+
+def showing(*functions: Callable[..., Any], always: Sequence[Callable[..., Any]] = ()) -> None:
+    """Declare functions on nodes whose results are views in PyTorch."""
+    SHOWING.update((*functions, *always))
+    ALWAYS.update(always)
+
+
+showing(always=(show_items, bits.show_bits))
+
+
+def note_view(
+    view: "Recorded", base: "Recorded", function: Callable[..., Node], *operands: Any
+) -> None:
+    """Remember that a tensor shows another's memory."""
+    passes = MODE.enabled and function not in CUTTING
+    always = function in ALWAYS
+    view._view = View(base, function, operands, passes, not MODE.enabled, always)
+    if base._views is None:
+        base._views = []
+    if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):
+        base._views = [each for each in base._views if each() is not None]
+    base._views.append(weakref.ref(view))
+
+
+def apart(tensor: Any) -> Any:
+    """Let a result be a value of its own, though views gave it: PyTorch copies there."""
+    tensor._view = None
+    return tensor
+
+
+def is_view(tensor: "Recorded") -> bool:
+    """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
+    if tensor._view is None:
+        return False
+    if tensor._view.strides() is None:
+        tensor._view = None
+    return tensor._view is not None
+
+
+def root_of(tensor: "Recorded") -> "Recorded":
+    """Find the tensor whose memory a view shows, or itself."""
+    while is_view(tensor):
+        view: Any = tensor._view
+        tensor = view.base
+    return tensor
+
+
+def memory_of(tensor: "Recorded") -> tuple[Any, int]:
+    """Find the tensor that has the memory a view shows, and where in it the view starts.
+
+    It is cut off from gradients if the view is. A view that a computed number chooses, or of other
+    bits, counts as memory of its own.
+    """
+    root: Any = tensor
+    is_cut = False
+    offset = aliasing.offset_of(tensor)
+    while is_view(root):
+        view: Any = root._view
+        root, is_cut = view.base, is_cut or not view.passes
+    if offset is None or root.dtype is not tensor.dtype:
+        return tensor, 0
+    return (root.detach() if is_cut else root), offset
+
+
+def hand_over(tensor: "Recorded") -> Any:
+    """Let a tensor of no name have the memory of another; the live views of that show it.
+
+    The other is given a node, and perhaps a view, next.
+    """
+    node = tensor._node
+    holder = Recorded.kind.__new__(Recorded.kind)
+    pending.forget(node, tensor)
+    start(holder, node, tensor._tracks)
+    if not tensor._tracks:
+        holder._node.leaf = weakref.ref(holder)
+    holder._view, holder._views, tensor._views = tensor._view, tensor._views, None
+    if holder._view is not None:
+        holder._view.base._views.append(weakref.ref(holder))
+    for reference in holder._views or ():
+        view = reference()
+        if view is not None and view._view is not None and view._view.base is tensor:
+            view._view.base = holder
+    return holder
+
+
+@pending.locked
+def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
+    """Make a tensor a view of its own memory, in place: other axes, the same elements."""
+    check_leaf_write(op, tensor)
+    if any(id(tensor) not in trace.own for trace in RUNNING.traces):
+        text = "a tensor from outside keeps its axes, which calls without tracing do not change"
+        raise TraceError(op, text, f"write x = x.{op[:-1]}(...)")
+    if is_view(tensor):
+        view: Any = tensor._view
+        check_flow(view, view.base)
+    holder = hand_over(tensor)
+    shown = look(holder)
+    pending.forget(shown._node, shown)
+    take(tensor, shown._node, shown._tracks)
+    if not tensor._tracks:
+        tensor._node.leaf = weakref.ref(tensor)
+    tensor._view = shown._view
+    tensor._view.base._views.append(weakref.ref(tensor))
+    return tensor
+
+
+@pending.locked
+def show_memory(tensor: "Recorded", source: "Recorded") -> None:
+    """Let a tensor show the memory of another from now on, as `tensor.data = source` does.
+
+    What has no base shows the tensor instead, which looks the same, and may be gone soon. Of
+    values that gradients are tracked for this is a copy.
+    """
+    tensor.node = build.detach(source._node)
+    pending.note_write(tensor._node)
+    if is_view(source) or foreign.is_shared(foreign.behind_views(source._node)):
+        note_view(tensor, source, build.detach)
+    elif not source._tracks:
+        note_view(source, tensor, build.detach)
+
+
+def spread(tensor: "Recorded") -> None:
+    """Let what a plan wrote into a tensor's memory reach its base, and the views of both."""
+    with autograd.no_grad():
+        if is_view(tensor):
+            tensor, node, tracks = through(tensor, tensor._node, False)
+            replace_value(tensor, node, tracks)
+    renew_views(tensor)
+
+
+def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
+    """Take a write through a view back: what has the memory, its next value, if that tracks."""
+    views: list[Any] = []
+    base, is_cut = target, not MODE.enabled
+    while is_view(base):
+        view: Any = base._view
+        check_flow(view, view.base)
+        views.append(view)
+        base, is_cut = view.base, is_cut or not view.passes
+    before = build.detach(base._node) if is_cut and base._tracks else base._node
+    value = build.detach(node) if is_cut and tracks else node
+    if any(is_chosen(view) or view.function is bits.show_bits for view in views):
+        after = written_each(views, before, value)
+    else:
+        after = aliasing.written(aliasing.composed(views), before, value)
+    if after is before:  # no element was written
+        return base, base._node, base._tracks
+    if is_cut and not base.is_leaf:  # its gradient goes where it went
+        after = custom(after, [base._node], lambda flowing, output, old: [flowing])
+        return base, after, True
+    return base, after, not is_cut and (tracks or base._tracks)
+
+
+def is_chosen(view: View) -> bool:
+    """Tell whether integer tensors choose what a view shows."""
+    return view.function is show_items and any(
+        isinstance(item, (Recorded, indexing.Span)) for item in view.operands[0]
+    )
+
+
+def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
+    """Compute a base after a write through a chain of views, the last first: one after the other.
+
+    What a tensor chooses is written by that choice, which is checked, and cheaper than positions;
+    bits are read back as the dtype that they have in memory.
+    """
+    before = [base]
+    for view in reversed(views[1:]):
+        before.append(view.on(before[-1]))
+    for view, node in zip(views, reversed(before)):
+        if is_chosen(view):
+            value = selecting.write(node, [shown_item(each) for each in view.operands[0]], value)
+        elif view.function is bits.show_bits:
+            value = bits.show_bits(value, node.dtype)
+        else:
+            value = aliasing.written(view, node, value)
+    return value
+
+
+def check_flow(view: View, base: "Recorded") -> None:
+    """Raise for a write through a view that PyTorch refuses because of gradients."""
+    if not (base._tracks and MODE.enabled):
+        return
+    if view.function is one_piece and view.operands[0] not in SLICING:
+        text = "a piece of a tensor that tracks gradients cannot be changed in place"
+        raise GradientError("in-place", text, "change a slice of it instead: x[a:b]")
+    is_old = view.in_no_grad and view.function not in CUTTING
+    if is_old and not base.is_leaf:
+        text = "a view made in no_grad cannot be changed in place where gradients are recorded"
+        raise GradientError("in-place", text, "make and change it both inside, or both outside")
+    if base.is_leaf and (view.passes or is_old):
+        text = "a view of a leaf that requires gradients cannot be changed in place"
+        raise GradientError("in-place", text, "change a .clone(), or use picograd.no_grad()")
+
+
+def renew_views(base: "Recorded") -> None:
+    """Give the live views of a tensor, and theirs, the nodes that show its new value."""
+    waiting = [base]
+    while waiting:
+        shown = waiting.pop()
+        kept = []
+        for reference in shown._views or ():
+            view = reference()
+            if view is None or view._view is None or view._view.base is not shown:
+                continue
+            if is_view(view):
+                kept.append(reference)
+                renew(view, shown)
+                waiting.append(view)
+        shown._views = kept or None
+
+
+def renew(tensor: "Recorded", base: "Recorded") -> None:
+    """Record a view of a new value of its base."""
+    view: Any = tensor._view
+    is_cut = base._tracks and not view.passes
+    if tensor._tracks and tensor.is_leaf:  # the memory of its `data`
+        tensor._move(build.detach(view.on(base._node)))
+        return
+    node = view.on(build.detach(base._node) if is_cut else base._node)
+    tracks = base._tracks and view.passes and node.dtype.is_float
+    was_made = tensor._node.leaf is not None
+    take(tensor, node, tracks)
+    if was_made and not tracks:
+        tensor._node.leaf = weakref.ref(tensor)
+
+
+@pending.locked
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> list[Tensor]:
+    """Find the gradients of outputs with respect to inputs, without touching `grad`.
+
+    A list of tensors, one per input. An input that nothing leads to is an error, None with
+    `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the grad_outputs, and
+    the gradients, have a leading axis of cases, computed together. The graph is always kept.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([3.0], requires_grad=True)
+    >>> picograd.grad(x * x, x)[0].tolist()
+    [6.0]
+    """
+    sources, targets = listed(outputs), listed(inputs)
+    given = [None] * len(sources) if grad_outputs is None else listed(grad_outputs)
+    for each in (*sources, *targets, *(each for each in given if each is not None)):
+        if not isinstance(each, Recorded):
+            text = f"expected tensors, got {type(each).__name__}"
+            raise DTypeError("grad", text, "pass tensors that were computed from others")
+    if len(given) != len(sources):
+        text = f"{len(given)} grad_outputs for {len(sources)} outputs"
+        raise ShapeError("grad", text, "give one per output, or None")
+    if materialize_grads and allow_unused is False:
+        text = "materialize_grads=True contradicts allow_unused=False"
+        raise ValueRangeError("grad", text, "leave allow_unused out")
+    batch = cases_of(given) if is_grads_batched else None
+    pairs = []
+    for source, beginning in zip(sources, given):
+        root = source._history if source._history is not None else source._node
+        node = None if beginning is None else beginning._node
+        start = node if batch is None or node is None else batch.sample(node)
+        pairs.append((root, autograd.start_gradient("grad", root, start)))
+    found = autograd.gradients_of(pairs, targets)
+    if batch is not None:
+        found = [None if node is None else batch.full(node) for node in found]
+    return [
+        answered(node, target, create_graph, allow_unused, materialize_grads, position)
+        for position, (node, target) in enumerate(zip(found, targets))
+    ]
+
+
+def listed(values: Any) -> list[Any]:
+    """Read one tensor or several."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def cases_of(given: Sequence[Any]) -> Batch:
+    """Open a vectorisation over the first axis of grad_outputs."""
+    sizes = {each.shape[0] if each.shape else 0 for each in given if each is not None}
+    if len(sizes) != 1 or 0 in sizes:
+        text = f"is_grads_batched needs grad_outputs with one leading size, got {sorted(sizes)}"
+        raise ShapeError("grad", text, "stack the cases along the first axis")
+    return Batch(sizes.pop(), running_vmaps.symbolic)
+
+
+def answered(
+    node: Node | None, target: "Recorded", create_graph: bool, allow_unused: bool | None,
+    materialize: bool, position: int,
+) -> Any:  # fmt: skip
+    """Make the gradient tensor of one input."""
+    if node is not None:
+        return wrap(node if create_graph else build.detach(node), create_graph)
+    if materialize:
+        return fresh(target._node.const_like(0))
+    if not allow_unused:
+        text = f"input {position} was not used to compute the outputs"
+        raise GradientError("grad", text, "pass allow_unused=True, or check for detach and no_grad")
+    return None
+
+
+def copied(tensor: "Recorded", is_deep: bool = False) -> Any:
+    """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own."""
+    result = type(tensor).__new__(type(tensor))
+    node = foreign.apart(tensor._node) if is_deep else tensor._node
+    start(result, build.detach(node), False)
+    if is_deep:
+        foreign.settle(result._node)
+    result._node.leaf = weakref.ref(result)
+    result._tracks, result.name = tensor._tracks, tensor.name
+    result._is_frozen = tensor._is_frozen
+    for key, value in getattr(tensor, "__dict__", {}).items():
+        setattr(result, key, value)
+    return result
+
+
+def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None) -> Any:
+    """Make the tensor that was pickled; requires_grad=False is what the user said, None nothing."""
+    result: Recorded = kind.__new__(kind)
+    start(result, creation.from_data(values, dtype_named(dtype), device), False)
+    result._node.leaf = weakref.ref(result)
+    result._tracks, result._is_frozen = bool(requires_grad), requires_grad is False
+    return result
+
+
+class HookHandle:
+    """This class takes a hook away again."""
+
+    hooks: dict[int, Any]
+    number: int
+
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+        self.hooks, self.number = hooks, number
+
+    def remove(self) -> None:
+        """Stop calling the hook."""
+        note_change()
+        self.hooks.pop(self.number, None)
+
+
+class Hooks:
+    """This class keeps what is called with a tensor's gradient: before, after it is added."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[..., Any]] = {}
+        self.after: dict[int, Callable[..., Any]] = {}
+
+    def run(self, gradient: Node) -> Node:
+        """Let hooks see a gradient, one after the other, and replace it."""
+        for hook in list(self.before.values()):
+            answer = hook(wrap(gradient, False))
+            if answer is None:
+                continue
+            if not isinstance(answer, Recorded) or answer.shape != gradient.shape:
+                text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
+                fix = f"return None, or a tensor of shape {gradient.shape}"
+                raise GradientError("register_hook", text, fix)
+            gradient = answer._node.cast(gradient.dtype)
+        return gradient
+
+
+def hooks_of(tensor: "Recorded") -> Hooks:
+    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
+    if tensor._hooks is None:
+        tensor._hooks = Hooks()
+        if not tensor.is_leaf:
+            HOOKS[tensor._node] = tensor._hooks.run
+    return tensor._hooks
+
+
+def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
+    """Add a hook after those there are."""
+    if not callable(hook):
+        raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
+    number = max(hooks, default=-1) + 1
+    note_change()
+    hooks[number] = hook
+    return HookHandle(hooks, number)
+
+
+def add_hook(tensor: "Recorded", hook: Callable[..., Any]) -> HookHandle:
+    """Call a hook with the gradient of a tensor; what it returns, unless None, replaces it."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("register_hook", text, "set requires_grad=True first")
+    return register(hooks_of(tensor).before, hook)
+
+
+def retain(tensor: "Recorded") -> None:
+    """Let the walk add the gradient of a computed tensor to its `grad`."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
+    if tensor.is_leaf or tensor._node in RETAINED:
+        return
+    RETAINED.add(tensor._node)
+    owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
+
+    def keep(gradient: Any) -> None:
+        kept = owner()
+        if kept is not None:
+            kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
+
+    add_hook(tensor, keep)

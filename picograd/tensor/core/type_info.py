@@ -1,0 +1,135 @@
+"""Facts about dtypes: the limits of their numbers, and what they become together."""
+
+from picograd.conversion import FLOAT8, float8_values
+from picograd.dtype import DType, category, default_float, promote, to_dtype
+from picograd.errors import DTypeError
+from picograd.tensor.core.annotations import DTypeLike, TensorLike
+from picograd.tensor.core.operands import read_scalar
+from picograd.tensor.core.recording import Recorded
+
+# bits stored of the mantissa, and bias of the exponent
+FORMATS = {
+    "float16": (10, 15),
+    "bfloat16": (7, 127),
+    "float32": (23, 127),
+    "float64": (52, 1023),
+    **{dtype.name: (form.mantissa, form.bias) for dtype, form in FLOAT8.items()},
+}
+
+
+class finfo:
+    """This class holds the limits of a float dtype: max, min, eps, tiny, smallest_normal, bits.
+
+    >>> import picograd
+    >>> picograd.finfo(picograd.float16).max
+    65504.0
+    """
+
+    bits: int
+    dtype: str
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    tiny: float
+    resolution: float
+
+    def __init__(self, dtype: DTypeLike | None = None) -> None:
+        wanted = default_float if dtype is None else to_dtype(dtype)
+        if wanted.name not in FORMATS:
+            raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
+        digits, bias = FORMATS[wanted.name]
+        self.dtype, self.bits = wanted.name, wanted.bits
+        self.eps = 2.0**-digits
+        self.max = (2 - self.eps) * 2.0**bias
+        if wanted in FLOAT8:  # one has numbers where others have infinities
+            form = FLOAT8[wanted]
+            self.max = float(float8_values(form)[form.largest])
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
+        self.resolution = float(f"1e-{int(digits * 0.30103)}")
+
+    def __repr__(self) -> str:
+        return f"finfo({self.dtype}: max={self.max}, eps={self.eps}, tiny={self.tiny})"
+
+
+class iinfo:
+    """This class holds the limits of an integer dtype: min, max and bits.
+
+    >>> import picograd
+    >>> picograd.iinfo(picograd.int8).max
+    127
+    """
+
+    bits: int
+    dtype: str
+    min: int
+    max: int
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        wanted = to_dtype(dtype)
+        if not wanted.is_integer:
+            raise DTypeError("iinfo", f"{wanted.name} is no integer dtype", "use finfo")
+        self.dtype, self.bits = wanted.name, wanted.bits
+        is_signed = wanted.kind == "int"
+        self.min = -(1 << (wanted.bits - 1)) if is_signed else 0
+        self.max = self.min + (1 << wanted.bits) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo({self.dtype}: min={self.min}, max={self.max})"
+
+
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
+    """Find the dtype two dtypes become together.
+
+    >>> import picograd
+    >>> picograd.promote_types(picograd.int64, picograd.float16)
+    picograd.float16
+    """
+    return promote(to_dtype(type1), to_dtype(type2))
+
+
+def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
+    """Find the dtype of an operation on two tensors or numbers.
+
+    >>> import picograd
+    >>> picograd.result_type(picograd.Tensor([1]), 2.5)
+    picograd.float32
+    """
+    found: dict[int, DType] = {}  # by rank: numbers 0, zero-dim tensors 1, others 2
+    for each in (tensor1, tensor2):
+        if isinstance(each, Recorded):
+            kind, rank = each.dtype, 2 if each.ndim else 1
+        else:
+            kind, rank = to_dtype(type(read_scalar("result_type", each))), 0
+        found[rank] = promote(found[rank], kind) if rank in found else kind
+    result = found[max(found)]
+    for rank in sorted(found, reverse=True):
+        if category(found[rank]) > category(result):
+            result = found[rank] if rank else scalar_result(found[rank])
+    return result
+
+
+def scalar_result(kind: DType) -> DType:
+    """Find the dtype a Python number brings: float32 for floats."""
+    return default_float if kind.is_float else kind
+
+
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
+    """Tell whether a dtype may be written into another: its category is not the higher one.
+
+    >>> import picograd
+    >>> picograd.can_cast(picograd.float32, picograd.int64)
+    False
+    """
+    return category(to_dtype(from_)) <= category(to_dtype(to))
+
+
+def get_default_dtype() -> DType:
+    """Give the dtype of new floats.
+
+    >>> import picograd
+    >>> picograd.get_default_dtype()
+    picograd.float32
+    """
+    return default_float

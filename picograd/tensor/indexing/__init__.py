@@ -1,0 +1,1 @@
+"""Indexing: x[...], gather, scatter, masks, and writing by index."""

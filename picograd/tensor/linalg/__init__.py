@@ -1,0 +1,1 @@
+"""Linear algebra: products, decompositions, systems of equations, Fourier transforms."""

@@ -1,0 +1,397 @@
+"""picograd.linalg: decompositions, solutions and norms, as torch.linalg.
+
+NumPy computes them on the host when the plan runs. Errors are ShapeError for shapes that do not fit
+and LinAlgError (a ValueError) for a singular or indefinite matrix: outside of jit, vmap and scan
+inv, solve, cholesky, svd, eigh and pinv compute at once, to raise it where they are called.
+"""
+
+# ruff: noqa: I001 (several names a line)
+
+import math
+from typing import Any, NamedTuple
+
+from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
+from picograd.graph import build
+from picograd.tensor.shaping import joining, assembling, movement
+from picograd.tensor.linalg import host, products
+from picograd.tensor.reductions import reduce
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.linalg.systems import (
+    eye_like, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
+    need_square, solve_triangular, tensorinv, tensorsolve,
+)  # fmt: skip
+from picograd.tensor.core.recording import Recorded, apply, decided, read, several, wrap
+from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Tensor
+from collections.abc import Sequence
+
+__all__ = [
+    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
+    "solve", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "vector_norm",
+]  # fmt: skip
+
+
+class SVD(NamedTuple):
+    """This class holds U (..., M, K), S (..., K) and Vh (..., K, N)."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class QR(NamedTuple):
+    """This class holds Q (..., M, N) and R (..., N, N)."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class Eigh(NamedTuple):
+    """This class holds ascending eigenvalues (..., N) and eigenvectors (..., N, N)."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Slogdet(NamedTuple):
+    """This class holds the sign of a determinant and the logarithm of its size."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def inv(A: Tensor) -> Tensor:
+    """Invert square matrices (..., N, N).
+
+    >>> import picograd
+    >>> picograd.linalg.inv(picograd.Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    return decided(apply(host.inverse, A))
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """Solve A X = B, or X A = B: (..., N, N) and (..., N, K), or B (..., N).
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.solve(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
+    [0.5, 0.25]
+    """
+    need_tensor("linalg.solve", A, B)
+    if not left and B.ndim > 1:
+        return decided(apply(host.solve, A.mT, B.mT)).mT
+    return decided(apply(host.solve, A.mT if not left else A, B))
+
+
+def det(A: Tensor) -> Tensor:
+    """Compute determinants; the second derivative needs an invertible matrix.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> round(picograd.linalg.det(Tensor([[1.0, 2.0], [3.0, 4.0]])).item(), 4)
+    -2.0
+    """
+    return apply(host.determinant, A)
+
+
+def slogdet(A: Tensor) -> Slogdet:
+    """Compute the sign of determinants and the logarithm of their size.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> sign, logarithm = picograd.linalg.slogdet(Tensor([[-1.0, 0.0], [0.0, 1.0]]))
+    >>> sign.item(), logarithm.item()
+    (-1.0, 0.0)
+    """
+    return Slogdet(*several(A, host.log_determinant(read(A))))
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """Write positive definite matrices as L L^T, or U^T U.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    lower = decided(apply(host.cholesky, A))
+    return lower.mT if upper else lower
+
+
+def qr(A: Tensor, mode: str = "reduced") -> QR:
+    """Write matrices (..., M, N) as Q R: orthonormal columns times an upper triangle.
+
+    "reduced" gives K = min(M, N) columns, "complete" M of them, "r" no Q. Gradients need as many
+    columns as R has rows, which the complete form of a tall matrix has not.
+
+    >>> import picograd
+    >>> Q, R = picograd.linalg.qr(picograd.Tensor([[3.0], [4.0]]))
+    >>> (Q @ R).round().tolist()
+    [[3.0], [4.0]]
+    """
+    need_tensor("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueRangeError("linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"')
+    rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
+    is_complete = mode == "complete" and rows > columns
+    q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
+    return QR(Recorded.kind([], dtype=r.dtype) if mode == "r" else q, r)
+
+
+def svd(A: Tensor, full_matrices: bool = True) -> SVD:
+    """Write matrices as U diag(S) Vh; gradients need distinct singular values.
+
+    With `full_matrices` U is (M, M) and Vh (N, N); the vectors beyond min(M, N) may be any basis
+    and have no gradient.
+
+    >>> import picograd
+    >>> picograd.linalg.svd(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]])).S.tolist()
+    [4.0, 3.0]
+    """
+    need_tensor("linalg.svd", A)
+    u, s, vh = decided(*several(A, host.svd(read(A))))
+    rows, columns = A.shape[-2:]
+    if full_matrices and rows > columns:
+        u = Recorded.kind.cat([u, complement(u)], -1)
+    if full_matrices and columns > rows:
+        vh = Recorded.kind.cat([vh, complement(vh.mT).mT], -2)
+    return SVD(u, s, vh)
+
+
+def complement(basis: Tensor) -> Tensor:
+    """Find orthonormal columns at right angles to those of a basis: the rest of its QR."""
+    count = basis.shape[-1]
+    q, _ = host.qr(build.detach(read(basis)), "complete")
+    return wrap(q, False)[..., count:]
+
+
+def svdvals(A: Tensor) -> Tensor:
+    """Compute singular values, descending.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.svdvals(Tensor([[3.0, 0.0], [0.0, 4.0]])).tolist()
+    [4.0, 3.0]
+    """
+    values: Tensor = svd(A, full_matrices=False).S
+    return values
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """Find eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> values, vectors = picograd.linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))
+    >>> values.tolist()
+    [1.0, 2.0]
+    """
+    if UPLO not in ("L", "U"):
+        raise ValueRangeError("linalg.eigh", f"UPLO={UPLO!r}", 'use "L" or "U"')
+    need_tensor("linalg.eigh", A)
+    x = A.mT if UPLO == "U" else A
+    return Eigh(*decided(*several(x, host.eigh(read(x)))))
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Find the eigenvalues of symmetric matrices, ascending.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.eigvalsh(Tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 2.0]
+    """
+    values: Tensor = eigh(A, UPLO).eigenvalues
+    return values
+
+
+def pinv(
+    A: Tensor,
+    rcond: float | None = None,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    """Compute the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0.
+
+    >>> import picograd
+    >>> picograd.linalg.pinv(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    need_tensor("linalg.pinv", A)
+    return decided(apply(host.pinv, A, rcond if rtol is None else rtol, atol))
+
+
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """Multiply a square matrix with itself; negative powers invert it first.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.matrix_power(Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
+    [[1.0, 3.0], [0.0, 1.0]]
+    """
+    if len(A.shape) < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError("linalg.matrix_power", f"{A.shape} is not square", "pass square matrices")
+    if n < 0:
+        return matrix_power(inv(A), -n)
+    if n == 0:
+        return eye_like(A).expand(*A.shape)
+    half = matrix_power(A, n // 2) if n > 1 else None
+    if half is None:
+        return A
+    return half @ half if n % 2 == 0 else half @ half @ A
+
+
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: Axis = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Compute the norm of all elements, or along axes.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.vector_norm(Tensor([[3.0, 4.0]]), dim=1).tolist()
+    [5.0]
+    """
+    need_tensor("linalg.vector_norm", x)
+    return apply(reduce.norm, x if dtype is None else x.cast(dtype), ord, dim, keepdim)
+
+
+def matrix_norm(
+    A: Tensor, ord: Scalar | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False
+) -> Tensor:
+    """Compute the norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.matrix_norm(Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
+    """
+    rows, columns = (axis % len(A.shape) for axis in dim)
+    if ord == "fro":
+        return vector_norm(A, 2, (rows, columns), keepdim)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(A.movedim((rows, columns), (-2, -1)))
+        ends = {2: values.amax, -2: values.amin, "nuc": values.sum}
+        result = ends[ord](-1)
+        shape = [1 if n in (rows, columns) else size for n, size in enumerate(A.shape)]
+        return result.reshape(tuple(shape)) if keepdim else result
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ValueRangeError("linalg.matrix_norm", f"ord={ord!r}", 'use "fro", "nuc" or a number')
+    inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = A.abs().sum(inner, True)
+    result = sums.amax(outer, True) if ord > 0 else sums.amin(outer, True)
+    return result if keepdim else result.squeeze((rows, columns))
+
+
+def norm(
+    A: Tensor, ord: Scalar | str | None = None, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """Compute a vector norm, or a matrix norm for two axes and an `ord`, as torch.linalg.norm.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.norm(Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    pair = dim if isinstance(dim, (tuple, list)) and len(dim) == 2 else None
+    if ord is not None and (pair is not None or (dim is None and len(A.shape) == 2)):
+        return matrix_norm(A, ord, (-2, -1) if pair is None else pair, keepdim)
+    order: Any = 2 if ord is None else ord
+    return vector_norm(A, order, dim, keepdim)
+
+
+def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
+    """Compute the condition number: the ratio of the extreme singular values (p of None, 2, -2),
+    or norm(A, p) * norm(inv(A), p).
+
+    >>> import picograd
+    >>> picograd.linalg.cond(picograd.Tensor([[4.0, 0.0], [0.0, 2.0]])).item()
+    2.0
+    """
+    need_tensor("linalg.cond", A)
+    if p in (None, 2, -2):
+        values = svdvals(A)
+        ratio = values.amax(-1) / values.amin(-1)
+        return ratio if p != -2 else 1 / ratio
+    need_square("linalg.cond", A)
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+
+
+def matmul(A: Tensor, B: Tensor) -> Tensor:
+    """Multiply matrices; batches broadcast.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.matmul(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
+    [3.0, 7.0]
+    """
+    return apply(products.matmul, A, B)
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """Sum the products along an axis; the others broadcast.
+
+    >>> import picograd
+    >>> picograd.linalg.vecdot(picograd.Tensor([1.0, 2.0]), picograd.Tensor([3.0, 4.0])).item()
+    11.0
+    """
+    need_tensor("linalg.vecdot", x, y)
+    return (x * y).sum(dim)
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """Multiply vectors of three along an axis: the result is at right angles to both.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.cross(Tensor([1.0, 0.0, 0.0]), Tensor([0.0, 1.0, 0.0])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    return apply(assembling.cross, input, other, dim)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Take the diagonals of the last two axes.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.linalg.diagonal(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [1.0, 4.0]
+    """
+    return apply(movement.diagonal, A, offset, dim1, dim2)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """List the powers of each element along a new last axis: (..., n) -> (..., n, N).
+
+    >>> import picograd
+    >>> picograd.linalg.vander(picograd.Tensor([2, 3])).tolist()
+    [[1, 2], [1, 3]]
+    """
+    need_tensor("linalg.vander", x)
+    return joining.powers_of(x, x.shape[-1] if N is None else N)
+
+
+def eig(A: Tensor) -> Any:
+    """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
+    raise DTypeError("linalg.eig", "eigenvalues may be complex", "use eigh for symmetric matrices")
+
+
+def eigvals(A: Tensor) -> Any:
+    """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
+    raise DTypeError("linalg.eigvals", "eigenvalues may be complex", "use eigvalsh if symmetric")
+
+
+guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

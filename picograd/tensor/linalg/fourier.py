@@ -1,0 +1,457 @@
+"""picograd.fft: Fourier transforms, as torch.fft, with gradients; NumPy computes them on the host.
+
+picograd has no complex dtype: a complex tensor has a last axis of size 2, (real, imaginary), as
+torch.view_as_real gives. `dim` counts the other axes only; negative ones from their end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.host_fourier import FLIPPED
+from picograd.graph.node import Node
+from picograd.graph.room import check_host
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.operands import as_axis, floating
+from picograd.tensor.core.recording import Recorded, apply
+from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.linalg import host
+from picograd.tensor.shaping import movement
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "istft",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+    "stft",
+]
+
+
+def read_norm(op: str, norm: str | None) -> str:
+    """Read the name of a normalisation."""
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise ValueRangeError(op, f"norm={norm!r}", 'use "backward", "forward" or "ortho"')
+    return norm or "backward"
+
+
+def resized(node: Node, axis: int, size: int | None) -> Node:
+    """Cut or pad an axis to a size."""
+    if size is None or size == node.shape[axis]:
+        return node
+    pads = [(0, 0)] * len(node.shape)
+    pads[axis] = (0, size - node.shape[axis])
+    return movement.pad_constant(node, pads, 0.0)
+
+
+def need_pairs(op: str, node: Node) -> None:
+    """Raise ShapeError unless the last axis holds (real, imaginary)."""
+    if not node.shape or node.shape[-1] != 2 or len(node.shape) < 2:
+        text = f"{node.shape} has no last axis of (real, imaginary)"
+        raise ShapeError(op, text, "stack the parts with picograd.stack([real, imag], -1)")
+
+
+def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inverse: bool) -> Node:
+    """Transform one axis of a complex tensor."""
+    op = "ifft" if is_inverse else "fft"
+    need_pairs(op, node)
+    axis = as_axis(dim, len(node.shape) - 1, op)
+    x = resized(floating(op, node).accumulated(), axis, n)
+    return host.fourier(x, axis, is_inverse, read_norm(op, norm))
+
+
+def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
+    """Transform one axis of a real tensor to its n // 2 + 1 first frequencies."""
+    axis = as_axis(dim, len(node.shape), "rfft")
+    x = resized(floating("rfft", node).accumulated(), axis, n)
+    return host.fourier_of_real(x, axis, read_norm("rfft", norm))
+
+
+def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
+    """Transform n // 2 + 1 frequencies of one axis back to n real numbers."""
+    need_pairs("irfft", node)
+    axis = as_axis(dim, len(node.shape) - 1, "irfft")
+    size = 2 * (node.shape[axis] - 1) if n is None else n
+    host.need_points("irfft", size)
+    x = resized(floating("irfft", node).accumulated(), axis, size // 2 + 1)
+    return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
+
+
+def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform a complex tensor (..., 2) along one axis.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.fft(Tensor([[1.0, 0.0], [2.0, 0.0]])).tolist()
+    [[3.0, 0.0], [-1.0, 0.0]]
+    """
+    return apply(complex_axis, x, n, dim, norm, False)
+
+
+def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform a complex tensor (..., 2) back along one axis.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.ifft(Tensor([[3.0, 0.0], [-1.0, 0.0]])).tolist()
+    [[1.0, 0.0], [2.0, 0.0]]
+    """
+    return apply(complex_axis, x, n, dim, norm, True)
+
+
+def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform a real tensor to its first n // 2 + 1 frequencies, (..., 2).
+
+    >>> import picograd
+    >>> picograd.fft.rfft(picograd.Tensor([1.0, 1.0])).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    return apply(real_axis, x, n, dim, norm)
+
+
+def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform n // 2 + 1 frequencies (..., 2) back to n real numbers.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.irfft(picograd.fft.rfft(Tensor([1.0, 2.0]))).tolist()
+    [1.0, 2.0]
+    """
+    return apply(half_axis, x, n, dim, norm)
+
+
+def each_axis(x: Tensor, s: Any, dim: Any, is_complex: bool) -> list[tuple[int, int | None]]:
+    """Pair the axes to transform with their sizes; without `dim` the last ones, or all."""
+    need_tensor("fft", x)
+    rank = x.ndim - 1 if is_complex else x.ndim
+    if dim is None:
+        dim = range(rank - len(s), rank) if s is not None else range(rank)
+    axes = [as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)]
+    sizes = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    if len(sizes) != len(axes) or len(set(axes)) < len(axes):
+        text = f"{len(sizes)} sizes for axes {tuple(axes)}"
+        raise ShapeError("fft", text, "give one size per axis, each axis once")
+    return list(zip(axes, sizes))
+
+
+def fftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform a complex tensor (..., 2) along several axes.
+
+    >>> import picograd
+    >>> picograd.fft.fftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
+    [[[1.0, 0.0]]]
+    """
+    for axis, size in each_axis(x, s, dim, True):
+        x = fft(x, size, axis, norm)
+    return x
+
+
+def ifftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform a complex tensor (..., 2) back along several axes.
+
+    >>> import picograd
+    >>> picograd.fft.ifftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
+    [[[1.0, 0.0]]]
+    """
+    for axis, size in each_axis(x, s, dim, True):
+        x = ifft(x, size, axis, norm)
+    return x
+
+
+def rfftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform a real tensor along several axes; the last of them is halved.
+
+    >>> import picograd
+    >>> picograd.fft.rfftn(picograd.Tensor([[1.0, 1.0]])).tolist()
+    [[[2.0, 0.0], [0.0, 0.0]]]
+    """
+    *others, (last, size) = each_axis(x, s, dim, False)
+    result = rfft(x, size, last, norm)
+    for axis, count in others:
+        result = fft(result, count, axis, norm)
+    return result
+
+
+def irfftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform the result of rfftn back to real numbers; `s` gives the sizes.
+
+    >>> import picograd
+    >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [1.0, 1.0]
+    """
+    *others, (last, size) = each_axis(x, s, dim, True)
+    for axis, count in others:
+        x = ifft(x, count, axis, norm)
+    return irfft(x, size, last, norm)
+
+
+def fft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform a complex tensor (..., 2) along two axes.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.fft2(Tensor([[[1.0, 0.0], [2.0, 0.0]]])).tolist()
+    [[[3.0, 0.0], [-1.0, 0.0]]]
+    """
+    return fftn(x, s, dim, norm)
+
+
+def ifft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform a complex tensor (..., 2) back along two axes.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.ifft2(Tensor([[[3.0, 0.0], [-1.0, 0.0]]])).tolist()
+    [[[1.0, 0.0], [2.0, 0.0]]]
+    """
+    return ifftn(x, s, dim, norm)
+
+
+def rfft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform a real tensor along two axes; the last of them is halved.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.rfft2(Tensor([[1.0, 2.0], [3.0, 4.0]])).shape
+    (2, 2, 2)
+    """
+    return rfftn(x, s, dim, norm)
+
+
+def irfft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.fft.irfft2(picograd.fft.rfft2(Tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return irfftn(x, s, dim, norm)
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """Turn the sign of the imaginary parts of a complex tensor (..., 2)."""
+    return x * Recorded.kind([1.0, -1.0], dtype=x.dtype, device=x.device)
+
+
+def hfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform n // 2 + 1 numbers (..., 2) of a Hermitian signal to n real frequencies.
+
+    >>> import picograd
+    >>> picograd.fft.hfft(picograd.Tensor([[1.0, 0.0], [0.0, 0.0]])).tolist()
+    [1.0, 1.0]
+    """
+    need_tensor("hfft", x)
+    return irfft(conjugate(x), n, dim, FLIPPED[read_norm("hfft", norm)])
+
+
+def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform real frequencies back to the first n // 2 + 1 numbers of a Hermitian signal.
+
+    >>> import picograd
+    >>> picograd.fft.ihfft(picograd.Tensor([1.0, 1.0])).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    need_tensor("ihfft", x)
+    return conjugate(rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)])) + 0.0
+
+
+# frequencies and shifts
+
+
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """List the frequencies of `fft`, in cycles per unit of the distance d.
+
+    >>> import picograd
+    >>> picograd.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    check_host("fftfreq", n)
+    return Recorded.kind(np.fft.fftfreq(n, d), dtype=dtype or "float32", device=device)
+
+
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """List the frequencies of `rfft`, in cycles per unit of the distance d.
+
+    >>> import picograd
+    >>> picograd.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    check_host("rfftfreq", n)
+    return Recorded.kind(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
+
+
+def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:
+    """Rotate axes by half their sizes."""
+    need_tensor(op, x)
+    axes = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    listed = [as_axis(axis, x.ndim, op) for axis in axes]
+    halves = [(x.shape[axis] + is_back) // 2 for axis in listed]
+    return x.roll(tuple(halves), tuple(listed))
+
+
+def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
+    """Bring frequency 0 to the middle of all axes, or of some; name them for (..., 2).
+
+    >>> import picograd
+    >>> picograd.fft.fftshift(picograd.fft.fftfreq(4)).tolist()
+    [-0.5, -0.25, 0.0, 0.25]
+    """
+    return shifted("fftshift", x, dim, False)
+
+
+def ifftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
+    """Undo `fftshift`.
+
+    >>> import picograd
+    >>> picograd.fft.ifftshift(picograd.Tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
+    return shifted("ifftshift", x, dim, True)
+
+
+# short-time transforms
+
+
+def framing(op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor) -> Any:
+    """Read the length of a step, and a window of n_fft points, padded on both sides."""
+    step, size = n_fft // 4 if hop is None else hop, n_fft if width is None else width
+    if not 0 < size <= n_fft or step < 1:
+        text = f"n_fft={n_fft}, hop_length={step}, win_length={size}"
+        raise ValueRangeError(op, text, "use 0 < win_length <= n_fft and a positive hop_length")
+    kind = Recorded.kind
+    if window is None:
+        window = kind.ones(size, dtype=like.dtype, device=like.device)
+    if tuple(window.shape) != (size,):
+        text = f"the window has shape {tuple(window.shape)}, not ({size},)"
+        raise ShapeError(op, text, "give one of win_length elements")
+    low = (n_fft - size) // 2
+    return step, window.pad((low, n_fft - size - low))
+
+
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Tensor:
+    """Transform overlapping frames of a real signal: (..., T) -> (..., frequencies, frames, 2).
+
+    Complex numbers are (real, imaginary), so `return_complex` changes nothing.
+
+    >>> import picograd
+    >>> picograd.stft(picograd.Tensor.ones(16), 8).shape
+    (5, 9, 2)
+    """
+    need_tensor("stft", input)
+    step, shape = framing("stft", n_fft, hop_length, win_length, window, input)
+    x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
+    if center:
+        x = x.pad((n_fft // 2, n_fft // 2), mode=pad_mode)
+    if x.shape[-1] < n_fft:
+        text = f"{tuple(input.shape)} is shorter than n_fft={n_fft}"
+        raise ShapeError("stft", text, "use a smaller n_fft")
+    frames = x.unfold(-1, n_fft, step) * shape  # rows, frames, n_fft
+    if onesided or onesided is None:
+        found = rfft(frames)
+    else:
+        found = fft(Recorded.kind.stack([frames, frames * 0], -1))
+    found = found.transpose(-3, -2) * (n_fft**-0.5 if normalized else 1.0)
+    return found.reshape(*input.shape[:-1], *found.shape[1:])
+
+
+def istft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Undo `stft`: add the frames up where they lay, and divide by the squared windows there.
+
+    >>> import picograd
+    >>> x = picograd.Tensor.ones(16)
+    >>> picograd.istft(picograd.stft(x, 8), 8).round().sum().item()
+    16.0
+    """
+    need_tensor("istft", input)
+    step, shape = framing("istft", n_fft, hop_length, win_length, window, input)
+    x = input.reshape(-1, *input.shape[-3:]).transpose(1, 2)
+    x = x * (n_fft**0.5 if normalized else 1.0)
+    if onesided is False:
+        rows = ifft(x)[..., 0]
+    else:
+        rows = irfft(x, n_fft)
+    total = overlaid(rows * shape, step)
+    weight = overlaid((shape * shape).expand(1, *rows.shape[1:]), step)
+    low = n_fft // 2 if center else 0
+    size = total.shape[-1] - 2 * low if length is None else length
+    size = min(size, total.shape[-1] - low)
+    result = total.narrow(-1, low, size) / weight.narrow(-1, low, size)
+    if length is not None and length > size:
+        result = result.pad((0, length - size))
+    return result.reshape(*input.shape[:-3], result.shape[-1])
+
+
+def overlaid(frames: Tensor, step: int) -> Tensor:
+    """Add frames (rows, frames, n) up, each `step` after the one before."""
+    _, count, size = frames.shape
+    whole = (1, size + step * (count - 1))
+    return frames.transpose(1, 2).col2im(whole, (1, size), stride=(1, step)).flatten(1)
+
+
+TRANSFORMS = (
+    "fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2",
+    "irfft2", "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift", "stft", "istft",
+)  # fmt: skip
+guard_functions(globals(), TRANSFORMS)
+spell_functions(globals(), __all__)

@@ -1,0 +1,140 @@
+"""Decompositions and transforms on nodes: checks of what a user gave, then a host call.
+
+What they compute and their gradients: graph/host_matrices.py and graph/host_fourier.py. Matrices
+are the last two axes, the rest are batches. 16-bit floats compute in float32.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph import build
+from picograd.graph.check_inputs import check_device
+from picograd.graph.host_call import host_call, unpacked
+from picograd.graph.host_matrices import lu_shapes, qr_shapes, svd_shapes
+from picograd.graph.node import Node
+from picograd.tensor.core.operands import floating, need_rank
+from picograd.tensor.linalg import products
+
+
+def wide(op: str, node: Node, is_square: bool = True) -> Node:
+    """Check a stack of matrices, in float32 or float64."""
+    need_rank(f"linalg.{op}", node, 2)
+    if is_square and node.shape[-1] != node.shape[-2]:
+        raise ShapeError(f"linalg.{op}", f"{node.shape} is not square", "pass square matrices")
+    return floating(op, node).accumulated()
+
+
+def inverse(node: Node) -> Node:
+    """Invert square matrices."""
+    x = wide("inv", node)
+    return host_call("inv", x).cast(floating("inv", node).dtype)
+
+
+def solve(a: Node, b: Node) -> Node:
+    """Solve a x = b for square a: (..., N, N) and (..., N, K), or b (..., N)."""
+    x, right = products.same_dtype("solve", wide("solve", a), floating("solve", b).accumulated())
+    check_device("linalg.solve", (x, right))
+    is_vector = len(right.shape) == 1 or right.shape == x.shape[:-1]
+    columns = right.reshape((*right.shape, 1)) if is_vector else right
+    if columns.shape[-2] != x.shape[-1]:
+        text = f"{a.shape} and {b.shape} do not fit"
+        raise ShapeError("linalg.solve", text, "b needs one row per row of a")
+    lead = np.broadcast_shapes(x.shape[:-2], columns.shape[:-2])
+    x, columns = repeated(x, lead), repeated(columns, lead)
+    result = host_call("solve", x, columns)
+    return result.reshape(result.shape[:-1]) if is_vector else result
+
+
+def repeated(node: Node, lead: Sequence[int]) -> Node:
+    """Give a stack of matrices some leading axes."""
+    ones = (1,) * (len(lead) + 2 - len(node.shape))
+    return build.expand(node.reshape((*ones, *node.shape)), (*lead, *node.shape[-2:]))
+
+
+def determinant(node: Node) -> Node:
+    """Compute determinants."""
+    return host_call("det", wide("det", node))
+
+
+def log_determinant(node: Node) -> list[Node]:
+    """Compute the sign of determinants and the logarithm of their size."""
+    return unpacked(host_call("slogdet", wide("slogdet", node)), (), ())
+
+
+def cholesky(node: Node) -> Node:
+    """Write positive definite matrices as L L^T; L is lower triangular."""
+    return host_call("cholesky", wide("cholesky", node))
+
+
+def qr(node: Node, mode: str = "reduced") -> list[Node]:
+    """Write (..., M, N) as Q R with orthonormal columns, min(M, N) or M of them ("complete")."""
+    x = wide("qr", node, False)
+    return unpacked(host_call("qr", x, options=(mode,)), *qr_shapes(x.shape, mode))
+
+
+def svd(node: Node) -> list[Node]:
+    """Write matrices as U diag(S) Vh with min(M, N) singular values."""
+    x = wide("svd", node, False)
+    return unpacked(host_call("svd", x), *svd_shapes(x.shape))
+
+
+def eigh(node: Node) -> list[Node]:
+    """Find eigenvalues, ascending, and eigenvectors of symmetric matrices (lower triangle)."""
+    x = wide("eigh", node)
+    return unpacked(host_call("eigh", x), x.shape[-1:], x.shape[-2:])
+
+
+def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
+    """Compute the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0."""
+    x = wide("pinv", node, False)
+    if rtol is None:
+        eps = float(np.finfo(x.dtype.numpy).eps) * max(x.shape[-2:])
+        rtol = eps if atol is None else 0.0
+    options = float(rtol), float(atol or 0.0)
+    return host_call("pinv", x, options=options)
+
+
+def lu(node: Node) -> list[Node]:
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    x = wide("lu", node, False)
+    return unpacked(host_call("lu", x), *lu_shapes(x.shape))
+
+
+def permutation(swaps: Node, rows: int) -> Node:
+    """Make the matrices P of P L U from the rows swapped at each step, from 0."""
+    return host_call("permutation", swaps, options=(rows,))
+
+
+def matrix_exp(node: Node) -> Node:
+    """Compute the exponential of square matrices."""
+    x = wide("matrix_exp", node)
+    return host_call("matrix_exp", x).cast(floating("matrix_exp", node).dtype)
+
+
+# Fourier transforms
+
+
+def need_points(op: str, size: int) -> None:
+    """Raise ValueRangeError for an axis of no elements."""
+    if size < 1:
+        text = f"invalid number of data points ({size}) specified"
+        raise ValueRangeError(op, text, "transform an axis of one element or more")
+
+
+def fourier(node: Node, axis: int, is_inverse: bool, norm: str) -> Node:
+    """Transform along one axis of complex numbers given as a last axis of (real, imaginary)."""
+    need_points("fft", node.shape[axis])
+    return host_call("fft", node, options=(axis - node.rank + 1, is_inverse, norm))
+
+
+def fourier_of_real(node: Node, axis: int, norm: str) -> Node:
+    """Transform along one axis of real numbers: the first n // 2 + 1 frequencies."""
+    need_points("rfft", node.shape[axis])
+    return host_call("rfft", node, options=(axis - node.rank, norm))
+
+
+def real_of_fourier(node: Node, axis: int, size: int, norm: str) -> Node:
+    """Transform size // 2 + 1 frequencies along one axis back to `size` real numbers."""
+    return host_call("irfft", node, options=(axis - node.rank + 1, size, norm))

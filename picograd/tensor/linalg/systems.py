@@ -1,0 +1,399 @@
+"""Systems of linear equations beyond `solve`: triangular ones, LU, least squares, tensors.
+
+Functions of tensors. Factors are host calls; the rest is made of differentiable operations.
+Definitions: Golub and Van Loan, "Matrix Computations" (2013).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.helpers import product
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.arguments import as_float, need_tensor
+from picograd.tensor.core.recording import Recorded, apply, decided, read, several
+from picograd.tensor.linalg import host
+
+Array = Any
+
+
+class LU(NamedTuple):
+    """This class holds P, L and U of A = P L U."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactor(NamedTuple):
+    """This class holds L and U in one matrix, and the rows swapped at each step, from 1 on."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class LeastSquares(NamedTuple):
+    """This class holds the X of least |A X - B|, the squared distances left, and A's rank."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def need_square(op: str, x: Tensor) -> None:
+    """Raise ShapeError unless the last two axes are equal."""
+    need_tensor(op, x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(op, f"{tuple(x.shape)} is not square", "pass square matrices")
+
+
+def eye_like(x: Tensor) -> Tensor:
+    """Make the identity of a stack's last axis."""
+    return Recorded.kind.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """Solve A X = B, or X A = B, for triangular A; the other triangle is not read.
+
+    >>> import picograd
+    >>> A, B = picograd.Tensor([[2.0, 9.0], [1.0, 1.0]]), picograd.Tensor([[2.0], [3.0]])
+    >>> picograd.linalg.solve_triangular(A, B, upper=False).tolist()
+    [[1.0], [2.0]]
+    """
+    op = "linalg.solve_triangular"
+    need_square(op, A)
+    need_tensor(op, B)
+    if B.ndim < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
+        text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
+        raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
+    if not left:
+        return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
+    part = A.triu(int(unitriangular)) if upper else A.tril(-int(unitriangular))
+    part = part + eye_like(A) if unitriangular else part
+    return as_matrices(part, B)
+
+
+def as_matrices(A: Tensor, B: Tensor) -> Tensor:
+    """Solve A X = B where B is matrices, never a stack of vectors."""
+    if tuple(B.shape) == tuple(A.shape[:-1]):
+        B = B.reshape(*(1,) * (A.ndim - B.ndim), *B.shape)
+    return decided(apply(host.solve, A, B))
+
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """Solve A X = B given the Cholesky factor of A: A = L L^T, or U^T U.
+
+    >>> import picograd
+    >>> L = picograd.Tensor([[2.0]])
+    >>> picograd.cholesky_solve(picograd.Tensor([[8.0]]), L).tolist()
+    [[2.0]]
+    """
+    lower = L.mT if upper else L
+    first = solve_triangular(lower, B, upper=False)
+    return solve_triangular(lower.mT, first, upper=True)
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """Invert a matrix given its Cholesky factor.
+
+    >>> import picograd
+    >>> picograd.cholesky_inverse(picograd.Tensor([[2.0]])).tolist()
+    [[0.25]]
+    """
+    need_square("cholesky_inverse", L)
+    return cholesky_solve(eye_like(L), L, upper)
+
+
+# LU
+
+
+def permutation(swaps: Tensor, rows: int, like: Tensor) -> Tensor:
+    """Make the matrices P of A = P L U from the rows swapped, counted from 0."""
+    return apply(host.permutation, swaps.double(), rows).cast(like.dtype)
+
+
+def factored(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Write a stack of matrices as P L U: both triangles in one, and the rows swapped, from 0."""
+    both, swaps = several(A, host.lu(read(A)))
+    return both, swaps.detach()
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> LU:
+    """Write matrices as P L U: a permutation, a lower triangle with ones, an upper triangle.
+
+    Gradients need square matrices.
+
+    >>> import picograd
+    >>> P, L, U = picograd.linalg.lu(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))
+    >>> (P @ L @ U).tolist()
+    [[0.0, 2.0], [4.0, 0.0]]
+    """
+    need_pivot(pivot)
+    need_tensor("lu", A)
+    both, swaps = factored(as_float(A))
+    return unfactored(both, swaps)
+
+
+def unfactored(both: Tensor, swaps: Tensor) -> LU:
+    """Make P, L and U of both triangles in one and the rows swapped, counted from 0."""
+    rows, columns = both.shape[-2:]
+    least = min(rows, columns)
+    unit = Recorded.kind.eye(rows, least, dtype=both.dtype, device=both.device)
+    L = both[..., :least].tril(-1) + unit
+    return LU(permutation(swaps, rows, both), L, both[..., :least, :].triu())
+
+
+def need_pivot(pivot: bool) -> None:
+    """Raise ValueRangeError for elimination without row swaps."""
+    if not pivot:
+        raise ValueRangeError("linalg.lu", "pivot=False loses digits", "leave it out")
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
+    """Compute L and U in one matrix, and the rows swapped at each step, counted from 1 (int32).
+
+    >>> import picograd
+    >>> [x.tolist() for x in picograd.linalg.lu_factor(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))]
+    [[[4.0, 0.0], [0.0, 2.0]], [2, 2]]
+    """
+    need_pivot(pivot)
+    need_tensor("lu_factor", A)
+    both, swaps = factored(as_float(A))
+    return LUFactor(both, (swaps + 1).int())
+
+
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
+    """Take P, L and U out of what `lu_factor` returns.
+
+    >>> import picograd
+    >>> A = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]])
+    >>> P, L, U = picograd.lu_unpack(*picograd.linalg.lu_factor(A))
+    >>> (P @ L @ U).tolist()
+    [[0.0, 2.0], [4.0, 0.0]]
+    """
+    need_tensor("lu_unpack", LU_data, LU_pivots)
+    return unfactored(LU_data, LU_pivots - 1)
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """Solve A X = B, X A = B, or with A^T, given what `lu_factor` says of A.
+
+    >>> import picograd
+    >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
+    >>> picograd.linalg.lu_solve(*picograd.linalg.lu_factor(A), B).tolist()
+    [[2.0], [1.0]]
+    """
+    need_square("linalg.lu_solve", LU)
+    if not left:
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    P, lower, upper = lu_unpack(LU, pivots)
+    if adjoint:
+        first = solve_triangular(upper.mT, B, upper=False)
+        return P @ solve_triangular(lower.mT, first, upper=True, unitriangular=True)
+    first = solve_triangular(lower, P.mT @ B, upper=False, unitriangular=True)
+    return solve_triangular(upper, first, upper=True)
+
+
+# least squares and tensors
+
+
+DRIVERS = (None, "gelsy", "gels", "gelsd", "gelss")
+
+
+def lstsq(
+    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> LeastSquares:
+    """Find the X of least |A X - B|: (..., M, N), (..., M, K) -> (..., N, K), and facts about it.
+
+    Which facts `driver` decides, as in PyTorch; the default "gelsy" gives the rank. "gels" gives
+    the residuals (if M > N and the rank is full), "gelsd" and "gelss" also rank and singular
+    values. What is not given is empty. Gradients reach A and B.
+
+    >>> import picograd
+    >>> A, B = picograd.Tensor([[1.0], [1.0]]), picograd.Tensor([[1.0], [3.0]])
+    >>> result = picograd.linalg.lstsq(A, B, driver="gelsd")
+    >>> round(result.solution.item(), 4), round(result.residuals.item(), 4), result.rank.item()
+    (2.0, 2.0, 1)
+    """
+    op = "linalg.lstsq"
+    need_tensor(op, A, B)
+    is_vector = B.ndim == A.ndim - 1
+    if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if is_vector else -2] != A.shape[-2]:
+        text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
+        raise ShapeError(op, text, "B needs one row per row of A")
+    if driver not in DRIVERS:
+        raise ValueRangeError(op, f"driver={driver!r}", f"use one of {DRIVERS}")
+    columns = B.unsqueeze(-1) if is_vector else B
+    solution = decided(apply(host.pinv, A, rcond)) @ columns
+    rank = matrix_rank(A, rtol=rcond)
+    rows, width = A.shape[-2:]
+    place = dict(dtype=solution.dtype, device=A.device)
+    values = rest = Recorded.kind.zeros(0, **place)
+    if driver in ("gelsd", "gelss"):
+        _, values, _ = decided(*several(A, host.svd(read(A.detach()))))
+    is_full = driver == "gels" or (
+        driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
+    )
+    if is_full and rows > width:
+        rest = (A @ solution - columns).square().sum(-2)
+    rank = rank[:0] if driver == "gels" and rank.ndim else rank
+    return LeastSquares(solution.squeeze(-1) if is_vector else solution, rest, rank, values)
+
+
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    """Count the singular values above max(atol, rtol * the largest), in int64.
+
+    Unless given, rtol is eps * max(M, N) without an atol, and 0 with one.
+
+    >>> import picograd
+    >>> picograd.linalg.matrix_rank(picograd.Tensor([[1.0, 2.0], [2.0, 4.0]])).item()
+    1
+    """
+    need_tensor("linalg.matrix_rank", A)
+    atol = tol if atol is None else atol
+    x = as_float(A)
+    _, values, _ = decided(*several(x, host.svd(read(x.detach()))))
+    if rtol is None:
+        eps = float(np.finfo(values.dtype.numpy).eps) * max(x.shape[-2:])
+        rtol = eps if atol is None else 0.0
+    limit = values.amax(-1, True) * rtol
+    limit = limit if atol is None else limit.clamp(atol, None)
+    return (values > limit).sum(-1)
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """Invert the map from the last axes of a tensor to its first `ind`.
+
+    >>> import picograd
+    >>> picograd.linalg.tensorinv(picograd.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)
+    """
+    op = "linalg.tensorinv"
+    need_tensor(op, A)
+    front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if ind < 1 or product(front) != product(back):
+        text = f"{front} and {back} differ in elements"
+        raise ShapeError(op, text, "choose another ind")
+    square = A.reshape(product(front), product(back))
+    return decided(apply(host.inverse, square)).reshape(*back, *front)
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """Find X with tensordot(A, X) = B, summed over all axes of X.
+
+    >>> import picograd
+    >>> B = picograd.Tensor([[1.0, 2.0]])
+    >>> picograd.linalg.tensorsolve(picograd.eye(2).reshape(1, 2, 2), B).tolist()
+    [1.0, 2.0]
+    """
+    op = "linalg.tensorsolve"
+    need_tensor(op, A, B)
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
+    shape = tuple(A.shape[B.ndim :])
+    if product(shape) != B.numel() or tuple(A.shape[: B.ndim]) != tuple(B.shape):
+        text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
+        raise ShapeError(op, text, "A needs B's axes first, then as many elements")
+    square = A.reshape(B.numel(), B.numel())
+    return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
+
+
+# functions of matrices
+
+
+def matrix_exp(A: Tensor) -> Tensor:
+    """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
+
+    >>> import picograd
+    >>> picograd.linalg.matrix_exp(picograd.Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    need_square("linalg.matrix_exp", A)
+    return apply(host.matrix_exp, A)
+
+
+def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Solve A X = input, given what `lu_factor` says of A: `lu_solve` in PyTorch's old order.
+
+    >>> import picograd
+    >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
+    >>> picograd.lu_solve(B, *picograd.linalg.lu_factor(A)).tolist()
+    [[2.0], [1.0]]
+    """
+    return lu_solve(LU_data, LU_pivots, input)
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Multiply several matrices in the cheapest order: `linalg.multi_dot` of its arguments.
+
+    >>> import picograd
+    >>> a = picograd.Tensor([[1.0, 2.0]])
+    >>> picograd.chain_matmul(a, a.T, a).tolist()
+    [[5.0, 10.0]]
+    """
+    is_list = len(matrices) == 1 and isinstance(matrices[0], (list, tuple))
+    listed: Any = matrices[0] if is_list else matrices
+    return listed[0] if len(listed) == 1 else multi_dot(listed)
+
+
+def chain_order(sizes: list[int]) -> Any:
+    """Choose the cheapest order of a chain of products (Cormen et al., 15.2): (first, second)."""
+    count = len(sizes) - 1
+    cost = {(n, n): 0 for n in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for low in range(count - length):
+            high = low + length
+            ends = sizes[low] * sizes[high + 1]
+            prices = {
+                at: cost[low, at] + cost[at + 1, high] + ends * sizes[at + 1]
+                for at in range(low, high)
+            }
+            split[low, high] = min(prices, key=prices.__getitem__)
+            cost[low, high] = prices[split[low, high]]
+
+    def tree(low: int, high: int) -> Any:
+        if low == high:
+            return low
+        return tree(low, split[low, high]), tree(split[low, high] + 1, high)
+
+    return tree(0, count - 1)
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """Multiply several matrices in the cheapest order; the first and last may be vectors.
+
+    >>> import picograd
+    >>> a = picograd.Tensor([[1.0, 2.0]])
+    >>> picograd.linalg.multi_dot([a, a.T, a]).tolist()
+    [[5.0, 10.0]]
+    """
+    op = "linalg.multi_dot"
+    listed = list(tensors)
+    need_tensor(op, *listed)
+    if len(listed) < 2 or any(x.ndim != 2 for x in listed[1:-1]):
+        raise ShapeError(op, "it takes two or more matrices", "use matmul for stacks")
+    is_row, is_column = listed[0].ndim == 1, listed[-1].ndim == 1
+    listed[0] = listed[0].unsqueeze(0) if is_row else listed[0]
+    listed[-1] = listed[-1].unsqueeze(1) if is_column else listed[-1]
+
+    def multiply(tree: Any) -> Tensor:
+        return listed[tree] if isinstance(tree, int) else multiply(tree[0]) @ multiply(tree[1])
+
+    result = multiply(chain_order([listed[0].shape[0], *(x.shape[-1] for x in listed)]))
+    result = result.squeeze(0) if is_row else result
+    return result.squeeze(-1) if is_column else result

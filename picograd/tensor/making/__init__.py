@@ -1,0 +1,1 @@
+"""Making tensors: of data, of numbers, at random."""

@@ -1,0 +1,577 @@
+"""Random tensors beyond uniform and normal ones, in place and out of place.
+
+All are functions of the counter-based draws of `random.py`: reproducible, equal on every device,
+independent of when they are computed. `poisson` and `binomial` draw on the host, at once, by
+NumPy's Philox generator with a key of the same seed and counter. `generator=` names the stream.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import erf
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType, bfloat16, float16, float32, int64
+from picograd.engine.tracing import check_not_tracing
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
+from picograd.tensor.core.known_values import check_between, known_values
+from picograd.tensor.core.operands import optional_dtype, read_scalar
+from picograd.tensor.core.recording import Recorded, drawn, fresh, read, rewrite
+from picograd.tensor.making import inverse_sampling, random
+from picograd.tensor.making.random import Generator
+
+ROOT_2 = math.sqrt(2)
+LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24  # of float16
+
+
+def units(x: Tensor, generator: Generator | None, dtype: DTypeLike | None = None) -> Tensor:
+    """Draw from [0, 1) in a tensor's shape, dtype and device."""
+    place = dict(dtype=dtype or x.dtype, device=x.device)
+    return Recorded.kind.rand(x.shape, generator=generator, **place)
+
+
+def wide_units(x: Tensor, generator: Generator | None) -> Node:
+    """Draw from [0, 1) in a tensor's shape, in float64 for a dtype of 64 bits, else in float32."""
+    node: Node = read(units(x, generator, inverse_sampling.wide_dtype(x.dtype)))
+    return node
+
+
+def normals(x: Tensor, generator: Generator | None) -> Tensor:
+    """Draw from the standard normal distribution in a tensor's shape, dtype and device."""
+    return Recorded.kind.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
+def affine(draws: Tensor, scale: Any, shift: Any) -> Tensor:
+    """Compute draws * scale + shift, rounded to the draws' dtype once, at the end."""
+    wide = draws.cast(inverse_sampling.wide_dtype(draws.dtype))
+    return (wide * scale + shift).cast(draws.dtype)
+
+
+def need_floats(op: str, x: Tensor) -> None:
+    """Raise DTypeError for a tensor that cannot hold random floats."""
+    need_tensor(op, x)
+    if not x.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {x.dtype.name}", "use random_ for integers")
+
+
+def below(limit: float, dtype: DType) -> float:
+    """Find the largest number of a dtype that is less than a limit."""
+    if dtype is bfloat16:  # the upper half of a float32, rounded down
+        bits = int(np.float32(below(limit, float32)).view(np.uint32))
+        is_minus = bits >> 31
+        return float(np.uint32(bits + 0xFFFF * is_minus & 0xFFFF0000).view(np.float32))
+    rounded = np.asarray(limit, dtype.numpy)
+    if float(rounded) < limit:
+        return float(rounded)
+    return float(np.nextafter(rounded, np.asarray(-np.inf, dtype.numpy)))
+
+
+def between(unit: Tensor, low: float, high: float) -> Tensor:
+    """Stretch draws from [0, 1) to [low, high): rounding must not reach `high`."""
+    if high == low:
+        return unit * 0 + low
+    return affine(unit, high - low, low).minimum(below(high, unit.dtype))
+
+
+def check_range(op: str, low: Scalar, high: Scalar) -> None:
+    """Raise for an interval that is no numbers, or empty."""
+    numbers = [read_scalar(op, value) for value in (low, high)]
+    if numbers[0] > numbers[1]:
+        text = f"the range [{low}, {high}) is empty"
+        raise ValueRangeError(op, text, "pass low <= high")
+
+
+def check_positive(op: str, name: str, value: Any) -> None:
+    """Raise unless a parameter is a positive number."""
+    if not read_scalar(op, value) > 0:
+        raise ValueRangeError(op, f"{name}={value} is not positive", "use a positive number")
+
+
+# in place
+
+
+def uniform_(
+    input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with draws from [low, high), in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(8).uniform_(2, 3) >= 2).all())
+    True
+    """
+    need_floats("uniform_", input)
+    check_range("uniform_", low, high)
+    return rewrite(input, "uniform", between(units(input, generator), low, high))
+
+
+def normal_(
+    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with draws from a normal distribution, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).normal_(5.0, 0.0).tolist()
+    [5.0, 5.0]
+    """
+    need_floats("normal_", input)
+    random.check_spread("normal_", mean, std)
+    return rewrite(input, "normal", affine(normals(input, generator), std, mean))
+
+
+def log_normal_(
+    input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with exp of draws from a normal distribution, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).log_normal_(0.0, 1e-9).tolist()
+    [1.0, 1.0]
+    """
+    need_floats("log_normal_", input)
+    check_positive("log_normal_", "std", std)
+    wide = Recorded.kind.randn(
+        input.shape,
+        generator=generator,
+        dtype=inverse_sampling.wide_dtype(input.dtype),
+        device=input.device,
+    )
+    power = read(affine(wide, std, mean)).unary("portable_exp")
+    return rewrite(input, "log_normal", fresh(power.cast(input.dtype)))
+
+
+def exponential_(
+    input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with draws from lambd exp(-lambd x), x > 0, in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(8).exponential_() > 0).all())
+    True
+    """
+    need_floats("exponential_", input)
+    check_positive("exponential_", "lambd", lambd)
+    return rewrite(input, "exponential", exponentials(input, generator, lambd))
+
+
+def exponentials(x: Tensor, generator: Generator | None, rate: float = 1.0) -> Tensor:
+    """Draw from rate exp(-rate x), x > 0, in a tensor's shape, dtype and device."""
+    draws = inverse_sampling.exponential(wide_units(x, generator)) / float(rate)
+    if x.dtype is float16:  # whose least number is above the draws' least
+        draws = draws.binary("maximum", LEAST_HALF)
+    made: Tensor = fresh(draws.cast(x.dtype))
+    return made
+
+
+def gumbels(x: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draw from the Gumbel distribution in a tensor's shape, dtype and device."""
+    made: Tensor = fresh(inverse_sampling.gumbel(wide_units(x, generator)).cast(x.dtype))
+    return made
+
+
+def cauchy_(
+    input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with draws from the Cauchy distribution, in place.
+
+    >>> import picograd
+    >>> bool(picograd.zeros(8).cauchy_().isfinite().all())
+    True
+    """
+    need_floats("cauchy_", input)
+    check_positive("cauchy_", "sigma", sigma)
+    draws = inverse_sampling.cauchy(wide_units(input, generator)) * float(sigma) + float(median)
+    if input.dtype is float16:  # which is narrower than the draws
+        draws = draws.binary("maximum", -LARGEST_HALF).binary("minimum", LARGEST_HALF)
+    return rewrite(input, "cauchy", fresh(draws.cast(input.dtype)))
+
+
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).geometric_(1 - 1e-12).tolist()
+    [1.0, 1.0]
+    """
+    need_tensor("geometric_", input)
+    if not 0 < read_scalar("geometric_", p) < 1:
+        raise ValueRangeError("geometric_", f"p={p}", "use a probability between 0 and 1")
+    count = inverse_sampling.geometric(wide_units(input, generator), p)
+    return rewrite(input, "geometric", fresh(count.cast(input.dtype)))
+
+
+def bernoulli_(
+    input: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with 1, with probability p (a number or a tensor), or 0, in place.
+
+    >>> import picograd
+    >>> picograd.zeros(2).bernoulli_(1.0).tolist()
+    [1.0, 1.0]
+    """
+    need_tensor("bernoulli_", input)
+    check_probability("bernoulli_", p)
+    draw = units(input, generator, "float64" if input.dtype.bits == 64 else "float32") < p
+    return rewrite(input, "bernoulli", draw.expand(*input.shape).cast(input.dtype))
+
+
+def random_(
+    input: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Overwrite with whole numbers from [low, high), in place; `random_(high)` from [0, high).
+
+    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly.
+
+    >>> import picograd
+    >>> picograd.zeros(3).random_(5, 6).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    need_tensor("random_", input)
+    if low is not None and high is None:
+        low, high = 0, low
+    if high is None:
+        high = top_of(input.dtype)
+    first = 0 if low is None else operator.index(low)
+    place = (tuple(input.shape), int64, input.device, generator)
+    whole = fresh(random.integers(first, operator.index(high), *place))
+    return rewrite(input, "random", whole.cast(input.dtype))
+
+
+def top_of(dtype: DType) -> int:
+    """Find the number above the largest that `random_` draws."""
+    if dtype.is_float:
+        digits = {"float8_e4m3fn": 4, "float8_e5m2": 3, "float16": 11, "bfloat16": 8,
+                  "float32": 24, "float64": 53}  # fmt: skip
+        return 1 << digits[dtype.name]
+    if dtype.kind == "bool":
+        return 2
+    return 1 << min(dtype.bits - (dtype.kind == "int"), 62)
+
+
+# out of place
+
+
+def check_probability(op: str, p: Any) -> None:
+    """Raise ValueRangeError for a probability outside 0..1, where that is known."""
+    if is_tensor(p):
+        values = known_values(read(p))
+        if values is not None and not ((values >= 0) & (values <= 1)).all():
+            raise ValueRangeError(op, "a probability is outside 0..1", "use numbers from 0 to 1")
+    elif not 0 <= read_scalar(op, p) <= 1:
+        raise ValueRangeError(op, f"p={p} is outside 0..1", "use a number from 0 to 1")
+
+
+def bernoulli(
+    input: Tensor, p: float | Tensor | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Draw 1 with the probability each element (or p) says, else 0.
+
+    >>> import picograd
+    >>> picograd.bernoulli(picograd.Tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """
+    need_tensor("bernoulli", input)
+    chance = input if p is None else p
+    if p is None:
+        need_floats("bernoulli", input)
+    check_probability("bernoulli", chance)
+    wide = "float64" if input.dtype.bits == 64 else "float32"
+    chance = chance.detach() if is_tensor(chance) else chance
+    return (units(input, generator, wide) < chance).cast(input.dtype)
+
+
+def normal(
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Sizes | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from normal distributions: of tensors of means and deviations, or of a size.
+
+    >>> import picograd
+    >>> picograd.normal(picograd.Tensor([1.0, 2.0]), 0.0).tolist()
+    [1.0, 2.0]
+    """
+    tensors = [each for each in (mean, std) if is_tensor(each)]
+    if not tensors:
+        if size is None:
+            raise DTypeError("normal", "there is neither a tensor nor a size", "pass size=(...)")
+        random.check_spread("normal", mean, std)
+        place: dict[str, Any] = dict(mean=mean, std=std, dtype=dtype, device=device)
+        return Recorded.kind.normal(size, generator=generator, **place, **more)
+    first, *rest = (each.detach() for each in tensors)
+    like = (first + rest[0] if rest else first) * 0.0
+    if not is_tensor(std):
+        random.check_spread("normal", 0.0, std)
+    else:
+        check_between("normal", "std", read(std), 0.0, math.inf)
+    return affine(normals(like, generator), std, mean).detach()
+
+
+def randint_like(
+    input: Tensor,
+    low: Scalar,
+    high: Scalar | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Draw whole numbers from [low, high), or [0, low), in the shape and dtype of a tensor.
+
+    >>> import picograd
+    >>> picograd.randint_like(picograd.Tensor([0.0, 0.0]), 3, 4).tolist()
+    [3.0, 3.0]
+    """
+    need_tensor("randint_like", input)
+    first, last = (0, low) if high is None else (low, high)
+    place = dict(dtype=dtype or input.dtype, device=device or input.device)
+    size = tuple(input.shape)
+    return Recorded.kind.randint(first, last, size, generator=generator, **place)
+
+
+def exponential(
+    *sizes: Sizes,
+    lambd: float = 1.0,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from lambd exp(-lambd x), x > 0.
+
+    >>> import picograd
+    >>> picograd.exponential(2, 3).shape
+    (2, 3)
+    """
+    check_positive("exponential", "lambd", lambd)
+    like = Recorded.kind.empty(*sizes, dtype=dtype, device=device)
+    need_floats("exponential", like)
+    return fresh(read(exponentials(like, generator, lambd)), **more)
+
+
+def truncated_normal(
+    *sizes: Sizes,
+    mean: float = 0.0,
+    std: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Draw from a normal distribution inside [low, high], by inversion.
+
+    >>> import picograd
+    >>> bool((picograd.truncated_normal(64, low=0.0, high=1.0) <= 1).all())
+    True
+    """
+    check_range("truncated_normal", low, high)
+    check_positive("truncated_normal", "std", std)
+    wanted = random.float_dtype("truncated_normal", optional_dtype(dtype))
+    first, last = (erf((each - mean) / std / ROOT_2) for each in (low, high))
+    unit = drawn("truncated_normal", random.uniform, sizes, generator, "float64", device, {})
+    wide = inverse_sampling.truncated_normal(read(unit), first, last) * float(std) + float(mean)
+    wide = wide.binary("maximum", float(low)).binary("minimum", float(high))
+    return fresh(wide.cast(wanted), **more)
+
+
+def trunc_normal_(
+    input: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Overwrite with draws from a normal distribution inside [a, b], in place.
+
+    >>> import picograd
+    >>> bool((picograd.zeros(64).trunc_normal_(a=0.0, b=1.0) >= 0).all())
+    True
+    """
+    need_floats("trunc_normal_", input)
+    options: dict[str, Any] = dict(mean=mean, std=std, low=a, high=b, generator=generator)
+    place: dict[str, Any] = dict(dtype=input.dtype, device=input.device)
+    return rewrite(input, "trunc_normal", truncated_normal(input.shape, **options, **place))
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw indices with probabilities in proportion to the elements of each row, in int64.
+
+    Without replacement the order is that of the draws: an exponential race (Efraimidis and
+    Spirakis, 2006). Zeros are never drawn.
+
+    >>> import picograd
+    >>> picograd.multinomial(picograd.Tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
+    [1, 1]
+    """
+    op = "multinomial"
+    need_floats(op, input)
+    count = operator.index(num_samples)
+    if input.ndim not in (1, 2) or count < 1 or not input.numel():
+        text = f"{count} samples of weights {tuple(input.shape)}"
+        raise ShapeError(op, text, "pass a vector or a matrix, and 1 sample or more")
+    if not replacement and count > input.shape[-1]:
+        text = f"{count} samples of {input.shape[-1]} without replacement"
+        raise ValueRangeError(op, text, "draw fewer, or with replacement=True")
+    check_weights(op, input, 1 if replacement else count)
+    weights = input.detach().double()
+    if not replacement:
+        race = exponentials(weights, generator)
+        return (weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count]
+    sums = whole_shares(weights).cumsum(-1)
+    total = sums[..., -1:]
+    unit = Recorded.kind.rand(
+        *input.shape[:-1], count, generator=generator, dtype="float64", device=input.device
+    )
+    last = sums.searchsorted(total.contiguous())  # the last element that is not zero
+    return sums.searchsorted((unit * total.double()).cast(int64), True).minimum(last)
+
+
+def whole_shares(weights: Tensor) -> Tensor:
+    """Scale each row to whole numbers, rounded up, whose sums are exact in any order."""
+    digits = min(62 - weights.shape[-1].bit_length(), 52)
+    largest: Tensor = weights.amax(-1, keepdim=True)
+    return (weights / largest * 2.0**digits).ceil().cast(int64)
+
+
+def check_weights(op: str, weights: Tensor, least: int) -> None:
+    """Raise ValueRangeError for weights that cannot be drawn from, where they are known."""
+    values = known_values(read(weights))
+    if values is None:
+        return
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueRangeError(op, "a weight is negative, infinite or NaN", "use numbers >= 0")
+    if ((values > 0).sum(-1) < least).any():
+        text = f"fewer than {least} weights of a row are positive"
+        raise ValueRangeError(op, text, "draw fewer samples, or with replacement=True")
+
+
+def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Tensor:
+    """Draw on the host, by a NumPy generator keyed by the seed and the next counter."""
+    check_not_tracing(op)
+    source = random.DEFAULT if generator is None else generator
+    key = np.array([source.key, source.advance(max(x.numel(), 1))], np.uint64)
+    values = draw(np.random.Generator(np.random.Philox(key=key)))
+    return from_host(np.asarray(values), x).cast(x.dtype)
+
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draw from Poisson distributions whose rates are the elements; computes the rates.
+
+    >>> import picograd
+    >>> picograd.poisson(picograd.Tensor([0.0, 0.0])).tolist()
+    [0.0, 0.0]
+    """
+    need_floats("poisson", input)
+    check_not_tracing("poisson")
+    rates: Any = input.detach().numpy().astype(np.float64)
+    if not (rates >= 0).all():
+        raise ValueRangeError("poisson", "a rate is negative or NaN", "use numbers >= 0")
+    return host_draw("poisson", input.detach(), generator, lambda source: source.poisson(rates))
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draw how many of `count` trials succeed with probability `prob`; computes both.
+
+    >>> import picograd
+    >>> picograd.binomial(picograd.Tensor([3.0]), picograd.Tensor([1.0])).tolist()
+    [3.0]
+    """
+    need_floats("binomial", count)
+    need_floats("binomial", prob)
+    check_not_tracing("binomial")
+    trials, chance = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
+    if (trials < 0).any() or not ((chance >= 0) & (chance <= 1)).all():
+        text = "a count is negative or a probability outside 0..1"
+        raise ValueRangeError("binomial", text, "use counts >= 0 and probabilities from 0 to 1")
+    wide = (count.detach() + prob.detach()) * 0
+    return host_draw(
+        "binomial", wide, generator, lambda s: s.binomial(trials.astype(np.int64), chance)
+    )
+
+
+# the default generator
+
+
+def seed() -> int:
+    """Restart the default generator from a seed the operating system draws, and return it.
+
+    >>> import picograd
+    >>> picograd.seed() == picograd.initial_seed()
+    True
+    """
+    return random.DEFAULT.seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of the default generator.
+
+    >>> import picograd
+    >>> generator = picograd.manual_seed(7)
+    >>> picograd.initial_seed()
+    7
+    """
+    return random.DEFAULT.initial_seed()
+
+
+def get_rng_state() -> tuple[int, int]:
+    """Return the state of the default generator, for `set_rng_state`.
+
+    >>> import picograd
+    >>> generator = picograd.manual_seed(7)
+    >>> picograd.get_rng_state()
+    (7, 0)
+    """
+    return random.DEFAULT.get_state()
+
+
+def set_rng_state(new_state: tuple[int, int]) -> None:
+    """Continue the default generator from a state.
+
+    >>> import picograd
+    >>> state = picograd.get_rng_state()
+    >>> first = picograd.rand(2).tolist()
+    >>> picograd.set_rng_state(state)
+    >>> picograd.rand(2).tolist() == first
+    True
+    """
+    random.DEFAULT.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Give the default generator its state back at the end of a block.
+
+    >>> import picograd
+    >>> with picograd.fork_rng():
+    ...     generator = picograd.manual_seed(3)
+    """
+    state = random.DEFAULT.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            random.DEFAULT.set_state(state)

@@ -1,0 +1,269 @@
+"""Random numbers: a counter-based generator whose values do not depend on when they are computed.
+
+`Generator` holds (seed, offset). Recording a random tensor takes its block of counters at once, so
+neither the order of realisation nor the backend changes a value: the bits are threefry2x32 of
+(seed, offset + position). Dropout and the like are recomputed from them, never stored.
+"""
+
+import operator
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from picograd.buffer import RuntimeScalar
+from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
+from picograd.engine import pending
+from picograd.engine.tracing import note_draw, note_refusal, note_undo
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph import build, sorting
+from picograd.graph.node import Node
+from picograd.graph.random import signed
+from picograd.helpers import product
+from picograd.number import given
+from picograd.tensor.core import running_vmaps
+from picograd.tensor.core.annotations import DeviceLike, Shape
+from picograd.tensor.core.operands import read_scalar
+from picograd.tensor.making import inverse_sampling
+
+# digits of the significand: a uniform draw is a whole number of 2 ** -digits, as PyTorch's
+DIGITS = {float16: 11, bfloat16: 8, float32: 24}
+# how many numbers randperm takes at most, where a float holds them all; as PyTorch, bfloat16 rounds
+WHOLE = {float16: (1 << 11) + 1, float32: (1 << 24) + 1, float64: (1 << 53) + 1, bfloat16: 1 << 63}
+LONG_PERMUTATION = 1 << 15  # beyond it, some of the 32-bit keys would be equal
+
+
+def read_seed(seed: Any) -> int:
+    """Read a seed as PyTorch does, by int(): a number of 64 bits, its sign or none."""
+    try:
+        number = int(seed)
+    except TypeError:
+        text = f"the seed must be an int, not {type(seed).__name__}"
+        raise DTypeError("manual_seed", text, "pass a whole number") from None
+    except (ValueError, OverflowError) as error:
+        raise ValueRangeError("manual_seed", str(error), "pass a whole number") from None
+    if not -(1 << 63) <= number < 1 << 64:
+        text = f"the seed {number} has more than 64 bits"
+        raise ValueRangeError("manual_seed", text, "pass a smaller one")
+    return number % (1 << 64)
+
+
+def check_spread(op: str, first: Any, second: Any, least: float | None = 0.0) -> None:
+    """Raise for parameters of a distribution that are no numbers, or a negative deviation."""
+    numbers = [read_scalar(op, value) for value in (first, second)]
+    if least is not None and numbers[1] < least:
+        raise ValueRangeError(op, f"std={second} is negative", "use 0 or more")
+
+
+def read_range(
+    given: Sequence[Any], low: int | None, high: int | None, size: Any
+) -> tuple[Any, Any, Any]:
+    """Read ([low,] high, size) of `randint`, or the sizes with `low` and `high` by name."""
+    listed = list(given)
+    if size is None and not (low is None and high is None):
+        sizes = listed[0] if len(listed) == 1 else listed
+        return low or 0, 10 if high is None else high, sizes
+    if size is None and listed and isinstance(listed[-1], (tuple, list)):
+        size = listed.pop()
+    bounds = [value for value in (low, *listed, high) if value is not None]
+    if not 1 <= len(bounds) <= 2:
+        text = f"{len(bounds)} bounds were given"
+        raise DTypeError("randint", text, "pass randint(low, high, size)")
+    return *((0, *bounds)[-2:]), () if size is None else size
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop being recorded: what each of its steps draws, by the identity of the first counter."""
+
+    times: int
+    taken: dict[int, int] = field(default_factory=dict)
+    kept: list[RuntimeScalar] = field(default_factory=list)  # so that identities stay unique
+
+
+REPEATED: list[Loop] = []  # the loops being recorded, outermost first
+
+
+@contextmanager
+def repeated(times: int) -> Iterator[dict[int, int]]:
+    """Reserve counters for every step of a loop while its body is recorded."""
+    loop = Loop(times)
+    REPEATED.append(loop)
+    try:
+        yield loop.taken
+    finally:
+        REPEATED.pop()
+
+
+class Generator:
+    """This class hands out random counters: `key` names the stream, `offset` the next counter.
+
+    Numbers are the same on every device; `device` is there for PyTorch's sake.
+
+    >>> import picograd
+    >>> generator = picograd.Generator().manual_seed(3)
+    >>> state = generator.get_state()
+    >>> first = picograd.rand(2, generator=generator).tolist()
+    >>> generator.set_state(state)
+    >>> picograd.rand(2, generator=generator).tolist() == first
+    True
+    """
+
+    device: str
+    key: int
+    offset: int
+
+    def __init__(self, seed: Any = 0, device: DeviceLike | None = None) -> None:
+        if isinstance(seed, str):  # PyTorch's Generator("cuda")
+            seed, device = 0, seed
+        self.key, self.offset = read_seed(seed), 0
+        self.named: RuntimeScalar | None = None  # the seed, as the draws recorded so far read it
+        self.device = "cpu" if device is None else str(device)
+
+    def manual_seed(self, seed: int) -> "Generator":
+        """Start the stream of a seed from its beginning; unlike the global one, it is an int."""
+        if isinstance(seed, float):
+            text = f"the seed must be an int, not {type(seed).__name__}"
+            raise DTypeError("manual_seed", text, "pass a whole number")
+        note_refusal("a seed is set in it")
+        note_undo(partial(self.put_back, self.key, self.offset))
+        self.key, self.offset = read_seed(seed), 0
+        return self
+
+    def seed(self) -> int:
+        """Start the stream of a seed that the operating system drew, and return it."""
+        self.manual_seed(secrets.randbits(63))
+        return self.key
+
+    def initial_seed(self) -> int:
+        """Return the seed of the stream."""
+        return self.key
+
+    def take(self, count: int) -> RuntimeScalar:
+        """Reserve `count` counters; gives the first, as a number that plans do not bake in.
+
+        A jitted plan that runs again renews it: it reserves the next block of counters.
+        """
+        note_undo(partial(self.put_back, self.key, self.offset))
+        whole = count = operator.index(count)  # every call takes as many
+        for loop in REPEATED:
+            whole *= loop.times
+        first = note_draw(RuntimeScalar(self.advance(whole), lambda: self.advance(whole)))
+        for loop in reversed(REPEATED):
+            loop.taken[id(first)] = count
+            loop.kept.append(first)
+            count *= loop.times
+        return first
+
+    def put_back(self, key: int, offset: int) -> None:
+        """Continue where a trace began that failed."""
+        self.key, self.offset = key, offset
+
+    def stream(self) -> RuntimeScalar:
+        """Give the seed, as a number that plans do not bake in: another seed compiles nothing.
+
+        All draws of one seed share it. A jitted plan that runs again reads the present seed.
+        """
+        value = signed(self.key)
+        if self.named is None or self.named.value != value:
+            self.named = RuntimeScalar(value, lambda: signed(self.key))
+        return self.named
+
+    def advance(self, count: int) -> int:
+        """Move on by `count` counters and return the first of them."""
+        start = self.offset
+        self.offset = start + count
+        return start
+
+    def get_state(self) -> tuple[int, int]:
+        """Return (seed, offset), for checkpoints."""
+        return self.key, self.offset
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Continue from a state of `get_state`."""
+        note_refusal("the state of a generator is set in it")
+        note_undo(partial(self.put_back, self.key, self.offset))
+        self.key, self.offset = int(state[0]), int(state[1])
+
+
+DEFAULT = Generator()
+
+
+@pending.locked  # another thread may be recording a loop or samples
+def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
+    """Draw 32 random bits per element (uint32)."""
+    source = DEFAULT if generator is None else generator
+
+    def make(whole: Shape) -> Node:
+        offset = build.scalar(source.take(product(whole)), device, int64)
+        seed = build.scalar(source.stream(), device, int64)
+        return build.random_bits(offset, seed, whole)
+
+    return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
+
+
+def float_dtype(op: str, dtype: DType | None) -> DType:
+    """Check the dtype of a random float tensor; None is float32."""
+    wanted = default_float if dtype is None else dtype
+    if wanted.kind != "float":  # 8-bit floats are too coarse
+        raise DTypeError(op, f"needs a float dtype, got {wanted.name}", "use randint for integers")
+    return wanted
+
+
+def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
+    """Draw from [0, 1)."""
+    if dtype is float64:
+        high = random_bits(shape, device, generator).binary("shift_right", 5).cast(float64)
+        low = random_bits(shape, device, generator).binary("shift_right", 6).cast(float64)
+        return (high * 67108864.0 + low) * 2.0**-53  # 27 + 26 bits
+    digits = DIGITS[dtype]
+    whole = random_bits(shape, device, generator).binary("shift_right", 32 - digits)
+    return (whole.cast(float32) * 2.0**-digits).cast(dtype)
+
+
+def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
+    """Draw from the standard normal by Box and Muller."""
+    compute = inverse_sampling.wide_dtype(dtype)
+    u = uniform(shape, compute, device, generator)
+    v = uniform(shape, compute, device, generator)
+    return inverse_sampling.box_muller(u, v).cast(dtype)
+
+
+def integers(
+    low: int, high: int, shape: Shape, dtype: DType, device: str, generator: Generator | None
+) -> Node:
+    """Draw whole numbers from [low, high): the bits scaled by the span, biased by < 2 ** -32."""
+    if high <= low:
+        text = f"the range [{low}, {high}) is empty"
+        raise ValueRangeError("randint", text, "pass low < high")
+    span = high - low
+    bits = random_bits(shape, device, generator).cast(int64)
+    if span <= 1 << 31:
+        return ((bits * given(span)).binary("shift_right", 32) + given(low)).cast(dtype)
+    more = random_bits(shape, device, generator).cast(int64).binary("shift_right", 1)
+    wide = more.binary("shift_left", 32).binary("bitwise_or", bits)
+    return (wide.binary("mod", span) + given(low)).cast(dtype)
+
+
+def permutation(count: int, dtype: DType, device: str, generator: Generator | None) -> Node:
+    """Shuffle range(count): the order of random keys, equal ones in the order of their positions.
+
+    Longer permutations have keys of 63 bits, so that equal keys stay rare.
+    """
+    if count < 0:
+        raise ValueRangeError("randperm", f"{count} numbers are not possible", "use at least 0")
+    if dtype.kind not in ("int", "uint", "float"):
+        raise DTypeError("randperm", f"is not defined for {dtype.name}", "use int64")
+    if count > WHOLE.get(dtype, 1 << dtype.bits - (dtype.kind == "int")):
+        text = f"{dtype.name} does not hold every number below {count}"
+        raise ShapeError("randperm", text, "use int64")
+    keys = random_bits((count,), device, generator)
+    if not count:
+        return keys.cast(dtype)
+    if count > LONG_PERMUTATION:
+        low = random_bits((count,), device, generator).cast(int64)
+        high = keys.binary("shift_right", 1).cast(int64)
+        keys = high.binary("shift_left", 32).binary("bitwise_or", low)
+    return sorting.sort(keys, 0).cast(dtype)

@@ -1,0 +1,492 @@
+"""Making tensors in PyTorch's other spellings: like another tensor, logarithmic ranges, windows.
+
+Functions of tensors made of `Tensor.zeros` and its neighbours.
+"""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import to_dtype
+from picograd.engine.foreign import share
+from picograd.engine.realize import node_over_numpy
+from picograd.errors import DTypeError, ValueRangeError
+from picograd.graph.room import check_host
+from picograd.helpers import row_major
+from picograd.target import is_host
+from picograd.tensor.core import aliasing
+from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes, Tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.recording import Recorded, fresh
+from picograd.tensor.core.recording import made as made_leaf
+from picograd.tensor.making import creation
+
+
+def scalar_tensor(
+    s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Make a zero-dim tensor of a number, float32 unless told otherwise.
+
+    >>> import picograd
+    >>> picograd.scalar_tensor(3).item()
+    3.0
+    """
+    return Recorded.kind.full((), s, dtype=dtype or "float32", device=device, **more)
+
+
+def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
+    """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
+
+    >>> import picograd
+    >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
+    [1, 2]
+    """
+    wanted = to_dtype(dtype)
+    try:
+        array = np.frombuffer(buffer, wanted.storage, count, offset)
+    except (ValueError, TypeError) as error:
+        raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
+    if array.flags.writeable:
+        return made_leaf(share(node_over_numpy(array, wanted)))
+    made = Recorded.kind(array.copy())
+    return made if made.dtype is wanted else made.bitcast(wanted)
+
+
+def new_shape(size: tuple[Any, ...]) -> Any:
+    """Read `f(2, 3)` and `f((2, 3))` alike."""
+    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+
+
+def new_zeros(
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Make zeros of this dtype and device.
+
+    >>> import picograd
+    >>> picograd.Tensor([1]).new_zeros(2).tolist()
+    [0, 0]
+    """
+    return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
+
+
+def new_ones(
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Make ones of this dtype and device.
+
+    >>> import picograd
+    >>> picograd.Tensor([3.0]).new_ones((1, 2)).tolist()
+    [[1.0, 1.0]]
+    """
+    return x.new_full(new_shape(size), 1, dtype=dtype, device=device, **more)
+
+
+def new_empty(
+    x: Tensor,
+    *size: Sizes,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Make a tensor of this dtype and device whose values nobody promises; here zeros.
+
+    >>> import picograd
+    >>> picograd.Tensor([1.0]).new_empty(3).shape
+    (3,)
+    """
+    return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
+
+
+def new_full(
+    x: Tensor,
+    size: Sizes,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Fill a shape with one value, in this dtype and on this device.
+
+    >>> import picograd
+    >>> picograd.Tensor([1.0]).new_full((2,), 7).tolist()
+    [7.0, 7.0]
+    """
+    place = dict(dtype=dtype or x.dtype, device=device or x.device)
+    return Recorded.kind.full(size, fill_value, **place, **more)
+
+
+def new_tensor(
+    x: Tensor,
+    data: Data,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Make a tensor of data in this dtype and on this device.
+
+    >>> import picograd
+    >>> picograd.Tensor([1.0]).new_tensor([2, 3]).tolist()
+    [2.0, 3.0]
+    """
+    return Recorded.kind(data, dtype=dtype or x.dtype, device=device or x.device, **more)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Compute base ** x for numbers x spaced evenly, both ends included.
+
+    >>> import picograd
+    >>> picograd.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    count = operator.index(steps)
+    if count < 0:
+        raise ValueRangeError("logspace", f"{count} numbers are not possible", "use at least 0")
+    check_host("logspace", count)
+    wanted = to_dtype(dtype or "float32")
+    first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
+    powers = np.power(float(base), np.linspace(first, last, count))
+    return Recorded.kind(powers, dtype=wanted, device=device, **more)
+
+
+def linear_range(
+    start: float,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Count from start (0) up to and including end, in float32: PyTorch's old `range`.
+
+    >>> import picograd
+    >>> picograd.range(1, 3).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    first, last = (0, start) if end is None else (start, end)
+    wanted = to_dtype(dtype or "float32")
+    if wanted.is_integer:
+        first, last, step = int(first), int(last), int(step)
+    if not step or (last - first) / step < 0:
+        text = f"{last} is not reached from {first} by steps of {step}"
+        raise ValueRangeError("range", text, "change the step")
+    count = math.floor((last - first) / step) + 1
+    place = creation.device_named(device)
+    return fresh(creation.progression((count,), first, step, wanted, place), **more)
+
+
+# windows for signals: N points of a cosine series, periodic unless told otherwise
+
+
+def points(op: str, length: Any) -> int:
+    """Read the length of a window."""
+    count = operator.index(length)
+    if count < 0:
+        raise ValueRangeError(op, f"length {count} is negative", "use 0 or more")
+    check_host(op, count)
+    return count
+
+
+def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any) -> Tensor:
+    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over one period."""
+    count = points(op, length)
+    span = count if periodic else count - 1
+    angle = np.arange(count) * (2 * math.pi / max(span, 1))
+    values = sum((-1) ** n * a * np.cos(n * angle) for n, a in enumerate(terms))
+    values = np.ones(count) if count == 1 else values
+    return Recorded.kind(values, **{"dtype": "float32", **more})
+
+
+def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
+    """Make Hann's window: 1/2 - 1/2 cos(2 pi n / N).
+
+    >>> import picograd
+    >>> picograd.hann_window(4).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    return window("hann_window", window_length, periodic, (0.5, 0.5), more)
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **more: Any
+) -> Tensor:
+    """Make Hamming's window: alpha - beta cos(2 pi n / N).
+
+    >>> import picograd
+    >>> round(picograd.hamming_window(4)[0].item(), 3)
+    0.08
+    """
+    return window("hamming_window", window_length, periodic, (alpha, beta), more)
+
+
+def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
+    """Make Blackman's window: 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N).
+
+    >>> import picograd
+    >>> round(picograd.blackman_window(4)[2].item(), 3)
+    1.0
+    """
+    return window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), more)
+
+
+def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
+    """Make a triangle of N points.
+
+    >>> import picograd
+    >>> picograd.bartlett_window(4).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    count = points("bartlett_window", window_length)
+    span = max(count if periodic else count - 1, 1)
+    values = 1 - np.abs(2 * np.arange(count) / span - 1) if count != 1 else np.ones(1)
+    return Recorded.kind(values, **{"dtype": "float32", **more})
+
+
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, **more: Any
+) -> Tensor:
+    """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1.
+
+    >>> import picograd
+    >>> picograd.kaiser_window(4, beta=0.0).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    count = points("kaiser_window", window_length)
+    is_cut = periodic and count > 1
+    values = np.kaiser(count + is_cut, beta)[:count]
+    return Recorded.kind(values, **{"dtype": "float32", **more})
+
+
+# like another tensor
+
+
+def place_like(x: Tensor, dtype: DTypeLike | None, device: DeviceLike | None) -> dict[str, Any]:
+    """Default dtype and device to those of a tensor."""
+    return dict(dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Make zeros of the shape, dtype and device of another tensor.
+
+    >>> import picograd
+    >>> picograd.zeros_like(picograd.Tensor([5.0, 2.0])).tolist()
+    [0.0, 0.0]
+    """
+    return Recorded.kind.zeros(input.shape, **place_like(input, dtype, device), **more)
+
+
+def ones_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Make ones of the shape, dtype and device of another tensor.
+
+    >>> import picograd
+    >>> picograd.ones_like(picograd.Tensor([5.0, 2.0])).tolist()
+    [1.0, 1.0]
+    """
+    return Recorded.kind.ones(input.shape, **place_like(input, dtype, device), **more)
+
+
+def empty_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Make a tensor of the shape, dtype and device of another; its values are zeros.
+
+    >>> import picograd
+    >>> picograd.empty_like(picograd.Tensor([1.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.empty(input.shape, **place_like(input, dtype, device), **more)
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor:
+    """Fill the shape of another tensor with one value.
+
+    >>> import picograd
+    >>> picograd.full_like(picograd.Tensor([1.0, 2.0]), 7).tolist()
+    [7.0, 7.0]
+    """
+    return Recorded.kind.full(input.shape, fill_value, **place_like(input, dtype, device), **more)
+
+
+def rand_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Draw uniformly from [0, 1) in the shape of another tensor.
+
+    >>> import picograd
+    >>> picograd.rand_like(picograd.Tensor([5.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.rand(input.shape, **place_like(input, dtype, device), **more)
+
+
+def randn_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor:
+    """Draw from the standard normal distribution in the shape of another tensor.
+
+    >>> import picograd
+    >>> picograd.randn_like(picograd.Tensor([5.0, 2.0])).shape
+    (2,)
+    """
+    return Recorded.kind.randn(input.shape, **place_like(input, dtype, device), **more)
+
+
+# facts about a tensor
+
+
+def numel(input: Tensor) -> int:
+    """Count the elements.
+
+    >>> import picograd
+    >>> picograd.numel(picograd.Tensor([[1, 2]]))
+    2
+    """
+    need_tensor("numel", input)
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Tell whether the dtype is a float.
+
+    >>> import picograd
+    >>> picograd.is_floating_point(picograd.Tensor([1]))
+    False
+    """
+    need_tensor("is_floating_point", input)
+    return input.dtype.is_float
+
+
+def is_complex(input: Tensor) -> bool:
+    """Tell whether the dtype is complex: never, there are none.
+
+    >>> import picograd
+    >>> picograd.is_complex(picograd.Tensor([1.0]))
+    False
+    """
+    need_tensor("is_complex", input)
+    return False
+
+
+def is_conj(input: Tensor) -> bool:
+    """Tell whether a conjugate is still to be taken: never, there are no complex numbers.
+
+    >>> import picograd
+    >>> picograd.is_conj(picograd.Tensor([1.0]))
+    False
+    """
+    need_tensor("is_conj", input)
+    return False
+
+
+def conj(input: Tensor) -> Tensor:
+    """Give the complex conjugate: the tensor itself.
+
+    >>> import picograd
+    >>> picograd.Tensor([1.0, -2.0]).conj().tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("conj", input)
+    return input
+
+
+def real(input: Tensor) -> Tensor:
+    """Give the real part: the tensor itself.
+
+    >>> import picograd
+    >>> picograd.real(picograd.Tensor([1.0, -2.0])).tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("real", input)
+    return input
+
+
+def imag(input: Tensor) -> Tensor:
+    """Refuse to give the imaginary part, as PyTorch does: no tensor is complex.
+
+    Raises DTypeError, which is a RuntimeError.
+
+    >>> import picograd
+    >>> try:
+    ...     picograd.imag(picograd.Tensor([1.0]))
+    ... except RuntimeError as error:
+    ...     print(error)
+    imag: a float32 tensor has no imaginary part. ...
+    """
+    need_tensor("imag", input)
+    text = f"a {input.dtype.name} tensor has no imaginary part"
+    raise DTypeError("imag", text, "use x * 0; Fourier transforms have it along the last axis")
+
+
+def is_signed(input: Tensor) -> bool:
+    """Tell whether the dtype has negative numbers.
+
+    >>> import picograd
+    >>> picograd.Tensor([1]).is_signed()
+    True
+    """
+    need_tensor("is_signed", input)
+    return input.dtype.kind in ("int", "float")
+
+
+def is_contiguous(input: Tensor) -> bool:
+    """Tell whether elements lie in row-major order in the memory that the tensor shows.
+
+    >>> import picograd
+    >>> picograd.Tensor([[1, 2], [3, 4]]).T.is_contiguous()
+    False
+    """
+    need_tensor("is_contiguous", input)
+    order = zip(input.shape, aliasing.strides_of(input), row_major(input.shape))
+    return 0 in input.shape or all(size == 1 or ours == wanted for size, ours, wanted in order)
+
+
+def get_device(input: Tensor) -> int:
+    """Give the number of the GPU a tensor lives on, -1 on the CPU.
+
+    >>> import picograd
+    >>> picograd.Tensor([1], device="cpu").get_device()
+    -1
+    """
+    need_tensor("get_device", input)
+    _, _, number = input.device.partition(":")
+    return -1 if is_host(input.device) else int(number or 0)
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Convert to the dtype, and copy to the device, of another tensor.
+
+    >>> import picograd
+    >>> picograd.Tensor([1]).type_as(picograd.Tensor([1.0])).tolist()
+    [1.0]
+    """
+    need_tensor("type_as", other)
+    return input.to(other)

@@ -1,0 +1,1 @@
+"""Elementwise functions: operators, rounding, logarithms, gamma and Bessel functions."""

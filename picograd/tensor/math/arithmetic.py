@@ -1,0 +1,342 @@
+"""Arithmetic beyond the operators: NaN-aware extremes, bits of floats, divisors, comparisons.
+
+Functions of tensors made of their methods; operands promote and broadcast as in `a + b`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from picograd.dtype import int16, int32, int64
+from picograd.errors import DTypeError
+from picograd.graph.build_composite import custom
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
+from picograd.tensor.core.arguments import as_float, is_tensor, need_tensor, promoted
+from picograd.tensor.core.recording import apply
+from picograd.tensor.core.type_info import FORMATS
+from picograd.tensor.math import elementwise, transcendental
+
+WHOLE = {16: int16, 32: int32, 64: int64}  # integers of the widths of floats
+# steps of Euclid's algorithm for the worst pair, neighbours among Fibonacci's numbers
+EUCLID = {8: 12, 16: 23, 32: 46, 64: 92}
+
+
+class Parts(NamedTuple):
+    """This class holds x = mantissa * 2 ** exponent."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+def positive(input: Tensor) -> Tensor:
+    """Give the tensor itself: +x. DTypeError for bool.
+
+    >>> import picograd
+    >>> picograd.positive(picograd.Tensor([1, -2])).tolist()
+    [1, -2]
+    """
+    need_tensor("positive", input)
+    if input.dtype.kind == "bool":
+        raise DTypeError("positive", "is not defined for bool", "call .int() first")
+    return input
+
+
+def sgn(input: Tensor) -> Tensor:
+    """Compute -1, 0 or 1: `sign`, which for real numbers is the same.
+
+    >>> import picograd
+    >>> picograd.sgn(picograd.Tensor([-3.0, 0.0])).tolist()
+    [-1.0, 0.0]
+    """
+    need_tensor("sgn", input)
+    return input.sign()
+
+
+def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
+    """Raise values below `min` to it.
+
+    >>> import picograd
+    >>> picograd.clamp_min(picograd.Tensor([1.0, 3.0]), 2).tolist()
+    [2.0, 3.0]
+    """
+    need_tensor("clamp_min", input)
+    return input.clamp(min, None)
+
+
+def clamp_max(input: Tensor, max: TensorLike) -> Tensor:
+    """Lower values above `max` to it.
+
+    >>> import picograd
+    >>> picograd.clamp_max(picograd.Tensor([1.0, 3.0]), 2).tolist()
+    [1.0, 2.0]
+    """
+    need_tensor("clamp_max", input)
+    return input.clamp(None, max)
+
+
+def fmax(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute the larger of two; a NaN loses against a number. The first of equal ones gets
+    the gradient.
+
+    >>> import picograd
+    >>> picograd.fmax(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
+    [2.0, 2.0]
+    """
+    a, b = promoted("fmax", input, other)
+    return extreme(a, b, a >= b)
+
+
+def fmin(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute the smaller of two; a NaN loses against a number. The first of equal ones gets
+    the gradient.
+
+    >>> import picograd
+    >>> picograd.fmin(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
+    [1.0, 2.0]
+    """
+    a, b = promoted("fmin", input, other)
+    return extreme(a, b, a <= b)
+
+
+def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
+    """Choose the first where it wins or the other is NaN."""
+    if a.dtype.is_float:
+        is_first = is_first.logical_or(b.isnan())
+    return is_first.where(a, b)
+
+
+def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
+    """Compute input ** exponent in float64.
+
+    >>> import picograd
+    >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
+    picograd.float64
+    """
+    a: Any = input.double() if is_tensor(input) else input
+    b: Any = exponent.double() if is_tensor(exponent) else exponent
+    need_tensor("float_power", a if is_tensor(a) else b)
+    result: Tensor = a**b
+    return result
+
+
+def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute log2(2 ** a + 2 ** b) without overflow.
+
+    >>> import picograd
+    >>> picograd.logaddexp2(picograd.Tensor([3.0]), 3.0).tolist()
+    [4.0]
+    """
+    a, b = promoted("logaddexp2", input, other, floating=True)
+    larger = a.maximum(b)
+    gap = (a == b).where(0.0, -(a - b).abs())
+    return (larger + gap.exp2().log1p() / math.log(2)).cast(a.dtype)
+
+
+def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
+    """Compute a log(1 + b); 0 where a is 0, unless b is NaN.
+
+    >>> import picograd
+    >>> picograd.special.xlog1py(picograd.Tensor([0.0]), -1.0).tolist()
+    [0.0]
+    """
+    return apply(transcendental.xlog1py, input, other)
+
+
+# numbers as bits
+
+
+def frexp(input: Tensor) -> Parts:
+    """Split floats into a mantissa of size [1/2, 1) and an int32 exponent: x = m 2^e.
+
+    Zero, infinities and NaN are their own mantissas with exponent 0. Gradients reach x.
+
+    >>> import picograd
+    >>> [part.tolist() for part in picograd.frexp(picograd.Tensor([6.0, -0.5]))]
+    [[0.75, -0.5], [3, 0]]
+    """
+    need_tensor("frexp", input)
+    if input.dtype.kind != "float":
+        raise DTypeError("frexp", f"needs a float dtype, got {input.dtype.name}", "call .float()")
+    digits, bias = FORMATS[input.dtype.name]
+    lift = digits + 1  # a factor of 2 ** lift makes subnormal numbers normal
+    x = input.detach()
+    is_small = (x.abs() < 2.0 ** (1 - bias)).logical_and(x != 0)
+    lifted = is_small.where(x * 2.0**lift, x)
+    bits = lifted.bitcast(WHOLE[x.dtype.bits]).long() >> digits
+    exponent = (bits & (2 * bias + 1)) - (bias - 1) - is_small.long() * lift
+    exponent = x.isfinite().logical_and(x != 0).where(exponent, 0)
+    half = exponent // 2  # the whole power may be beyond the largest number
+    return Parts(input * power_of_two(-half, x) * power_of_two(half - exponent, x), exponent.int())
+
+
+def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
+    """Make 2 ** exponent from its bits, exactly, for the exponents of normal numbers."""
+    digits, bias = FORMATS[like.dtype.name]
+    bits = ((exponent + bias) << digits).cast(WHOLE[like.dtype.bits])
+    return bits.bitcast(like.dtype)
+
+
+def ldexp(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute input * 2 ** other.
+
+    >>> import picograd
+    >>> picograd.ldexp(picograd.Tensor([0.75]), 3).tolist()
+    [6.0]
+    """
+    need_tensor("ldexp", input)
+    exponent: Any = other
+    if not is_tensor(other):
+        return as_float(input) * 2.0**exponent
+    if not other.dtype.is_float:
+        exponent = other.cast(as_float(input).dtype)
+    return input * exponent.exp2()
+
+
+def nextafter(input: Tensor, other: TensorLike) -> Tensor:
+    """Give the next number after `input` towards `other`.
+
+    >>> import picograd
+    >>> picograd.nextafter(picograd.Tensor([1.0]), 2.0).item() == 1 + 2**-23
+    True
+    """
+    a, b = promoted("nextafter", input, other)
+    if a.dtype.kind != "float":
+        raise DTypeError("nextafter", f"needs floats, got {a.dtype.name}", "call .float() first")
+    given, a, b = (a, b), a.detach(), b.detach()
+    whole = WHOLE[a.dtype.bits]
+    bits = a.bitcast(whole)
+    grows = (a < b) == (a > 0)
+    stepped = (bits + grows.where(1, -1).cast(whole)).bitcast(a.dtype)
+    least = (b.signbit().cast(whole) << (whole.bits - 1)) + 1
+    stepped = (a == 0).where(least.bitcast(a.dtype), stepped)
+    result = (a == b).where(b, stepped)
+    value = (a.isnan().logical_or(b.isnan())).where(a + b, result)
+    return apply(steady, value, *given)
+
+
+# whole numbers
+
+
+def steady(value: Node, a: Node, b: Node) -> Node:
+    """Pass the gradient of a value to the first operand it was computed from."""
+    return custom(value, (a, b), lambda gradient, output, a, b: (gradient, gradient * 0))
+
+
+def gcd(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute the greatest common divisor of whole numbers, >= 0 (Euclid's algorithm).
+
+    >>> import picograd
+    >>> picograd.gcd(picograd.Tensor([12, -18, 0]), 8).tolist()
+    [4, 2, 8]
+    """
+    a, b = promoted("gcd", input, other)
+    if not a.dtype.is_integer:
+        raise DTypeError("gcd", f"needs whole numbers, got {a.dtype.name}", "call .long() first")
+    a, b = a.abs(), b.abs()
+    for _ in range(EUCLID[a.dtype.bits]):
+        is_done = b == 0
+        rest = apply(remainder, a, is_done.where(1, b))
+        a, b = is_done.where(a, b), is_done.where(b, rest)
+    return a
+
+
+def lcm(input: Tensor, other: TensorLike) -> Tensor:
+    """Compute the least common multiple of whole numbers, >= 0.
+
+    >>> import picograd
+    >>> picograd.lcm(picograd.Tensor([4, 0]), 6).tolist()
+    [12, 0]
+    """
+    a, b = promoted("lcm", input, other)
+    divisor = gcd(a, b)
+    return (apply(quotient, a, (divisor == 0).where(1, divisor)) * b).abs()
+
+
+def remainder(a: Node, b: Node) -> Node:
+    """Divide by what is not 0: the remainder."""
+    return a.binary("mod", b)
+
+
+def quotient(a: Node, b: Node) -> Node:
+    """Divide by what is not 0, rounding down."""
+    return a.binary("floordiv", b)
+
+
+# tests
+
+
+def isposinf(input: Tensor) -> Tensor:
+    """Tell which elements are positive infinity.
+
+    >>> import picograd
+    >>> picograd.isposinf(picograd.Tensor([float("inf"), 1.0])).tolist()
+    [True, False]
+    """
+    need_tensor("isposinf", input)
+    return input.isinf().logical_and(input > 0)
+
+
+def isneginf(input: Tensor) -> Tensor:
+    """Tell which elements are negative infinity.
+
+    >>> import picograd
+    >>> picograd.isneginf(picograd.Tensor([-float("inf"), 1.0])).tolist()
+    [True, False]
+    """
+    need_tensor("isneginf", input)
+    return input.isinf().logical_and(input < 0)
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Tell which elements are real: all, since there are no complex numbers.
+
+    >>> import picograd
+    >>> picograd.isreal(picograd.Tensor([1.0])).tolist()
+    [True]
+    """
+    need_tensor("isreal", input)
+    return (input == input).logical_or(True)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Tell whether the only element is not zero; computes.
+
+    >>> import picograd
+    >>> picograd.is_nonzero(picograd.Tensor([0.0]))
+    False
+    """
+    need_tensor("is_nonzero", input)
+    return bool(input)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have the same shape and elements; computes. NaN differs.
+
+    >>> import picograd
+    >>> picograd.equal(picograd.Tensor([1, 2]), picograd.Tensor([1, 2]))
+    True
+    """
+    need_tensor("equal", input, other)
+    return input.shape == other.shape and bool((input == other).all().item())
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have the same shape.
+
+    >>> import picograd
+    >>> picograd.is_same_size(picograd.Tensor([1]), picograd.Tensor([2]))
+    True
+    """
+    need_tensor("is_same_size", input, other)
+    return input.shape == other.shape
+
+
+def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1) -> Tensor:
+    """Compute other - alpha * input.
+
+    >>> import picograd
+    >>> picograd.rsub(picograd.Tensor([1, 2]), 5).tolist()
+    [4, 3]
+    """
+    need_tensor("rsub", input)
+    return apply(elementwise.add_scaled, "sub", other, input, alpha)

@@ -1,0 +1,83 @@
+"""Relatives of the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
+
+Definitions: NIST Digital Library of Mathematical Functions, 5.15 and 8.2. The incomplete gamma
+functions are host calls (graph/host_gamma.py).
+"""
+
+import math
+
+from picograd.dtype import float64
+from picograd.errors import ValueRangeError
+from picograd.graph.build_composite import custom
+from picograd.graph.gradient import Refused
+from picograd.graph.host_call import host_call
+from picograd.graph.node import Node
+from picograd.graph.room import check_size
+from picograd.tensor.core.operands import Operand, floating, pair
+from picograd.tensor.math import transcendental
+from picograd.tensor.math.zeta import polygamma_of, zeta_in_double
+
+SPELT_OUT = 16  # terms of multigammaln that are each a node of their own
+
+
+def zeta(a: Operand, b: Operand) -> Node:
+    """Compute Hurwitz's zeta function of x = a and q = b."""
+    x, q = pair("zeta", a, b, floating=True)
+    return zeta_in_double(x.cast(float64), q.cast(float64)).cast(x.dtype)
+
+
+def polygamma(node: Node, order: int) -> Node:
+    """Compute the derivative of digamma of an order: (-1)^(n + 1) n! zeta(n + 1, x) from 1 on."""
+    if isinstance(order, bool) or not isinstance(order, int) or order < 0:
+        raise ValueRangeError("polygamma", f"n is {order!r}", "use a whole number >= 0")
+    if order == 0:
+        return transcendental.digamma(node)
+    if order == 1:
+        return transcendental.smooth(
+            "polygamma", node, transcendental.trigamma_value, transcendental.trigamma_slope, True
+        )
+    return polygamma_of(order, floating("polygamma", node))
+
+
+def multigammaln(node: Node, p: int) -> Node:
+    """Compute the logarithm of the multivariate gamma function of dimension p."""
+    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
+        raise ValueRangeError("multigammaln", f"p is {p!r}", "use a whole number >= 1")
+    x = floating("multigammaln", node)
+    total = x.const_like(p * (p - 1) / 4 * math.log(math.pi))
+    if p > SPELT_OUT:
+        shape = (*x.shape, p)
+        check_size("multigammaln", shape, x.dtype.itemsize)
+        wide = x.reshape((*x.shape, 1)).expand(shape)
+        terms = transcendental.lgamma(wide - wide.iota(x.rank).cast(x.dtype) / 2)
+        return total + terms.reduce("sum", (x.rank,))
+    for step in range(p):
+        total = total + transcendental.lgamma(x - step / 2)
+    return total
+
+
+# incomplete gamma functions
+
+
+def incomplete(op: str, a: Operand, b: Operand) -> Node:
+    """Compute igamma (lower) or igammac (upper) with the gradient of x; there is none for a."""
+    first, second = pair(op, a, b, floating=True)
+    order, x = first.cast(float64), second.cast(float64)
+    value = host_call(op, order, x)
+    sign = 1.0 if op == "igamma" else -1.0
+
+    def vjp(g: Node, y: Node, x: Node, order: Node) -> list[Node | Refused]:
+        density = ((order - 1) * x.unary("log") - x - transcendental.lgamma(order)).unary("exp")
+        return [g * density * sign, Refused(op, "its first argument")]
+
+    return custom(value, (x, order), vjp).cast(first.dtype)
+
+
+def igamma(a: Operand, b: Operand) -> Node:
+    """Compute the regularised lower incomplete gamma function."""
+    return incomplete("igamma", a, b)
+
+
+def igammac(a: Operand, b: Operand) -> Node:
+    """Compute the regularised upper incomplete gamma function."""
+    return incomplete("igammac", a, b)

@@ -1,0 +1,494 @@
+"""Methods of `Tensor` by kind. Operators: arithmetic, comparisons and their named forms.
+
+Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from picograd.errors import DTypeError
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import Scalar, TensorLike
+from picograd.tensor.core.recording import Recorded, Same, apply, as_tensor, rewrite, update
+from picograd.tensor.linalg import products
+from picograd.tensor.math import elementwise, transcendental
+
+
+class OperatorMethods(Recorded):
+    """This class holds the operators of `Tensor`, and their named forms."""
+
+    __slots__ = ()
+
+    # arithmetic
+
+    def __add__(self: Same, other: TensorLike) -> Same:
+        """Add elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) + 1).tolist()
+        [2.0, 3.0, 4.0]
+        """
+        return operate(elementwise.arithmetic, "add", self, other)
+
+    def __radd__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.arithmetic, "add", other, self)
+
+    def __sub__(self: Same, other: TensorLike) -> Same:
+        """Subtract elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) - 1).tolist()
+        [0.0, 1.0, 2.0]
+        """
+        return operate(elementwise.arithmetic, "sub", self, other)
+
+    def __rsub__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.arithmetic, "sub", other, self)
+
+    def __mul__(self: Same, other: TensorLike) -> Same:
+        """Multiply elementwise; shapes broadcast, dtypes promote.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) * 2).tolist()
+        [2.0, 4.0, 6.0]
+        """
+        return operate(elementwise.arithmetic, "mul", self, other)
+
+    def __rmul__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.arithmetic, "mul", other, self)
+
+    def __truediv__(self: Same, other: TensorLike) -> Same:
+        """Divide elementwise; integers give floats.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1, 2, 3]) / 2).tolist()
+        [0.5, 1.0, 1.5]
+        """
+        return operate(elementwise.division, "div", self, other)
+
+    def __rtruediv__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.division, "div", other, self)
+
+    def __floordiv__(self: Same, other: TensorLike) -> Same:
+        """Divide and round down.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([5, -5, 6]) // 3).tolist()
+        [1, -2, 2]
+        """
+        return operate(elementwise.arithmetic, "floordiv", self, other)
+
+    def __rfloordiv__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.arithmetic, "floordiv", other, self)
+
+    def __mod__(self: Same, other: TensorLike) -> Same:
+        """Compute the remainder of floor division, which has the divisor's sign.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([5, -5, 6]) % 3).tolist()
+        [2, 1, 0]
+        """
+        return operate(elementwise.arithmetic, "mod", self, other)
+
+    def __rmod__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.arithmetic, "mod", other, self)
+
+    def __pow__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.power, "pow", self, other)
+
+    def __rpow__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.power, "pow", other, self)
+
+    def __matmul__(self: Same, other: Same) -> Same:
+        return apply(products.matmul, self, as_tensor(other, self))
+
+    def __rmatmul__(self: Same, other: TensorLike) -> Same:
+        return apply(products.matmul, as_tensor(other, self), self)
+
+    def __neg__(self: Same) -> Same:
+        """Change the sign.
+
+        >>> from picograd import Tensor
+        >>> (-Tensor([1.0, 2.0, -3.0])).tolist()
+        [-1.0, -2.0, 3.0]
+        """
+        return apply(elementwise.negate, self)
+
+    def __pos__(self: Same) -> Same:
+        return self
+
+    def __abs__(self: Same) -> Same:
+        return apply(elementwise.absolute, self)
+
+    def __invert__(self: Same) -> Same:
+        """Invert every bit; of bools, logical not.
+
+        >>> from picograd import Tensor
+        >>> (~Tensor([0, 1, -1])).tolist()
+        [-1, -2, 0]
+        """
+        return apply(elementwise.bitwise_not, self)
+
+    def __and__(self: Same, other: TensorLike) -> Same:
+        """Compute bitwise and; of bools, logical and.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) & 4).tolist()
+        [4, 4, 4]
+        """
+        return operate(elementwise.bitwise, "bitwise_and", self, other)
+
+    def __rand__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "bitwise_and", other, self)
+
+    def __or__(self: Same, other: TensorLike) -> Same:
+        """Compute bitwise or; of bools, logical or.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) | 1).tolist()
+        [7, 5, 5]
+        """
+        return operate(elementwise.bitwise, "bitwise_or", self, other)
+
+    def __ror__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "bitwise_or", other, self)
+
+    def __xor__(self: Same, other: TensorLike) -> Same:
+        """Compute bitwise exclusive or; of bools, unequal.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([6, 5, 4]) ^ 5).tolist()
+        [3, 0, 1]
+        """
+        return operate(elementwise.bitwise, "bitwise_xor", self, other)
+
+    def __rxor__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "bitwise_xor", other, self)
+
+    def __lshift__(self: Same, other: TensorLike) -> Same:
+        """Shift the bits of integers to the left.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1, 2, 3]) << 2).tolist()
+        [4, 8, 12]
+        """
+        return operate(elementwise.bitwise, "shift_left", self, other)
+
+    def __rshift__(self: Same, other: TensorLike) -> Same:
+        """Shift the bits of integers to the right, the sign stays.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([4, 8, -8]) >> 2).tolist()
+        [1, 2, -2]
+        """
+        return operate(elementwise.bitwise, "shift_right", self, other)
+
+    def __iadd__(self: Same, other: TensorLike) -> Same:
+        """Add in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x += 1
+        >>> x.tolist()
+        [2.0, 3.0, 4.0]
+        """
+        return update(self, elementwise.arithmetic, "add", other)
+
+    def __isub__(self: Same, other: TensorLike) -> Same:
+        """Subtract in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x -= 1
+        >>> x.tolist()
+        [0.0, 1.0, 2.0]
+        """
+        return update(self, elementwise.arithmetic, "sub", other)
+
+    def __imul__(self: Same, other: TensorLike) -> Same:
+        """Multiply in place.
+
+        >>> from picograd import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0])
+        >>> x *= 2
+        >>> x.tolist()
+        [2.0, 4.0, 6.0]
+        """
+        return update(self, elementwise.arithmetic, "mul", other)
+
+    def __itruediv__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.division, "div", other)
+
+    def __ifloordiv__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.arithmetic, "floordiv", other)
+
+    def __imod__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.arithmetic, "mod", other)
+
+    def __ipow__(self: Same, other: TensorLike) -> Same:  # type: ignore[misc]
+        return update(self, elementwise.power, "pow", other)
+
+    def __iand__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.bitwise, "bitwise_and", other)
+
+    def __ior__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.bitwise, "bitwise_or", other)
+
+    def __ixor__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.bitwise, "bitwise_xor", other)
+
+    def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
+        """Compute self + alpha * other.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).add(Tensor([1.0, 1.0]), alpha=3).tolist()
+        [4.0, 5.0]
+        """
+        return combined(self, "add", other, alpha)
+
+    def sub(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
+        """Compute self - alpha * other.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).sub(Tensor([1.0, 1.0]), alpha=3).tolist()
+        [-2.0, -1.0]
+        """
+        return combined(self, "sub", other, alpha)
+
+    def add_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
+        """Add alpha * other in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).add_(1.0, alpha=2).tolist()
+        [3.0, 4.0]
+        """
+        return update(self, scaled_by(alpha), "add", other)
+
+    def sub_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
+        """Subtract alpha * other in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).sub_(1.0, alpha=2).tolist()
+        [-1.0, 0.0]
+        """
+        return update(self, scaled_by(alpha), "sub", other)
+
+    mul: Final = __mul__
+    subtract: Final = sub
+    multiply: Final = __mul__
+    negative: Final = __neg__
+    bitwise_left_shift: Final = __lshift__
+    bitwise_right_shift: Final = __rshift__
+    true_divide: Final = __truediv__
+    floor_divide: Final = __floordiv__
+    remainder: Final = __mod__
+    neg: Final = __neg__
+    matmul: Final = __matmul__
+    mul_: Final = __imul__
+    bitwise_and: Final = __and__
+    bitwise_or: Final = __or__
+    bitwise_xor: Final = __xor__
+    bitwise_not: Final = __invert__
+
+    def div_(self: Same, other: TensorLike, *, rounding_mode: str | None = None) -> Same:
+        """Divide in place; see `div`.
+
+        >>> from picograd import Tensor
+        >>> Tensor([7, -7]).div_(2, rounding_mode="floor").tolist()
+        [3, -4]
+        """
+        if rounding_mode is None:
+            return update(self, elementwise.division, "div", other)
+        return rewrite(self, "div", OperatorMethods.div(self, other, rounding_mode))
+
+    def div(self: Same, other: TensorLike, rounding_mode: str | None = None) -> Same:
+        """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
+
+        >>> from picograd import Tensor
+        >>> Tensor([5.0, -5.0, 6.0]).div(2, rounding_mode="trunc").tolist()
+        [2.0, -2.0, 3.0]
+        """
+        if rounding_mode is None:
+            return operate(elementwise.division, "div", self, other)
+        return apply(transcendental.divide_rounded, self, other, rounding_mode)
+
+    divide: Final = div
+
+    def pow(self: Same, exponent: TensorLike) -> Same:
+        """Raise to a power.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).pow(2).tolist()
+        [1.0, 4.0, 9.0]
+        """
+        return apply(elementwise.power, "pow", self, exponent)
+
+    # comparison
+
+    def __eq__(  # type: ignore[override]
+        self: Same, other: TensorLike
+    ) -> Same:  # type: ignore[override]
+        """Compare elementwise, equal or not.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) == 2).tolist()
+        [False, True, False]
+        """
+        return operate(elementwise.compare, "equal", self, other)
+
+    def __ne__(  # type: ignore[override]
+        self: Same, other: TensorLike
+    ) -> Same:  # type: ignore[override]
+        """Compare elementwise, unequal or not.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) != 2).tolist()
+        [True, False, True]
+        """
+        return operate(elementwise.compare, "not_equal", self, other)
+
+    def __lt__(self: Same, other: TensorLike) -> Same:
+        """Compare elementwise whether each is less.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) < 2).tolist()
+        [True, False, False]
+        """
+        return operate(elementwise.compare, "less", self, other)
+
+    def __le__(self: Same, other: TensorLike) -> Same:
+        """Compare elementwise whether each is at most the other.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) <= 2).tolist()
+        [True, True, False]
+        """
+        return operate(elementwise.compare, "less_equal", self, other)
+
+    def __gt__(self: Same, other: TensorLike) -> Same:
+        """Compare elementwise whether each is greater.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) > 2).tolist()
+        [False, False, True]
+        """
+        return operate(elementwise.compare_swapped, "less", self, other)
+
+    def __ge__(self: Same, other: TensorLike) -> Same:
+        """Compare elementwise whether each is at least the other.
+
+        >>> from picograd import Tensor
+        >>> (Tensor([1.0, 2.0, 3.0]) >= 2).tolist()
+        [False, True, True]
+        """
+        return operate(elementwise.compare_swapped, "less_equal", self, other)
+
+    eq: Final = __eq__
+    ne: Final = __ne__
+    lt: Final = __lt__
+    le: Final = __le__
+    gt: Final = __gt__
+    ge: Final = __ge__
+
+    less: Final = __lt__
+    less_equal: Final = __le__
+    not_equal: Final = __ne__
+    greater: Final = __gt__
+    greater_equal: Final = __ge__
+
+    def __hash__(self: Same) -> Any:
+        return id(self)
+
+    def logical_and(self: Same, other: TensorLike) -> Same:
+        """Compute `and` of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_and(Tensor([1, 0, 1])).tolist()
+        [False, False, True]
+        """
+        return apply(elementwise.logical, "logical_and", self, other)
+
+    def logical_or(self: Same, other: TensorLike) -> Same:
+        """Compute `or` of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_or(Tensor([1, 0, 1])).tolist()
+        [True, True, True]
+        """
+        return apply(elementwise.logical, "logical_or", self, other)
+
+    def logical_xor(self: Same, other: TensorLike) -> Same:
+        """Compute exclusive or of truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_xor(Tensor([1, 0, 1])).tolist()
+        [True, True, False]
+        """
+        return apply(elementwise.logical_xor, "logical_xor", self, other)
+
+    def logical_not(self: Same) -> Same:
+        """Negate truth values.
+
+        >>> from picograd import Tensor
+        >>> Tensor([0, 1, 2]).logical_not().tolist()
+        [True, False, False]
+        """
+        return apply(elementwise.logical_not, self)
+
+    def isnan(self: Same) -> Same:
+        """Tell which elements are NaN.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
+        [False, False, True]
+        """
+        return apply(elementwise.is_nan, self)
+
+    def isinf(self: Same) -> Same:
+        """Tell which elements are infinite.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
+        [False, True, False]
+        """
+        return apply(elementwise.is_infinite, self)
+
+    def isfinite(self: Same) -> Same:
+        """Tell which elements are finite.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
+        [True, False, False]
+        """
+        return apply(elementwise.is_finite, self)
+
+
+def scaled_by(alpha: Scalar) -> Callable[..., Node]:
+    """Give the function of `add` and `sub` for a factor of the second operand."""
+    if type(alpha) is int and alpha == 1:
+        return elementwise.arithmetic
+    return lambda op, a, b: elementwise.add_scaled(op, a, b, alpha)
+
+
+def combined(x: Any, op: str, other: Any, alpha: Scalar) -> Any:
+    """Compute `add` or `sub`; what an operator would leave to Python is a DTypeError here."""
+    result = operate(scaled_by(alpha), op, x, other)
+    if result is NotImplemented:
+        text = f"operand must be a Tensor or a number, not {type(other).__name__}"
+        raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+    return result
+
+
+def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
+    """Record an operator; other types than tensors, numbers and arrays are left to Python."""
+    if not isinstance(b, (Recorded, int, float, np.generic)):
+        if not hasattr(b, "__array__") and not isinstance(b, (list, tuple)):
+            return NotImplemented
+        b = as_tensor(b, a)
+    if not isinstance(a, (Recorded, int, float, np.generic)):
+        if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):
+            return NotImplemented
+        a = as_tensor(a, b)
+    return apply(function, op, a, b)

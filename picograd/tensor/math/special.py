@@ -1,0 +1,352 @@
+"""picograd.special: special functions, as torch.special.
+
+Elementwise, on the device, with gradients; except `gammainc` and `gammaincc`, which NumPy computes
+on the host, at once (as many steps as their arguments need).
+"""
+
+from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.operands import optional_dtype
+from picograd.tensor.core.recording import apply
+from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.math import bessel, elementwise, gamma, normal_distribution, transcendental
+from picograd.tensor.math.arithmetic import xlog1py
+from picograd.tensor.reductions import reduce
+
+__all__ = [
+    "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc",
+    "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit",
+    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "sinc", "softmax",
+    "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
+
+
+def i0(input: Tensor) -> Tensor:
+    """Compute the modified Bessel function I0.
+
+    >>> import picograd
+    >>> picograd.special.i0(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
+    return apply(bessel.i0, input)
+
+
+def i0e(input: Tensor) -> Tensor:
+    """Compute exp(-|x|) I0(x).
+
+    >>> import picograd
+    >>> picograd.special.i0e(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
+    return apply(bessel.i0e, input)
+
+
+def i1(input: Tensor) -> Tensor:
+    """Compute the modified Bessel function I1.
+
+    >>> import picograd
+    >>> picograd.special.i1(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return apply(bessel.i1, input)
+
+
+def i1e(input: Tensor) -> Tensor:
+    """Compute exp(-|x|) I1(x).
+
+    >>> import picograd
+    >>> picograd.special.i1e(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return apply(bessel.i1e, input)
+
+
+def erfcx(input: Tensor) -> Tensor:
+    """Compute exp(x^2) erfc(x) without overflow.
+
+    >>> import picograd
+    >>> picograd.special.erfcx(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
+    return apply(normal_distribution.erfcx, input)
+
+
+def ndtr(input: Tensor) -> Tensor:
+    """Compute the probability that a standard normal number is less than x.
+
+    >>> import picograd
+    >>> picograd.special.ndtr(picograd.Tensor([0.0])).tolist()
+    [0.5]
+    """
+    return apply(normal_distribution.ndtr, input)
+
+
+def log_ndtr(input: Tensor) -> Tensor:
+    """Compute log(ndtr(x)) without underflow.
+
+    >>> import picograd
+    >>> round(picograd.special.log_ndtr(picograd.Tensor([-10.0])).item(), 2)
+    -53.23
+    """
+    return apply(normal_distribution.log_ndtr, input)
+
+
+def ndtri(input: Tensor) -> Tensor:
+    """Find the x whose ndtr is p.
+
+    >>> import picograd
+    >>> picograd.special.ndtri(picograd.Tensor([0.5, 1.0])).tolist()
+    [0.0, inf]
+    """
+    return apply(normal_distribution.ndtri, input)
+
+
+def entr(input: Tensor) -> Tensor:
+    """Compute -x log(x): 0 at 0, -infinity below.
+
+    >>> import picograd
+    >>> picograd.special.entr(picograd.Tensor([0.0, -1.0])).tolist()
+    [0.0, -inf]
+    """
+    return apply(normal_distribution.entr, input)
+
+
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
+    """Compute Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
+
+    Gradients reach `other`. Negative `other` that are no poles give NaN.
+
+    >>> import picograd
+    >>> round(picograd.special.zeta(picograd.Tensor([2.0]), 1.0).item(), 4)
+    1.6449
+    """
+    return apply(gamma.zeta, input, other)
+
+
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """Compute the n-th derivative of digamma.
+
+    >>> import picograd
+    >>> round(picograd.special.polygamma(1, picograd.Tensor([1.0])).item(), 4)
+    1.6449
+    """
+    need_tensor("polygamma", input)
+    return apply(gamma.polygamma, input, n)
+
+
+def multigammaln(input: Tensor, p: int) -> Tensor:
+    """Compute the logarithm of the multivariate gamma function of dimension p.
+
+    >>> import picograd
+    >>> round(picograd.special.multigammaln(picograd.Tensor([2.0]), 2).item(), 4)
+    0.4516
+    """
+    return apply(gamma.multigammaln, input, p)
+
+
+def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
+    """Compute the regularised lower incomplete gamma function of a = input and x = other.
+
+    Computed on the host, at once; gradients reach x alone.
+
+    >>> import picograd
+    >>> round(picograd.special.gammainc(picograd.Tensor([1.0]), 1.0).item(), 4)
+    0.6321
+    """
+    return apply(gamma.igamma, input, other)
+
+
+def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
+    """Compute the regularised upper incomplete gamma function of a = input and x = other.
+
+    Computed on the host, at once; gradients reach x alone.
+
+    >>> import picograd
+    >>> round(picograd.special.gammaincc(picograd.Tensor([1.0]), 1.0).item(), 4)
+    0.3679
+    """
+    return apply(gamma.igammac, input, other)
+
+
+def digamma(input: Tensor) -> Tensor:
+    """Compute the derivative of log|gamma(x)|.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.digamma(Tensor([1.0, 2.0, 3.0])).tolist()
+    [-0.5772..., 0.4227..., 0.9227...]
+    """
+    return apply(transcendental.digamma, input)
+
+
+def gammaln(input: Tensor) -> Tensor:
+    """Compute log|gamma(x)|.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.gammaln(Tensor([3.0, 4.0, 5.0])).tolist()
+    [0.6931..., 1.7917..., 3.1780...]
+    """
+    return apply(transcendental.lgamma, input)
+
+
+def erf(input: Tensor) -> Tensor:
+    """Compute the error function.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.erf(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [-0.8427..., 0.0, 0.9953...]
+    """
+    return apply(elementwise.unary, "erf", input)
+
+
+def erfc(input: Tensor) -> Tensor:
+    """Compute 1 - erf(x), accurate where erf is nearly 1.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.erfc(Tensor([-1.0, 0.0, 2.0])).tolist()
+    [1.8427..., 1.0, 0.0046...]
+    """
+    return apply(transcendental.erfc, input)
+
+
+def erfinv(input: Tensor) -> Tensor:
+    """Invert erf.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.erfinv(Tensor([-0.5, 0.0, 0.5])).tolist()
+    [-0.4769..., 0.0, 0.4769...]
+    """
+    return apply(transcendental.erfinv, input)
+
+
+def exp2(input: Tensor) -> Tensor:
+    """Compute 2 ** x.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.exp2(Tensor([0.0, 1.0, 3.0])).tolist()
+    [1.0, 2.0, 8.0]
+    """
+    return apply(elementwise.unary, "exp2", input)
+
+
+def expm1(input: Tensor) -> Tensor:
+    """Compute e ** x - 1, exact near 0.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.expm1(Tensor([0.0, 1.0, 2.0])).tolist()
+    [0.0, 1.7182..., 6.3890...]
+    """
+    return apply(transcendental.expm1, input)
+
+
+def log1p(input: Tensor) -> Tensor:
+    """Compute log(1 + x), exact near 0.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.log1p(Tensor([0.0, 1.0, 3.0])).tolist()
+    [0.0, 0.6931..., 1.3862...]
+    """
+    return apply(transcendental.log1p, input)
+
+
+def sinc(input: Tensor) -> Tensor:
+    """Compute sin(pi x) / (pi x).
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.sinc(Tensor([0.0, 0.5, 1.5])).tolist()
+    [1.0, 0.6366..., -0.2122...]
+    """
+    return apply(transcendental.sinc, input)
+
+
+def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
+    """Compute a log(b); 0 where a is 0, unless b is NaN.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.xlogy(Tensor([0.0, 1.0, 2.0]), Tensor([0.0, 2.0, 2.0])).tolist()
+    [0.0, 0.6931..., 1.3862...]
+    """
+    return apply(transcendental.xlogy, input, other)
+
+
+def expit(input: Tensor) -> Tensor:
+    """Compute 1 / (1 + exp(-x)).
+
+    >>> import picograd
+    >>> picograd.special.expit(picograd.Tensor([0.0])).tolist()
+    [0.5]
+    """
+    need_tensor("expit", input)
+    return input.sigmoid()
+
+
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.logit(Tensor([0.25, 0.5, 0.75])).tolist()
+    [-1.0986..., 0.0, 1.0986...]
+    """
+    need_tensor("logit", input)
+    return input.logit(eps)
+
+
+def logsumexp(input: Tensor, dim: Axis, keepdim: bool = False) -> Tensor:
+    """Compute log(sum(exp(x))) along axes without overflow.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.logsumexp(Tensor([[0.0, 0.0], [1.0, 1.0]]), 1).tolist()
+    [0.6931..., 1.6931...]
+    """
+    return apply(reduce.logsumexp, input, dim, keepdim)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Normalise exp(x) to sum 1 along an axis.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.softmax(Tensor([1.0, 1.0, 1.0, 1.0]), 0).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    return apply(reduce.softmax, "softmax", input, dim, optional_dtype(dtype))
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Compute log(softmax(x)) along an axis.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> picograd.special.log_softmax(Tensor([1.0, 1.0, 1.0]), 0).tolist()
+    [-1.0986..., -1.0986..., -1.0986...]
+    """
+    return apply(reduce.softmax, "log_softmax", input, dim, optional_dtype(dtype))
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Round to so many decimals, halves to even.
+
+    >>> import picograd
+    >>> picograd.special.round(picograd.Tensor([1260.0]), decimals=-2).tolist()
+    [1300.0]
+    """
+    need_tensor("round", input)
+    return input.round(decimals=decimals)
+
+
+psi = digamma
+
+guard_functions(globals(), __all__)
+spell_functions(globals(), __all__)

@@ -1,0 +1,488 @@
+"""Special functions on nodes: circular and hyperbolic ones, the error and gamma functions.
+
+Values are composed of the table's rows; gradients are written by hand (`custom`), so that they are
+as accurate as the values. 16-bit floats compute in float32. Functions that need many digits inside
+(erfc, erfinv, gamma) compute in float64 and round once. Coefficients were fitted for this project:
+interpolation at Chebyshev nodes in 40 digits (mpmath).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from picograd.dtype import bool_, float64, int16, int32, int64
+from picograd.errors import DTypeError, ValueRangeError
+from picograd.graph import build
+from picograd.graph.build_composite import custom
+from picograd.graph.node import Node
+from picograd.tensor.core.demands import demand_divisor
+from picograd.tensor.core.operands import Operand, check_computed, floating, need_float, pair
+from picograd.tensor.math import elementwise
+from picograd.tensor.math.zeta import polygamma_of
+
+# lgamma(2 + u) = u P(u), |u| <= 1/2; relative error 2e-17
+LGAMMA = (
+    0.42278433509846713,
+    0.3224670334241132,
+    -0.06735230105319563,
+    0.02058080842778338,
+    -0.007385551028935545,
+    0.002890510330865901,
+    -0.0011927539009983087,
+    0.0005096695196526673,
+    -0.00022315497746292723,
+    9.945761692157133e-05,
+    -4.4923727564247656e-05,
+    2.050601970174762e-05,
+    -9.45628851510172e-06,
+    4.3828545383846665e-06,
+    -1.9743106888421067e-06,
+    9.242852225162277e-07,
+    -5.811277768921246e-07,
+    2.7475390051909663e-07,
+)
+# digamma(3/2 + u) = (3/2 + u - root) P(u), |u| <= 1/2; relative error 2e-17
+DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)  # as a sum
+DIGAMMA = (
+    0.951055876031833,
+    -0.4236274212814605,
+    0.2405424842407742,
+    -0.14840492305390884,
+    0.09498872445494122,
+    -0.061922133273064534,
+    0.04076083381242074,
+    -0.02697579675613825,
+    0.0179072524394512,
+    -0.011908218001568644,
+    0.007926944646403797,
+    -0.005279964873257405,
+    0.003519006401502276,
+    -0.002345267632540769,
+    0.0015566317474486838,
+    -0.0010376374098418604,
+    0.0007233266279287554,
+    -0.0004821990530566789,
+    0.0002272331660987376,
+    -0.00015148586836773365,
+    0.00025968482126430747,
+    -0.00017312261802727394,
+)
+# Stirling's series: B(2k) / (2k (2k - 1)), B(2k) / 2k and B(2k), Bernoulli's numbers
+LGAMMA_TAIL = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+SHIFT = 10  # from here on Stirling's series is exact; trigamma moves smaller arguments up to it
+ROOT_PI = math.sqrt(math.pi)
+BITS = {16: int16, 32: int32, 64: int64}
+Pieces = Callable[[Node], Node]
+Slope = Callable[[Node, Node], Node]
+
+
+def smooth(op: str, node: Node, value: Pieces, slope: Slope, in_double: bool = False) -> Node:
+    """Compute `value(x)` with the gradient `slope(x, y)`, in float32 or float64."""
+    x = floating(op, node)
+    # 16-bit floats have enough digits in float32
+    wide = x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
+    return known_slope(wide, value, slope).cast(x.dtype)
+
+
+def known_slope(x: Node, value: Pieces, slope: Slope) -> Node:
+    """Compute `value(x)` with the gradient `slope(x, y)`."""
+    return custom(value(x), (x,), lambda g, y, x: (g * slope(x, y),))
+
+
+def above(x: Node, limit: float) -> Node:
+    """Tell which elements are greater than a number."""
+    return x.const_like(limit).binary("less", x)
+
+
+def polynomial(coefficients: Sequence[float], x: Node) -> Node:
+    """Evaluate a polynomial, lowest coefficient first."""
+    total = x.const_like(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def signbit(node: Node) -> Node:
+    """Tell which elements have a minus sign, negative zero included."""
+    if not node.dtype.is_float:
+        return elementwise.compare("less", node, 0)
+    check_computed("signbit", node.dtype)
+    return build.bitcast(node, BITS[node.dtype.bits]).binary("less", 0)
+
+
+def copysign(a: Operand, b: Operand) -> Node:
+    """Give |a| the sign of b; the gradient of b is 0, and that of a where a is 0."""
+    x, y = pair("copysign", a, b, floating=True)
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        zero = g.const_like(0)
+        differs = signbit(x).binary("not_equal", signbit(y))
+        return x.binary("equal", 0.0).where(zero, differs.where(-g, g)), zero
+
+    differs = signbit(x).binary("not_equal", signbit(y))
+    return custom(differs.where(-x, x), (x, y), vjp)
+
+
+def with_sign(magnitude: Node, x: Node) -> Node:
+    """Give a magnitude the sign of `x`; zero keeps its sign."""
+    return signbit(x).where(-magnitude, magnitude)
+
+
+# circular functions
+
+
+def elementary(op: str, node: Node) -> Node:
+    """Compute a function of the op table; of 16-bit floats in float32, gradients too."""
+    x = floating(op, node)
+    return x.accumulated().unary(op).cast(x.dtype)
+
+
+def of_two(op: str, a: Operand, b: Operand) -> Node:
+    """Compute a function of two of the op table; of 16-bit floats in float32, gradients too."""
+    first, second = pair(op, a, b, floating=True)
+    need_float(op, first)
+    return first.accumulated().binary(op, second.accumulated()).cast(first.dtype)
+
+
+def tan(node: Node) -> Node:
+    """Compute the tangent."""
+    return elementary("tan", node)
+
+
+def atan(node: Node) -> Node:
+    """Compute the inverse tangent, in -pi/2..pi/2."""
+    return elementary("atan", node)
+
+
+def asin(node: Node) -> Node:
+    """Compute the inverse sine; NaN outside -1..1."""
+    return elementary("asin", node)
+
+
+def acos(node: Node) -> Node:
+    """Compute the inverse cosine; NaN outside -1..1."""
+    return elementary("acos", node)
+
+
+def atan2(a: Operand, b: Operand) -> Node:
+    """Compute the angle of the point (x = b, y = a), in -pi..pi."""
+    return of_two("atan2", a, b)
+
+
+def sinc_value(x: Node) -> Node:
+    """Compute sin(pi x) / (pi x) from x less the nearest whole number, which is exact."""
+    is_zero = x.binary("equal", 0.0)
+    safe = is_zero.where(x.const_like(1.0), x)
+    whole = safe.unary("round")
+    half = whole * 0.5
+    sine = ((safe - whole) * math.pi).unary("sin")
+    sine = half.unary("floor").binary("equal", half).where(sine, -sine)
+    return is_zero.where(x.const_like(1.0), sine / (safe * math.pi))
+
+
+def sinc(node: Node) -> Node:
+    """Compute sin(pi x) / (pi x); 1 at 0."""
+    x = floating("sinc", node)
+    return sinc_value(x.accumulated()).cast(x.dtype)
+
+
+def logit_value(x: Node) -> Node:
+    """Compute log(x / (1 - x)); near 1/2, where that is 0, from its distance."""
+    rest = 1 - x
+    is_near = (x - 0.5).unary("abs").binary("less", 0.25)
+    ratio = is_near.where(x * 2 - 1, 0.0) / is_near.where(rest, 1.0)
+    return is_near.where(ratio.unary("log1p"), (x / rest).unary("log"))
+
+
+# exponentials and hyperbolic functions
+
+
+def expm1(node: Node) -> Node:
+    """Compute exp(x) - 1, exact near 0."""
+    return elementary("expm1", node)
+
+
+def log1p(node: Node) -> Node:
+    """Compute log(1 + x), exact near 0."""
+    return elementary("log1p", node)
+
+
+def sinh(node: Node) -> Node:
+    """Compute the hyperbolic sine."""
+    return elementary("sinh", node)
+
+
+def cosh(node: Node) -> Node:
+    """Compute the hyperbolic cosine."""
+    return elementary("cosh", node)
+
+
+def asinh(node: Node) -> Node:
+    """Compute the inverse hyperbolic sine."""
+    return elementary("asinh", node)
+
+
+def acosh(node: Node) -> Node:
+    """Compute the inverse hyperbolic cosine; NaN below 1."""
+    return elementary("acosh", node)
+
+
+def atanh(node: Node) -> Node:
+    """Compute the inverse hyperbolic tangent; NaN outside -1..1."""
+    return elementary("atanh", node)
+
+
+# error and gamma functions
+
+
+def erfc(node: Node) -> Node:
+    """Compute 1 - erf(x), accurate where erf is nearly 1."""
+    return elementary("erfc", node)
+
+
+def erfinv_value(x: Node) -> Node:
+    """Invert erf: Winitzki's estimate (2008) and three steps of Newton's method."""
+    size = x.unary("abs")
+    rest = 1 - size
+    is_inside = above(rest, 0.0)
+    safe = is_inside.where(rest, 1.0)
+    logarithm = (safe * (2 - safe)).unary("log")
+    a = 0.147
+    half = logarithm * 0.5 + 2 / (math.pi * a)
+    root = (half * half - logarithm / a).unary("sqrt") - half
+    y = root.binary("maximum", 0.0).unary("sqrt")
+    is_near = size.binary("less", 0.5)
+    for _ in range(3):
+        excess = is_near.where(size - y.unary("erf"), y.unary("erfc") - safe)
+        y = y + excess * ((y * y).unary("exp") * (ROOT_PI / 2))
+    edge = rest.binary("equal", 0.0).where(x.const_like(math.inf), math.nan)
+    return with_sign(is_inside.where(y, edge), x)
+
+
+def erfinv(node: Node) -> Node:
+    """Invert erf: infinite at -1 and 1, NaN outside."""
+    return smooth("erfinv", node, erfinv_value, erfinv_slope, True)
+
+
+def erfinv_slope(x: Node, y: Node) -> Node:
+    """Compute sqrt(pi)/2 exp(y^2)."""
+    return (y * y).unary("exp") * (ROOT_PI / 2)
+
+
+def shifted(x: Node) -> list[Node]:
+    """List x, x + 1, ... x + SHIFT: the last is where Stirling's series is good."""
+    return [x + step for step in range(SHIFT + 1)]
+
+
+def lowered(x: Node, limit: float) -> tuple[Node, list[tuple[Node, Node]]]:
+    """Subtract 1 from x < SHIFT while it is above a limit; also what each step found: (did, x)."""
+    steps = []
+    for _ in range(math.ceil(SHIFT - limit)):
+        is_above = above(x, limit)
+        x = is_above.where(x - 1, x)
+        steps.append((is_above, x))
+    return x, steps
+
+
+def lgamma_positive(x: Node) -> Node:
+    """Compute log(gamma(x)) for x > 0 in float64.
+
+    By a fit around 2, where it has a root, for 1.5 to 2.5. Larger x up to SHIFT come down by
+    gamma(x) = (x - 1) gamma(x - 1), smaller ones go up; Stirling's series beyond.
+    """
+    is_large, is_low, is_tiny = above(x, SHIFT), x.binary("less", 1.5), x.binary("less", 0.5)
+    y, steps = lowered(is_large.where(x.const_like(2.0), x), 2.5)
+    factor = x.const_like(1.0)
+    for is_above, each in steps:
+        factor = is_above.where(factor * each, factor)
+    u = is_tiny.where(y, is_low.where(y - 1, y - 2))
+    factor = is_tiny.where(x * (x + 1), is_low.where(x, factor))
+    logarithm = is_large.where(x, factor).unary("log")
+    near = u * polynomial(LGAMMA, u) + is_low.where(-logarithm, logarithm)
+    inverse = x.unary("reciprocal")
+    tail = inverse * polynomial(LGAMMA_TAIL, inverse * inverse)
+    tail = tail + (0.5 * math.log(2 * math.pi) - 0.5)
+    far = (x - 0.5) * (logarithm - 1) + tail
+    value = is_large.where(far, near)
+    return x.binary("equal", math.inf).where(x, value)
+
+
+def to_whole(x: Node) -> Node:
+    """Compute x less the nearest whole number, exactly."""
+    return x - x.unary("round")
+
+
+def lgamma_value(x: Node) -> Node:
+    """Compute log|gamma(x)|, by reflection below 0: gamma(x) gamma(1 - x) = pi / sin(pi x)."""
+    is_low = x.binary("less", 0.0)
+    inner = lgamma_positive(is_low.where(1 - x, x))
+    sine = (to_whole(x) * math.pi).unary("sin")
+    reflected = math.log(math.pi) - sine.unary("abs").unary("log") - inner
+    is_infinite = x.unary("abs").binary("equal", math.inf)
+    is_infinite = is_infinite.binary("logical_or", x.binary("equal", 0.0))
+    return is_infinite.where(x.const_like(math.inf), is_low.where(reflected, inner))
+
+
+def digamma_positive(x: Node) -> Node:
+    """Compute the derivative of log(gamma(x)) for x > 0 in float64, by the same steps.
+
+    The fit holds for 1 to 2 and has the factor x - root.
+    """
+    is_large, is_low = above(x, SHIFT), x.binary("less", 1.0)
+    y, steps = lowered(is_large.where(x.const_like(2.0), x), 2.0)
+    total = x.const_like(0.0)
+    for is_above, each in steps:
+        total = is_above.where(total + each.unary("reciprocal"), total)
+    y = is_low.where(y + 1, y)
+    total = is_low.where(-x.unary("reciprocal"), total)
+    near = (y - DIGAMMA_ROOT[0] - DIGAMMA_ROOT[1]) * polynomial(DIGAMMA, y - 1.5) + total
+    inverse = x.unary("reciprocal")
+    square = inverse * inverse
+    far = x.unary("log") - inverse * 0.5 - square * polynomial(DIGAMMA_TAIL, square)
+    return is_large.where(far, near)
+
+
+def digamma_value(x: Node) -> Node:
+    """Compute the derivative of log|gamma(x)|, by reflection below 0."""
+    is_low = x.binary("less", 0.0)
+    inner = digamma_positive(is_low.where(1 - x, x))
+    part = to_whole(x)
+    reflected = inner - math.pi / (part * math.pi).unary("tan")
+    is_pole = part.binary("equal", 0.0).binary("logical_and", is_low)
+    reflected = is_pole.where(x.const_like(math.nan), reflected)
+    at_zero = signbit(x).where(x.const_like(math.inf), -math.inf)
+    return x.binary("equal", 0.0).where(at_zero, is_low.where(reflected, inner))
+
+
+def trigamma_positive(x: Node) -> Node:
+    """Compute the second derivative of log(gamma(x)) for x > 0 in float64."""
+    is_small = x.binary("less", float(SHIFT))
+    *below, top = shifted(x)
+    z = is_small.where(top, x)
+    inverse = z.unary("reciprocal")
+    square = inverse * inverse
+    main = inverse + square * 0.5 + square * inverse * polynomial(TRIGAMMA_TAIL, square)
+    steps = main
+    for each in reversed(below):  # small ones first
+        steps = steps + (each * each).unary("reciprocal")
+    return is_small.where(steps, main)
+
+
+def trigamma_value(x: Node) -> Node:
+    """Compute the second derivative of log|gamma(x)|, by reflection below 0."""
+    is_low = x.binary("less_equal", 0.0)
+    inner = trigamma_positive(is_low.where(1 - x, x))
+    sine = (to_whole(x) * math.pi).unary("sin")
+    return is_low.where(math.pi**2 / (sine * sine) - inner, inner)
+
+
+def trigamma_slope(x: Node, y: Node) -> Node:
+    """Compute the third derivative of log|gamma(x)|, which can be differentiated again."""
+    return polygamma_of(2, x)
+
+
+def digamma_slope(x: Node, y: Node) -> Node:
+    """Compute the derivative of digamma, which can be differentiated again."""
+    return known_slope(x, trigamma_value, trigamma_slope)
+
+
+def lgamma_slope(x: Node, y: Node) -> Node:
+    """Compute digamma, which can be differentiated again."""
+    return known_slope(x, digamma_value, digamma_slope)
+
+
+def digamma(node: Node) -> Node:
+    """Compute the derivative of log|gamma(x)|."""
+    return smooth("digamma", node, digamma_value, digamma_slope, True)
+
+
+def lgamma(node: Node) -> Node:
+    """Compute log|gamma(x)|."""
+    return smooth("lgamma", node, lgamma_value, lgamma_slope, True)
+
+
+# functions of two
+
+
+def hypot(a: Operand, b: Operand) -> Node:
+    """Compute sqrt(a^2 + b^2) without overflow on the way."""
+    x, y = pair("hypot", a, b)
+    need_float("hypot", x)
+    return of_two("hypot", x, y)
+
+
+def logaddexp(a: Operand, b: Operand) -> Node:
+    """Compute log(exp(a) + exp(b)) without overflow."""
+    return of_two("logaddexp", a, b)
+
+
+def xlogy(a: Operand, b: Operand) -> Node:
+    """Compute a log(b); 0 where a is 0, unless b is NaN."""
+    x, y = pair("xlogy", a, b, floating=True)
+    return times_log(x, y, lambda y: y.unary("log"), lambda y: y, 0.0)
+
+
+def xlog1py(a: Operand, b: Operand) -> Node:
+    """Compute a log(1 + b); 0 where a is 0, unless b is NaN."""
+    x, y = pair("xlog1py", a, b, floating=True)
+    return times_log(x, y, log1p, lambda y: y + 1, -1.0)
+
+
+def times_log(x: Node, y: Node, log: Pieces, inner: Pieces, edge: float) -> Node:
+    """Compute x log(inner(y)), 0 where x is 0 and y is a number.
+
+    Where x is 0, its gradient is the logarithm, and 0 from the edge down, where that is none.
+    """
+    is_zero = x.binary("equal", 0.0)
+    is_cut = is_zero.binary("logical_and", y.binary("equal", y))
+    value = is_cut.where(x.const_like(0.0), x * log(is_cut.where(1.0, y)))
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        is_out = y.binary("less_equal", edge).binary("logical_and", x.binary("equal", 0.0))
+        for_x = is_out.where(0.0, g * log(is_out.where(1.0, y)))
+        return for_x, g * x / inner(y)
+
+    return custom(value, (x, y), vjp)
+
+
+def fmod(a: Operand, b: Operand) -> Node:
+    """Compute the remainder with the sign of the dividend, as C's fmod."""
+    x, y = pair("fmod", a, b)
+    if x.dtype is bool_:
+        raise DTypeError("fmod", "truth values have no remainder", "cast one to an integer")
+    if not x.dtype.is_float and x.size:
+        demand_divisor("fmod", b)
+    if x.dtype.kind == "uint":
+        return x.binary("mod", y)
+    is_negative = x.binary("less", 0)
+    if x.dtype.kind == "int":  # the size of the lowest number does not fit
+        rest = x.binary("mod", y)
+        is_off = rest.binary("less", 0).binary("not_equal", is_negative)
+        is_off = is_off.binary("logical_and", rest.binary("not_equal", 0))
+        return is_off.where(rest - y, rest)
+    size = y.unary("abs")
+    rest = is_negative.where(-x, x).binary("mod", size)
+
+    def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
+        return g, -g * (x / y).unary("trunc")
+
+    return custom(is_negative.where(-rest, rest), (x, y), vjp)
+
+
+def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
+    """Divide and round down ("floor") or towards 0 ("trunc"); integers stay integers."""
+    if mode not in ("floor", "trunc"):
+        raise ValueRangeError("div", f"rounding_mode={mode!r}", 'use None, "floor" or "trunc"')
+    if mode == "floor":
+        return elementwise.arithmetic("floordiv", a, b)
+    x, y = pair("div", a, b)
+    if x.dtype.is_float:
+        return (x / y).unary("trunc")
+    if x.size:
+        demand_divisor("div", b)
+    quotient = x.binary("floordiv", y)
+    if x.dtype.kind == "uint":
+        return quotient
+    is_off = quotient.binary("less", 0).binary("logical_and", (quotient * y).binary("not_equal", x))
+    return is_off.where(quotient + 1, quotient)

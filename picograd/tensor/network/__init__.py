@@ -1,0 +1,1 @@
+"""Functions of networks: activations, convolutions, pooling, norms, attention, losses."""

@@ -1,0 +1,71 @@
+"""Attention and its masks."""
+
+import math
+
+from picograd.dtype import bool_
+from picograd.errors import ShapeError
+from picograd.tensor.core.annotations import DeviceLike, Tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.recording import Recorded
+from picograd.tensor.network.dropout import dropout
+
+# exp(LOWEST - maximum) is 0 for every float dtype, float16 (up to 65504) included.
+LOWEST = -6e4
+
+
+@listed
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Compute softmax(q k^T * scale + mask) v: (..., L, E), (..., S, E or V) -> (..., L, V).
+
+    `attn_mask` broadcasts to (..., L, S): True where attention is allowed, or numbers to add. Rows
+    that may look nowhere give zeros. `is_causal` lets row i see columns up to i. `enable_gqa`
+    repeats the heads (axis -3) of key and value. `scale` is 1 / sqrt(E) unless given. Source:
+    Vaswani et al. (2017). Raises ShapeError for a mask together with is_causal.
+
+    >>> from picograd import Tensor
+    >>> q = Tensor.ones(1, 2, 4)
+    >>> scaled_dot_product_attention(q, q, q).shape
+    (1, 2, 4)
+    """
+    op = "scaled_dot_product_attention"
+    if is_causal and attn_mask is not None:
+        raise ShapeError(op, "attn_mask and is_causal exclude each other", "pass one of them")
+    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        shapes = f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
+        problem = f"query, key and value of shapes {shapes} do not fit"
+        raise ShapeError(op, problem, "give (..., L, E), (..., S, E), (..., S, V)")
+    if enable_gqa:
+        copies = query.shape[-3] // key.shape[-3]
+        key, value = (x.repeat_interleave(copies, -3) for x in (key, value))
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * factor) @ key.transpose(-2, -1)  # ... L S
+    rows, columns = scores.shape[-2:]
+    mask = causal_mask(rows, columns, scores.device) if is_causal else attn_mask
+    weights = masked_softmax(scores, mask)
+    return dropout(weights, dropout_p) @ value
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Normalise exp(scores) along the last axis where the mask allows."""
+    if mask is None:
+        return scores.softmax(-1)
+    if mask.dtype is not bool_:
+        return (scores + mask.cast(scores.dtype)).softmax(-1)
+    # Not -inf: a row that may look nowhere must give zeros, not NaN, and no gradient.
+    weights = mask.where(scores, LOWEST).softmax(-1)
+    return mask.where(weights, 0.0)
+
+
+def causal_mask(rows: int, columns: int, device: DeviceLike | None = None) -> Tensor:
+    """Allow row i to see columns up to i: (L, S) of bool."""
+    row, column = (Recorded.kind.arange(count, device=device) for count in (rows, columns))
+    return column <= row.unsqueeze(-1)

@@ -1,0 +1,285 @@
+"""Resampling of images and volumes: `interpolate` to other sizes.
+
+Every mode works axis by axis: gathers with weights known on the host, or for `antialias` a
+contraction with a matrix of weights. 16-bit floats are weighted in float32.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import uint8
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.room import check_size
+from picograd.tensor.core.annotations import Sizes, Tensor
+from picograd.tensor.core.arguments import along, from_host, need_tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.recording import apart
+
+Array = Any
+LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
+CUBIC = -0.75  # the free slope of Keys's kernel (1981); -0.5 with antialias, as in Pillow
+CUBIC_SMOOTH = -0.5
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
+
+
+@listed
+def upsample(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Resample the spatial axes: the old name of `interpolate`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.upsample(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def interpolate(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resample the spatial axes of (N, C, *S) to `size`, or by `scale_factor`.
+
+    Modes: nearest, nearest-exact, area; linear (one spatial axis), bilinear and bicubic (two),
+    trilinear (three). With `align_corners` the outermost samples coincide, else the outermost
+    edges do. `scale_factor` also says where samples lie, unless `recompute_scale_factor`.
+    `antialias` widens the bilinear or bicubic kernel when an image shrinks.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([[[1.0, 2.0]]])
+    >>> picograd.nn.functional.interpolate(x, 4, mode="linear").tolist()
+    [[[1.0, 1.25, 1.75, 2.0]]]
+    """
+    rank = check_mode(input, mode, align_corners, antialias)
+    scales = read_scales(rank, scale_factor)
+    sizes = read_sizes(input, size, scales)
+    check_size("interpolate", (*input.shape[:2], *sizes), input.itemsize)
+    if mode == "area":
+        pooled: Tensor = getattr(input, f"adaptive_avg_pool{rank}d")(tuple(sizes))
+        return pooled
+    is_weighed = not mode.startswith("nearest")
+    if is_weighed and input.dtype is uint8:
+        options = scales, mode, bool(align_corners), bool(recompute_scale_factor), antialias
+        return resampled_bytes(input, sizes, *options)
+    if is_weighed and not input.dtype.is_float:
+        text = f"mode={mode!r} needs floats or uint8, got {input.dtype.name}"
+        raise DTypeError("interpolate", text, "call .float() first")
+    wide = input.float() if input.dtype.is_float and input.dtype.bits == 16 else input
+    for axis, (wanted, scale) in enumerate(zip(sizes, scales), start=2):
+        given = None if recompute_scale_factor else scale
+        ratio = step_of(input.shape[axis], wanted, given, bool(align_corners))
+        wide = resample(wide, axis, wanted, ratio, mode, bool(align_corners), antialias)
+    result = wide.cast(input.dtype)
+    return input.clone() if result is input else apart(result)
+
+
+def step_of(full: int, wanted: int, scale: float | None, align: bool) -> float:
+    """Find the distance of two outputs, in input elements."""
+    if align:
+        return (full - 1) / (wanted - 1) if wanted > 1 else 0.0
+    return full / wanted if scale is None else 1.0 / scale
+
+
+def check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> int:
+    """Check the mode against the input; count the spatial axes."""
+    op = "interpolate"
+    need_tensor(op, x)
+    rank = x.ndim - 2
+    if mode not in MODES:
+        raise ValueRangeError(op, f"mode={mode!r} is not known", f"use {', '.join(MODES)}")
+    wanted = 2 if mode == "bicubic" else LINEAR.get(mode, rank)
+    if wanted != rank or not 1 <= rank <= 3:
+        text = f"mode={mode!r} does not fit input of shape {tuple(x.shape)}"
+        fix = "use linear for 3 axes, bilinear or bicubic for 4, trilinear for 5"
+        raise ShapeError(op, text, fix)
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        text = f"align_corners has no meaning for mode={mode!r}"
+        raise ValueRangeError(op, text, "leave it out")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueRangeError(op, f"antialias with mode={mode!r}", "use bilinear or bicubic")
+    if not x.numel():
+        raise ShapeError(op, f"input {tuple(x.shape)} has no elements", "pass a non-empty one")
+    return rank
+
+
+def read_scales(rank: int, scale_factor: Any) -> list[float | None]:
+    """Read one factor for all axes, or one per axis."""
+    if scale_factor is None:
+        return [None] * rank
+    is_single = isinstance(scale_factor, (int, float))
+    scales = [float(scale_factor)] * rank if is_single else [float(each) for each in scale_factor]
+    if len(scales) != rank or any(scale <= 0 for scale in scales):
+        text = f"scale_factor={scale_factor} does not fit {rank} spatial axes"
+        raise ValueRangeError("interpolate", text, "give one positive number, or one per axis")
+    return list(scales)
+
+
+def read_sizes(x: Tensor, size: Any, scales: list[float | None]) -> list[int]:
+    """Read the sizes, or compute them from the factors."""
+    op, spatial = "interpolate", list(x.shape[2:])
+    if (size is None) == (scales[0] is None):
+        raise ValueRangeError(op, "give size or scale_factor, one of them", "pass one")
+    if size is None:
+        sizes = [math.floor(full * (scale or 1.0)) for full, scale in zip(spatial, scales)]
+    else:
+        sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
+    if len(sizes) != len(spatial) or any(each < 1 for each in sizes):
+        given = sizes if size is None else size
+        text = f"size={given} does not fit {len(spatial)} spatial axes"
+        raise ShapeError(op, text, "give one size >= 1, or one per axis")
+    return sizes
+
+
+def resample(
+    x: Tensor, axis: int, size: int, ratio: float, mode: str, align: bool, antialias: bool
+) -> Tensor:
+    """Resample one axis: output i lies at i * ratio, or at (i + 1/2) * ratio - 1/2."""
+    full = x.shape[axis]
+    if antialias:
+        weights = smooth_weights(full, size, ratio, mode == "bicubic")
+        return contract_axis(x, axis, weights)
+    if mode.startswith("nearest"):
+        return nearest(x, axis, size, ratio, 0.5 if mode == "nearest-exact" else 0.0)
+    places = places_of(size, ratio, align)
+    if mode == "bicubic":
+        return cubic(x, axis, places)
+    places = np.maximum(places, 0.0)
+    low = np.minimum(np.floor(places), full - 1)
+    share = along(np.clip(places - low, 0.0, 1.0), axis, x)
+    below, above = taken(x, axis, low), taken(x, axis, np.minimum(low + 1, full - 1))
+    return below + (above - below) * share
+
+
+# bytes, in whole numbers: one axis after the other from the last, each rounded to bytes
+
+
+def resampled_bytes(
+    x: Tensor, sizes: list[int], scales: list[float | None], mode: str, align: bool,
+    recompute: bool, antialias: bool,
+) -> Tensor:  # fmt: skip
+    """Resample uint8 images with weights of 16 bits, as PyTorch does on the CPU."""
+    if len(sizes) != 2:
+        text = f"mode={mode!r} of uint8 is for images"
+        raise DTypeError("interpolate", text, "call .float() first")
+    for axis in (3, 2):
+        full, wanted = x.shape[axis], sizes[axis - 2]
+        ratio = step_of(full, wanted, None if recompute else scales[axis - 2], align)
+        if antialias:
+            weights = smooth_weights(full, wanted, ratio, mode == "bicubic")
+        else:
+            weights = plain_weights(full, wanted, ratio, mode == "bicubic", align)
+        shift = weight_bits(float(weights.max()))
+        whole = np.trunc(weights * 2.0**shift + np.where(weights < 0, -0.5, 0.5))
+        total = contract_axis(x.int(), axis, whole) + (1 << (shift - 1))
+        x = (total >> shift).clamp(0, 255).cast(uint8)
+    return x
+
+
+def plain_weights(full: int, size: int, ratio: float, is_cubic: bool, align: bool) -> Array:
+    """Make the (size, full) weights of interpolation; the border is repeated."""
+    places = places_of(size, ratio, align)
+    places = places if is_cubic else np.maximum(places, 0.0)
+    low = np.minimum(np.floor(places), full - 1)
+    share = np.clip(places - low, 0.0, 1.0)
+    weights, rows = np.zeros((size, full)), np.arange(size)
+    for step in (-1, 0, 1, 2) if is_cubic else (0, 1):
+        distance = share - step
+        each = cubic_kernel(distance, CUBIC) if is_cubic else triangle_kernel(distance)
+        column = np.clip(low + step, 0, full - 1).astype(np.int64)
+        np.add.at(weights, (rows, column), each)
+    return weights
+
+
+def weight_bits(largest: float) -> int:
+    """Count the bits below the point of weights that fit 16 bits, at most 22."""
+    for bits in range(22):
+        if int(0.5 + largest * (1 << (bits + 1))) >= 1 << 15:
+            return bits
+    return 22
+
+
+# one axis of floats
+
+
+def places_of(size: int, ratio: float, align: bool) -> Array:
+    """Place the outputs among the inputs: edges or, with `align`, samples coincide."""
+    return np.arange(size) * ratio if align else (np.arange(size) + 0.5) * ratio - 0.5
+
+
+def taken(x: Tensor, axis: int, index: Array) -> Tensor:
+    """Gather along an axis by host positions."""
+    return x.index_select(axis, from_host(index.astype(np.int64), x))
+
+
+def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Tensor:
+    """Repeat or drop elements; whole factors need no index."""
+    full = x.shape[axis]
+    if size % full == 0 and ratio * size == full:
+        wide = x.unsqueeze(axis + 1).expand(
+            *x.shape[: axis + 1], size // full, *x.shape[axis + 1 :]
+        )
+        return wide.reshape(*x.shape[:axis], size, *x.shape[axis + 1 :])
+    # float32, as PyTorch computes it: other roundings pick other pixels
+    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
+    return taken(x, axis, np.minimum(np.floor(places), full - 1))
+
+
+def cubic_kernel(distance: Array, slope: float) -> Array:
+    """Evaluate Keys's convolution kernel (1981) at distances from a sample."""
+    d = np.abs(distance)
+    near = ((slope + 2) * d - (slope + 3)) * d * d + 1
+    far = (((d - 5) * d + 8) * d - 4) * slope
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def cubic(x: Tensor, axis: int, places: Array) -> Tensor:
+    """Weigh the four neighbours of each place; the border is repeated."""
+    low = np.floor(places)
+    total: Any = None
+    for step in (-1, 0, 1, 2):
+        weight = along(cubic_kernel(places - low - step, CUBIC), axis, x)
+        index = np.clip(low + step, 0, x.shape[axis] - 1)
+        part = taken(x, axis, index) * weight
+        total = part if total is None else total + part
+    return total
+
+
+def triangle_kernel(distance: Array) -> Array:
+    """Evaluate the kernel of linear interpolation."""
+    return np.maximum(1 - np.abs(distance), 0.0)
+
+
+def smooth_weights(full: int, size: int, ratio: float, is_cubic: bool) -> Array:
+    """Make the (size, full) weights of a kernel as wide as the output's cells, rows of sum 1."""
+    stretch = max(ratio, 1.0)
+    reach = (2.0 if is_cubic else 1.0) * stretch
+    kernel: Callable[[Array], Array] = (
+        (lambda d: cubic_kernel(d, CUBIC_SMOOTH)) if is_cubic else triangle_kernel
+    )
+    weights = np.zeros((size, full))
+    for row in range(size):
+        centre = ratio * (row + 0.5)
+        low = max(int(centre - reach + 0.5), 0)
+        high = min(int(centre + reach + 0.5), full)
+        each = kernel((np.arange(low, high) - centre + 0.5) / stretch)
+        weights[row, low:high] = each / each.sum()
+    return weights
+
+
+def contract_axis(x: Tensor, axis: int, weights: Array) -> Tensor:
+    """Multiply one axis by a matrix."""
+    matrix = from_host(weights, x).cast(x.dtype)
+    return (x.movedim(axis, -1) @ matrix.mT).movedim(-1, axis)

@@ -1,0 +1,290 @@
+"""Losses of classification. Reductions: "mean", "sum" or "none"."""
+
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph import build_composite as composite
+from picograd.graph.build_composite import custom
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.demands import demand_labels
+from picograd.tensor.core.known_values import check_between, known_values
+from picograd.tensor.core.operands import promote_all
+from picograd.tensor.core.recording import Recorded, apply
+
+
+def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
+    """Average, sum or keep the losses of all elements."""
+    if reduction == "none":
+        return loss
+    if reduction not in ("mean", "sum"):
+        problem = f"reduction={reduction!r} is unknown"
+        raise ValueRangeError(op, problem, 'use "mean", "sum" or "none"')
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+@listed
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int | None = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Compute -log softmax(input)[target]: scores (B, C) or (B, C, ...), classes on axis 1.
+
+    `target` holds class numbers (B, ...) or, as floats, probabilities of the shape of the input.
+    Targets equal to `ignore_index` do not count; with None all do, so that the mean divides by a
+    known count. A label that is no class raises AxisError when the labels are few and already
+    computed on the CPU; else its loss is NaN.
+
+    >>> from picograd import Tensor
+    >>> round(cross_entropy(Tensor([[1.0, 3.0], [9.0, 0.0]]), Tensor([1, -100])).item(), 4)
+    0.1269
+    """
+    op = "cross_entropy"
+    need_tensor(op, input, target)
+    _check_smoothing(op, label_smoothing)
+    _check_weight(op, input, weight)
+    ignored = check_labels(op, input, target, ignore_index)
+    if weight is None and not target.dtype.is_float:
+        options = (reduction, label_smoothing, ignored)
+        return apply(composite.cross_entropy, input, target, *options)
+    axis = 1 if len(input.shape) > 1 else 0
+    scores = input.log_softmax(axis)
+    if target.dtype.is_float:
+        return _soft_cross_entropy(op, scores, target, axis, weight, reduction, label_smoothing)
+    loss = nll_loss(scores, target, weight, ignored, reduction)
+    if not label_smoothing or weight is None:
+        return loss
+    even = _even_loss(scores, target, weight, ignored, reduction, axis)
+    even = even / scores.shape[axis]
+    return loss * (1.0 - label_smoothing) + even * label_smoothing
+
+
+def _even_loss(
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    ignore_index: int | None,
+    reduction: str,
+    axis: int,
+) -> Tensor:
+    """Cost of every class counting the same; the mean divides by the weights of the targets."""
+    loss = -(scores * weight.reshape(*_beside_axis(scores, axis))).sum(axis)
+    used = target >= 0
+    if ignore_index is not None:
+        used = is_used(target, ignore_index)
+        loss = used.where(loss, 0.0)
+    if reduction != "mean":
+        return reduce_loss("cross_entropy", loss, reduction)
+    picked = weight[used.where(target, 0)]
+    return loss.sum() / used.where(picked, 0.0).sum()
+
+
+def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | None) -> int | None:
+    """Demand that every label is a class, or ignored: else AxisError.
+
+    Gives the label to ignore, or None if no label can be or is seen to be that: then the count of
+    the others need not be computed.
+    """
+    if ignore_index is not None and ignore_index >= 0 and target.dtype.is_float:
+        problem = f"ignore_index={ignore_index} beside targets that are probabilities"
+        raise ValueRangeError(op, problem, "leave it out, or pass class numbers")
+    if ignore_index is not None and target.dtype.kind == "uint" and ignore_index < 0:
+        ignore_index = None
+    if not target.dtype.is_integer or not target.numel() or not scores.shape:
+        return ignore_index
+    classes = scores.shape[1 if len(scores.shape) > 1 else 0]
+    demand_labels(op, target.node, classes, ignore_index)
+    labels = None if ignore_index is None else known_values(target.node)
+    return None if labels is not None and not (labels == ignore_index).any() else ignore_index
+
+
+def _check_smoothing(op: str, smoothing: float) -> None:
+    if not 0.0 <= smoothing <= 1.0:
+        problem = f"label_smoothing={smoothing} is not a probability"
+        raise ValueRangeError(op, problem, "use 0 <= label_smoothing <= 1")
+
+
+def _check_weight(op: str, scores: Tensor, weight: Tensor | None) -> None:
+    if weight is None or not scores.shape:
+        return
+    classes = scores.shape[1 if len(scores.shape) > 1 else 0]
+    if tuple(weight.shape) != (classes,):
+        problem = f"weight of shape {tuple(weight.shape)} does not fit {classes} classes"
+        raise ShapeError(op, problem, "give one weight per class")
+
+
+def _soft_cross_entropy(
+    op: str,
+    scores: Tensor,
+    target: Tensor,
+    axis: int,
+    weight: Tensor | None,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    same_shape(op, scores, target)
+    classes = scores.shape[axis]
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / classes
+    if weight is not None:
+        scores = scores * weight.reshape(*_beside_axis(scores, axis))
+    loss = -(scores * target).sum(axis)
+    if reduction == "mean":  # PyTorch: average over samples, not over classes
+        return loss.mean()
+    return reduce_loss(op, loss, reduction)
+
+
+@listed
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int | None = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute -input[target]: log-probabilities (B, C, ...), class numbers (B, ...).
+
+    Labels are checked and ignored as in `cross_entropy`.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
+    2.0
+    """
+    op, scores = "nll_loss", input
+    need_tensor(op, scores, target)
+    axis = 1 if len(scores.shape) > 1 else 0
+    _check_target(op, scores, target, axis)
+    _check_weight(op, scores, weight)
+    ignore_index = check_labels(op, scores, target, ignore_index)
+    # Comparing with the class numbers, instead of gathering, lets the choice fuse into the
+    # softmax's row kernel and keeps the gradient free of scatter.
+    numbers = Recorded.kind.arange(scores.shape[axis], device=scores.device, dtype=target.dtype)
+    is_target = numbers.reshape(*_beside_axis(scores, axis)) == target.unsqueeze(axis)
+    if ignore_index is not None:
+        is_target = is_target & is_used(target, ignore_index).unsqueeze(axis)
+    costs = -scores
+    if weight is not None:
+        costs = costs * weight.reshape(*_beside_axis(scores, axis))
+    loss = is_target.where(costs, 0.0).sum(axis)  # (B, ...)
+    if reduction != "mean":
+        return reduce_loss(op, loss, reduction)
+    if weight is not None:
+        table = weight.reshape(*_beside_axis(scores, axis))
+        return loss.sum() / is_target.where(table, 0.0).sum()
+    return loss.mean() if ignore_index is None else loss.sum() / is_used(target, ignore_index).sum()
+
+
+def is_used(target: Tensor, ignore_index: int) -> Tensor:
+    """Tell which targets count."""
+    return target != ignore_index
+
+
+@listed
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
+
+    The gradient divides by x (1 - x), at least 1e-12.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.binary_cross_entropy(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
+    0.6931...
+    """
+    op = "binary_cross_entropy"
+    same_shape(op, input, target)
+    check_between(op, "the input", input._node, 0.0, 1.0)
+    check_between(op, "the target", target._node, 0.0, 1.0)
+    loss = apply(saturated_entropy, input, target)
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(op, loss, reduction)
+
+
+def saturated_entropy(input: Node, target: Node) -> Node:
+    """Compute -t log x - (1 - t) log(1 - x) with cut-off logarithms; gradients are PyTorch's."""
+    x, t = promote_all("binary_cross_entropy", [input, target])
+    yes, no = cut_log(x), cut_log(1.0 - x)
+
+    def vjp(gradient: Node, output: Node, x: Node, t: Node) -> tuple[Node, Node]:
+        slope = (x - t) / ((1.0 - x) * x).binary("maximum", 1e-12)
+        return gradient * slope, gradient * ((1.0 - x).unary("log") - x.unary("log"))
+
+    return custom((t - 1.0) * no - t * yes, (x, t), vjp)
+
+
+def cut_log(x: Node) -> Node:
+    """Compute a logarithm that is at least -100."""
+    is_zero = x.binary("less_equal", 0.0)
+    return is_zero.where(-100.0, is_zero.where(1.0, x).unary("log").binary("maximum", -100.0))
+
+
+@listed
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Compute -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.binary_cross_entropy_with_logits(Tensor([0.0, 0.0]), Tensor([0.0,
+    ...     1.0])).item()
+    0.6931...
+    """
+    op = "binary_cross_entropy_with_logits"
+    same_shape(op, input, target)
+    # log(1 + exp(-|x|)) + max(-x, 0) = -log sigmoid(x), and exp never sees a positive argument.
+    # At 0 `maximum` shares the gradient, 1/2 to each side, as the smooth function has it.
+    softplus = ((-input.abs()).exp() + 1.0).log() + (-input).maximum(0.0)
+    share = 1.0 if pos_weight is None else target * (pos_weight - 1.0) + 1.0
+    loss = (1.0 - target) * input + softplus * share
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(op, loss, reduction)
+
+
+def sparse_categorical_crossentropy(
+    input: Tensor,
+    target: Tensor,
+    ignore_index: int | None = -1,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute `cross_entropy` of class numbers; those equal to `ignore_index` do not count.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[0.0, 0.0], [1.0, 2.0]]).sparse_categorical_crossentropy(Tensor([1, -1])).item()
+    0.6931...
+    """
+    options = (None, ignore_index, reduction, label_smoothing)
+    return cross_entropy(input, target, *options)
+
+
+def _beside_axis(scores: Tensor, axis: int) -> tuple[int, ...]:
+    """Shape that puts a vector along `axis` of `scores`."""
+    return tuple(size if i == axis else 1 for i, size in enumerate(scores.shape))
+
+
+def _check_target(op: str, scores: Tensor, target: Tensor, axis: int) -> None:
+    if not target.dtype.is_integer:
+        problem = f"class numbers must be integers, target is {target.dtype.name}"
+        raise DTypeError(op, problem, "cast the target to picograd.int64")
+    wanted = tuple(size for i, size in enumerate(scores.shape) if i != axis)
+    if tuple(target.shape) != wanted:
+        problem = f"target of shape {tuple(target.shape)} does not fit {tuple(scores.shape)}"
+        raise ShapeError(op, problem, f"the target needs shape {wanted}")
+
+
+def same_shape(op: str, a: Tensor, b: Tensor) -> None:
+    """Raise ShapeError unless both tensors have one shape."""
+    need_tensor(op, a, b)
+    if tuple(a.shape) != tuple(b.shape):
+        problem = f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
+        raise ShapeError(op, problem, "reshape one, or expand it with .expand(...)")

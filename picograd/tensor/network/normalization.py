@@ -1,0 +1,286 @@
+"""Normalisation over the batch, groups of channels, instances and features."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import accumulate_dtype
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph import build
+from picograd.graph import build_composite as composite
+from picograd.graph.node import Node
+from picograd.helpers import product
+from picograd.number import given
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.operands import as_axes
+from picograd.tensor.core.recording import Recorded, apply
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise over the last axes to mean 0 and variance 1, then scale and shift.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.layer_norm(Tensor([[-1.0, 1.0]]), (2,), eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    rank = len(normalized_shape)
+    if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
+        problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
+        raise ShapeError("layer_norm", problem, "pass the sizes of the last axes")
+    return apply(composite.layer_norm, input, rank, weight, bias, eps)
+
+
+def batch_normalize(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalise each channel (axis 1) by the batch; also return its mean and biased variance.
+
+    The statistics come without gradient; that of the result takes them into account.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.batch_normalize(Tensor([[-1.0], [1.0]]), Tensor([1.0]), Tensor([0.0]),
+    ...     eps=0.0)[0].tolist()
+    [[-1.0], [1.0]]
+    """
+    stats: list[Node] = []
+
+    def record(input: Node, weight: Node, bias: Node) -> Node:
+        stats[:] = composite.batch_stats(input)
+        return composite.batch_norm(input, weight, bias, given(eps), (stats[0], stats[1]))
+
+    place = dict(device=input.device, dtype=accumulate_dtype(input.dtype))
+    scale = Recorded.kind.ones(input.shape[1], **place) if weight is None else weight
+    shift = Recorded.kind.zeros(input.shape[1], **place) if bias is None else bias
+    y = apply(record, input, scale, shift)
+    mean, var = (Recorded.kind.from_node(build.detach(node)) for node in stats)
+    return y, mean, var
+
+
+def normalize_channels(
+    input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """Compute (x - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.normalize_channels(Tensor([[1.0], [3.0]]), Tensor([2.0]), Tensor([1.0]),
+    ...     None, None, 0.0).tolist()
+    [[-1.0], [1.0]]
+    """
+    shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
+    scale = (var + eps).rsqrt()
+    if weight is not None:
+        scale = scale * weight
+    y = (input - mean.reshape(shape)) * scale.reshape(shape)
+    if bias is not None:
+        y = y + bias.reshape(shape)
+    return y.cast(input.dtype)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each sample over groups of channels: (B, C, *S) -> the same (Wu and He, 2018).
+
+    16-bit floats are averaged in float32. Raises ShapeError when groups do not divide C.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.group_norm(Tensor([[[-1.0], [1.0]]]), 1, eps=0.0).tolist()
+    [[[-1.0], [1.0]]]
+    """
+    batch, channels = input.shape[:2]
+    if channels % num_groups:
+        shape = tuple(input.shape)
+        problem = f"{channels} channels of {shape} do not divide into {num_groups} groups"
+        raise ShapeError("group_norm", problem, "choose a divisor")
+    if batch * channels:
+        count = input.numel() // num_groups
+        check_several("group_norm", "a value per group", input, count)
+    rows = input.reshape(batch, num_groups, input.numel() // max(1, batch * num_groups))
+    y = apply(composite.layer_norm, rows, 1, None, None, eps).reshape(input.shape)
+    return scale_channels(y, weight, bias)
+
+
+def check_several(op: str, what: str, input: Tensor, count: int) -> None:
+    """Raise ValueRangeError where statistics would be of one value: they would make it 0."""
+    if count == 1:
+        text = f"input of shape {tuple(input.shape)} has only {what}, there is nothing to average"
+        raise ValueRangeError(op, text, "pass a larger batch, or training=False")
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel (axis 1) by the batch, or without `training` by the running values.
+
+    Training moves the running mean and unbiased variance in place (Ioffe and Szegedy, 2015).
+    Raises ValueRangeError for evaluation without running values.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.batch_norm(Tensor([[1.0], [3.0]]), Tensor([2.0]), Tensor([1.0]),
+    ...     eps=0.0).tolist()
+    [[-1.0], [1.0]]
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            problem = "evaluation needs running_mean and running_var"
+            raise ValueRangeError("batch_norm", problem, "pass them, or training=True")
+        return normalize_channels(input, running_mean, running_var, weight, bias, eps)
+    check_several("batch_norm", "a value per channel", input, input.numel() // input.shape[1])
+    y, mean, var = batch_normalize(input, weight, bias, eps)
+    count = input.numel() // max(1, input.shape[1])
+    _move(running_mean, mean, momentum)
+    _move(running_var, var * (count / max(1, count - 1)), momentum)
+    return y
+
+
+def _move(running: Tensor | None, value: Tensor, rate: float) -> None:
+    if running is not None:
+        moved = running + rate * (value.detach().cast(running.dtype) - running)
+        running.assign(moved.cast(running.dtype))
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample over space: (B, C, *S) (Ulyanov et al., 2016).
+
+    Without `use_input_stats` by the running values, which otherwise move in place if given.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.instance_norm(Tensor([[[-1.0, 1.0]]]), eps=0.0).tolist()
+    [[[-1.0, 1.0]]]
+    """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    count = math.prod(input.shape[2:])
+    check_several("instance_norm", "an element of space", input, count)
+    if running_mean is not None or running_var is not None:
+        space = tuple(range(2, len(input.shape)))
+        fixed = input.detach()
+        _move(running_mean, fixed.mean(space).mean(0), momentum)
+        _move(running_var, fixed.var(space).mean(0), momentum)
+    return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Compute x / (k + alpha * mean(x^2 of `size` neighbouring channels)) ** beta.
+
+    Krizhevsky et al. (2012), for (B, C, *S).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.local_response_norm(Tensor([[[1.0], [2.0]]]), 2).shape
+    (1, 2, 1)
+    """
+    margins = [(0, 0)] * len(input.shape)
+    channels = input.shape[1]
+    low, high = min(size // 2, channels), min(size - 1 - size // 2, channels)
+    margins[1] = (low, high)  # beyond the channels there are zeros
+    seen = low + 1 + high
+    windows = (input * input).pad(margins).unfold(1, seen, 1)
+    return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
+
+
+def scale_channels(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Multiply and shift each channel (axis 1)."""
+    shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
+    y = input if weight is None else input * weight.reshape(shape)
+    y = y if bias is None else y + bias.reshape(shape)
+    return y.cast(input.dtype)
+
+
+@listed
+def rms_norm(
+    input: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Divide by the root mean square over the last axes (Zhang and Sennrich, 2019).
+
+    `eps` None: the machine epsilon of the dtype the mean is computed in. 16-bit floats are squared
+    and averaged in float32.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.rms_norm(Tensor([[2.0, -2.0]]), (2,), eps=0.0).tolist()
+    [[1.0, -1.0]]
+    """
+    rank = len(normalized_shape)
+    if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
+        problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
+        raise ShapeError("rms_norm", problem, "pass the sizes of the last axes")
+    wide = input.cast(accumulate_dtype(input.dtype))
+    axes = tuple(range(len(input.shape) - rank, len(input.shape)))
+    least = float(np.finfo(wide.dtype.numpy).eps) if eps is None else eps
+    y = (wide * ((wide * wide).mean(axes, True) + least).rsqrt()).cast(input.dtype)
+    return y if weight is None else (y * weight).cast(input.dtype)
+
+
+def layernorm(input: Tensor, axis: Any = -1, eps: float = 1e-5) -> Tensor:
+    """Normalise over one axis or several to mean 0 and variance 1, without weights.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[-1.0, 1.0]]).layernorm(eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    rank = len(input.shape)
+    axes = as_axes(axis, rank, "layernorm")
+    order = [at for at in range(rank) if at not in axes] + sorted(axes)
+    moved = input.permute(order)
+    y = apply(composite.layer_norm, moved, len(axes), None, None, eps)
+    return y.permute([order.index(at) for at in range(rank)])
+
+
+def batchnorm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    invstd: Tensor,
+    axis: Any = 1,
+) -> Tensor:
+    """Compute (x - mean) * invstd * weight + bias along an axis, or along several.
+
+    `invstd` is 1 / standard deviation. Statistics, weight and bias have the sizes of the axes.
+
+    >>> from picograd import Tensor
+    >>> x, two = Tensor([[1.0, 3.0]]), Tensor([2.0, 2.0])
+    >>> x.batchnorm(two, None, Tensor([1.0, 1.0]), Tensor([0.5, 0.5])).tolist()
+    [[0.0, 2.0]]
+    """
+    axes = as_axes(axis, len(input.shape), "batchnorm")
+    shape = [size if at in axes else 1 for at, size in enumerate(input.shape)]
+    for each in (weight, bias, mean, invstd):
+        if each is not None and each.numel() != product(shape):
+            text = f"{tuple(each.shape)} does not fit axis {axis} of {tuple(input.shape)}"
+            raise ShapeError("batchnorm", text, f"give {product(shape)} elements")
+    scale = invstd if weight is None else invstd.reshape(shape) * weight.reshape(shape)
+    y = (input - mean.reshape(shape)) * scale.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)

@@ -1,0 +1,383 @@
+"""Pools of tensors, their partial inverses, and patches, by PyTorch's names.
+
+Inputs are (N, C, *S) or (C, *S). Sizes are one int, or one per spatial axis. ShapeError for windows
+larger than the padded input, ValueRangeError for arguments out of range. With `return_indices` a
+pool also gives the flat position of each element over the spatial axes, in int64.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from picograd.tensor.core.annotations import Sizes, Tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.recording import Same, apply, read, several
+from picograd.tensor.network import convolution, pooling
+
+
+def max_pool1d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Take the largest element of each window; the first one gets the gradient.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).max_pool1d(2).tolist()
+    [[[2.0, 4.0]]]
+    """
+    need_tensor("max_pool1d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
+    return max_pool(1, input, options, return_indices)
+
+
+def max_pool2d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Take the largest element of each window; the first one gets the gradient.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2).tolist()
+    [[[[4.0]]]]
+    """
+    need_tensor("max_pool2d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
+    return max_pool(2, input, options, return_indices)
+
+
+def max_pool3d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Take the largest element of each window; the first one gets the gradient.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).max_pool3d((1, 2, 2)).tolist()
+    [[[[[4.0]]]]]
+    """
+    need_tensor("max_pool3d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
+    return max_pool(3, input, options, return_indices)
+
+
+def avg_pool1d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Same:
+    """Average each window; `divisor_override` replaces the number of elements.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).avg_pool1d(2).tolist()
+    [[[1.5, 3.5]]]
+    """
+    need_tensor("avg_pool1d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    options["divisor"] = divisor_override
+    return apply(convolution.average_pool, 1, input, options)
+
+
+def avg_pool2d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Same:
+    """Average each window; `divisor_override` replaces the number of elements.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).avg_pool2d(2).tolist()
+    [[[[2.5]]]]
+    """
+    need_tensor("avg_pool2d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    options["divisor"] = divisor_override
+    return apply(convolution.average_pool, 2, input, options)
+
+
+def avg_pool3d(
+    input: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Same:
+    """Average each window; `divisor_override` replaces the number of elements.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).avg_pool3d((1, 2, 2)).tolist()
+    [[[[[2.5]]]]]
+    """
+    need_tensor("avg_pool3d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    options["divisor"] = divisor_override
+    return apply(convolution.average_pool, 3, input, options)
+
+
+def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
+    """Average so that the spatial axes get the given sizes; None keeps a size.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_avg_pool1d(2).tolist()
+    [[[1.5, 3.5]]]
+    """
+    need_tensor("adaptive_avg_pool1d", input)
+    return apply(convolution.adaptive_average_pool, 1, input, output_size)
+
+
+def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = False) -> Tensor:
+    """Take the largest elements so that the spatial axes get the given sizes.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_max_pool1d(2).tolist()
+    [[[2.0, 4.0]]]
+    """
+    need_tensor("adaptive_max_pool1d", input)
+    pair = several(input, pooling.adaptive_max_pool(1, read(input), output_size))
+    result: Any = pair if return_indices else pair[0]
+    return result
+
+
+def max_unpool1d(
+    input: Same,
+    indices: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Same:
+    """Put each element at its position in zeros: the partial inverse of max_pool1d.
+
+    >>> from picograd import Tensor
+    >>> values, places = Tensor([[[1.0, 3.0, 2.0, 4.0]]]).max_pool1d(2, return_indices=True)
+    >>> values.max_unpool1d(places, 2).tolist()
+    [[[0.0, 3.0, 0.0, 4.0]]]
+    """
+    need_tensor("max_unpool1d", input, indices)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options["output_size"] = output_size
+    return apply(pooling.max_unpool, 1, input, indices, options)
+
+
+def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
+    """Average so that the spatial axes get the given sizes; None keeps a size.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_avg_pool2d(1).tolist()
+    [[[[2.5]]]]
+    """
+    need_tensor("adaptive_avg_pool2d", input)
+    return apply(convolution.adaptive_average_pool, 2, input, output_size)
+
+
+def adaptive_max_pool2d(
+    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor:
+    """Take the largest elements so that the spatial axes get the given sizes.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_max_pool2d(1).tolist()
+    [[[[4.0]]]]
+    """
+    need_tensor("adaptive_max_pool2d", input)
+    pair = several(input, pooling.adaptive_max_pool(2, read(input), output_size))
+    result: Any = pair if return_indices else pair[0]
+    return result
+
+
+def max_unpool2d(
+    input: Same,
+    indices: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Same:
+    """Put each element at its position in zeros: the partial inverse of max_pool2d.
+
+    >>> from picograd import Tensor
+    >>> values, places = Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2, return_indices=True)
+    >>> values.max_unpool2d(places, 2).tolist()
+    [[[[0.0, 0.0], [0.0, 4.0]]]]
+    """
+    need_tensor("max_unpool2d", input, indices)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options["output_size"] = output_size
+    return apply(pooling.max_unpool, 2, input, indices, options)
+
+
+def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
+    """Average so that the spatial axes get the given sizes; None keeps a size.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_avg_pool3d(1).tolist()
+    [[[[[2.5]]]]]
+    """
+    need_tensor("adaptive_avg_pool3d", input)
+    return apply(convolution.adaptive_average_pool, 3, input, output_size)
+
+
+def adaptive_max_pool3d(
+    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor:
+    """Take the largest elements so that the spatial axes get the given sizes.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_max_pool3d(1).tolist()
+    [[[[[4.0]]]]]
+    """
+    need_tensor("adaptive_max_pool3d", input)
+    pair = several(input, pooling.adaptive_max_pool(3, read(input), output_size))
+    result: Any = pair if return_indices else pair[0]
+    return result
+
+
+def max_unpool3d(
+    input: Same,
+    indices: Same,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Same:
+    """Put each element at its position in zeros: the partial inverse of max_pool3d.
+
+    >>> from picograd import Tensor
+    >>> values, places = Tensor([[[[[1.0, 2.0]]]]]).max_pool3d((1, 1, 2), return_indices=True)
+    >>> values.max_unpool3d(places, (1, 1, 2)).tolist()
+    [[[[[0.0, 2.0]]]]]
+    """
+    need_tensor("max_unpool3d", input, indices)
+    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+    options["output_size"] = output_size
+    return apply(pooling.max_unpool, 3, input, indices, options)
+
+
+def lp_pool1d(
+    input: Same,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Same:
+    """Compute sum(x^p)^(1/p) over each window.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[3.0, 4.0]]]).lp_pool1d(2, 2).tolist()
+    [[[5.0]]]
+    """
+    need_tensor("lp_pool1d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
+    return apply(pooling.norm_pool, 1, input, norm_type, options)
+
+
+def lp_pool2d(
+    input: Same,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Same:
+    """Compute sum(x^p)^(1/p) over each window.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[3.0, 4.0]]]]).lp_pool2d(2, (1, 2)).tolist()
+    [[[[5.0]]]]
+    """
+    need_tensor("lp_pool2d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
+    return apply(pooling.norm_pool, 2, input, norm_type, options)
+
+
+def lp_pool3d(
+    input: Same,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Same:
+    """Compute sum(x^p)^(1/p) over each window.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[[3.0, 4.0]]]]]).lp_pool3d(2, (1, 1, 2)).tolist()
+    [[[[[5.0]]]]]
+    """
+    need_tensor("lp_pool3d", input)
+    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
+    return apply(pooling.norm_pool, 3, input, norm_type, options)
+
+
+# patches
+
+
+def unfold(
+    input: Same, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+) -> Same:
+    """Lay windows out as columns: (N, C, H, W) -> (N, C * KH * KW, places).
+
+    The method is `im2col`: `Tensor.unfold` slides windows along one axis.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[[1.0, 2.0, 3.0]]]]).im2col((1, 2)).tolist()
+    [[[1.0, 2.0], [2.0, 3.0]]]
+    """
+    need_tensor("unfold", input)
+    options = dict(kernel_size=kernel_size, dilation=dilation)
+    options |= dict(padding=padding, stride=stride)
+    return apply(pooling.patches, input, options)
+
+
+def fold(
+    input: Same,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Same:
+    """Add columns back to images, (N, C * KH * KW, places) -> (N, C, H, W): the method `col2im`.
+
+    >>> from picograd import Tensor
+    >>> Tensor([[[1.0, 2.0], [2.0, 3.0]]]).col2im((1, 3), (1, 2)).tolist()
+    [[[[1.0, 4.0, 3.0]]]]
+    """
+    need_tensor("fold", input)
+    options = dict(kernel_size=kernel_size, dilation=dilation)
+    options |= dict(padding=padding, stride=stride)
+    return apply(pooling.overlay, input, output_size, options)
+
+
+def max_pool(rank: int, x: Any, options: dict[str, Any], has_indices: Any) -> Any:
+    """Pool over `rank` axes, with the positions if they are wanted."""
+    if has_indices:
+        return several(x, pooling.max_pool_indices(rank, read(x), options))
+    return apply(convolution.max_pool, rank, x, options)

@@ -1,0 +1,1 @@
+"""Reductions: sums, extremes, statistics, running sums, sorting."""

@@ -1,0 +1,284 @@
+"""Sorting on nodes, and what is made of it: topk, median, quantile, unique, searchsorted.
+
+All of it follows the stable permutation of `graph/sorting.py`: NaN is the greatest element. Values
+are gathered by the permutation, so gradients scatter back. A zero-dim tensor counts as one element.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from picograd.dtype import float32, float64, int32, int64, promote
+from picograd.engine import pending
+from picograd.engine.backends import get_device
+from picograd.engine.tracing import check_not_tracing
+from picograd.errors import AxisError, ShapeError, ValueRangeError
+from picograd.graph import build_composite as composite
+from picograd.graph import sorting
+from picograd.graph.node import Node, constant
+from picograd.graph.scanning import scan
+from picograd.graph.scattering import last_of_runs
+from picograd.tensor.core.operands import (
+    as_axis,
+    as_sizes,
+    check_computed,
+    need_float,
+    need_integer,
+    read_scalar,
+)
+from picograd.tensor.indexing.selecting import computed_values
+from picograd.tensor.reductions.reduce import shared_by_equals
+from picograd.tensor.shaping import movement
+
+# topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
+# many elements in all on: before that recording a reduction for each costs more than sorting)
+SELECTED, SELECTED_IN_BLOCKS = (8, 1 << 16), (16, 1 << 22)
+SELECT_FROM = 256  # elements of a row
+INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def axis_of(op: str, node: Node, axis: Any) -> int:
+    """Read an axis; a zero-dim tensor has axis 0."""
+    return as_axis(axis, max(node.rank, 1), op)
+
+
+def order(op: str, node: Node, axis: Any, is_descending: bool = False) -> Node:
+    """Compute the stable permutation that sorts an axis."""
+    position = axis_of(op, node, axis)
+    check_computed(op, node.dtype)
+    if not node.rank:
+        return node.const_like(0).cast(int64)
+    if not node.size:
+        return node.cast(int64)
+    return sorting.sort(node, position, bool(is_descending))
+
+
+def picked(node: Node, index: Node, axis: Any) -> Node:
+    """Gather values along an axis by indices that are in range."""
+    if not node.rank:
+        return node
+    if not index.size:
+        return constant(False, index.shape, node.dtype, node.device)
+    return sorting.along(node, index, axis % node.rank)
+
+
+def part(node: Node, axis: int, first: int, count: int) -> Node:
+    """Cut a stretch out of an axis."""
+    if not node.rank:
+        return node
+    axis %= node.rank
+    ranges = [(0, size, 1) for size in node.shape]
+    ranges[axis] = (first, first + count, 1)
+    return node.slice(tuple(ranges))
+
+
+def without_axis(node: Node, axis: int, keepdim: bool) -> Node:
+    """Drop an axis of size 1, unless it is kept."""
+    if keepdim or not node.rank:
+        return node
+    axis %= node.rank
+    return node.reshape((*node.shape[:axis], *node.shape[axis + 1 :]))
+
+
+def size_along(node: Node, axis: int) -> int:
+    """Count the elements along an axis."""
+    return node.shape[axis] if node.rank else 1
+
+
+def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
+    """Compute the indices of the k largest or smallest elements, best first."""
+    position = axis_of("topk", node, axis)
+    size = size_along(node, position)
+    (k,) = as_sizes((k,), "topk")
+    if not 0 <= k <= size:
+        raise ValueRangeError("topk", f"k={k} does not fit size {size}", f"use 0 to {size}")
+    target = get_device(node.device).target
+    limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
+    is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
+    if is_fit and 0 < k <= limit and node.size >= least:
+        return sorting.selected(node, position, k, bool(is_largest))
+    return part(order("topk", node, position, is_largest), position, 0, k)
+
+
+def kth_index(node: Node, k: int, axis: Any) -> Node:
+    """Compute the index of the k-th smallest element, counted from 1; the axis keeps size 1."""
+    position = axis_of("kthvalue", node, axis)
+    size = size_along(node, position)
+    if not size:
+        text = f"an axis of {node.shape} is empty"
+        raise AxisError("kthvalue", text, "check .numel() first")
+    if not 1 <= k <= size:
+        raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
+    return part(order("kthvalue", node, position), position, k - 1, 1)
+
+
+def median_index(node: Node, axis: Any) -> Node:
+    """Compute the index of the lower median, or of a NaN if there is one; the axis keeps size 1."""
+    position = axis_of("median", node, axis)
+    size = size_along(node, position)
+    if not size:
+        raise AxisError("median", f"an axis of {node.shape} is empty", "check .numel() first")
+    found = order("median", node, position)
+    middle = part(found, position, (size - 1) // 2, 1)
+    if not node.dtype.is_float or not node.rank:
+        return middle
+    first = composite.argmax(node, position, True)  # a NaN counts as the largest
+    return picked(node, first, position).unary("isnan").where(first, middle)
+
+
+def flat(node: Node) -> Node:
+    """Make one axis of all."""
+    return node.reshape((node.size,))
+
+
+def median_of_all(node: Node) -> Node:
+    """Compute the lower median of all elements; NaN for none."""
+    if not node.size:
+        need_float("median", node)
+        return constant(float("nan"), (), node.dtype, node.device)
+    row = flat(node)
+    value = picked(row, median_index(row, 0), 0).reshape(())
+    return shared_by_equals(value, row) if node.dtype.is_float else value
+
+
+def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -> Node:
+    """Compute quantiles along an axis (None: of all); several q lead the result's shape."""
+    need_float("quantile", node)
+    if interpolation not in INTERPOLATIONS:
+        text = f"unknown interpolation={interpolation!r}"
+        raise ValueRangeError("quantile", text, f"use one of {INTERPOLATIONS}")
+    listed = q if isinstance(q, Sequence) else [q]
+    wanted = [float(read_scalar("quantile", each)) for each in listed]
+    if any(not 0 <= each <= 1 for each in wanted):
+        raise ValueRangeError("quantile", f"q={q} is not in 0..1", "use fractions")
+    shape = (1,) * node.rank
+    row, position = (flat(node), 0) if axis is None else (node, axis_of("quantile", node, axis))
+    if not size_along(row, position):
+        raise AxisError("quantile", f"an axis of {node.shape} is empty", "check .numel() first")
+    values = picked(row, order("quantile", row, position), position)
+    found = [one_quantile(values, position, each, interpolation) for each in wanted]
+    found = [without_axis(each, position, keepdim) for each in found]
+    if axis is None and keepdim:
+        found = [each.reshape(shape) for each in found]
+    if not isinstance(q, Sequence):
+        return found[0]
+    return movement.stack(found)
+
+
+def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
+    """Interpolate between two sorted values; the axis keeps size 1. A NaN in the row gives NaN."""
+    size = size_along(values, axis)
+    place = q * (size - 1)
+    low = min(int(place), size - 1)
+    high, share = min(low + 1, size - 1), place - low
+    if interpolation == "nearest":
+        share = float(round(place) - low)
+    fixed = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}
+    share = fixed.get(interpolation, share)
+    first, second = part(values, axis, low, 1), part(values, axis, high, 1)
+    result = first if share == 0 else second if share == 1 else first + (second - first) * share
+    last = part(values, axis, size - 1, 1)
+    return last.unary("isnan").where(last, result)
+
+
+def search(ordered: Node, values: Node, is_right: bool) -> Node:
+    """Find where values belong in a sorted last axis, by bisection: O(log n) a value.
+
+    `ordered` has one axis, or the same leading axes as `values`.
+    """
+    op, rank = "searchsorted", ordered.rank
+    if not rank or (rank > 1 and ordered.shape[:-1] != values.shape[:-1]):
+        text = f"sorted {ordered.shape} and values {values.shape} differ in leading axes"
+        raise ShapeError(op, text, "give one sorted axis, or equal leading axes")
+    dtype = promote(ordered.dtype, values.dtype)
+    ordered, values = ordered.cast(dtype), values.cast(dtype)
+    size = ordered.shape[-1]
+    place = values.const_like(0).cast(int32 if size < 1 << 30 else int64)
+    if not size or not values.size:
+        return place.cast(int64)
+    left = size  # how many elements may still come before the place, which is place..place+left
+    while left:
+        half = max(left // 2, 1)
+        probe = place + (half - 1)
+        found = ordered.gather((probe,), (0,)) if rank == 1 else along_last(ordered, probe)
+        is_found = values.binary("less" if is_right else "less_equal", found)
+        goes_on = is_found.unary("logical_not")  # a NaN goes to the end
+        place = goes_on.where(place + half, place)
+        left -= half
+    return place.cast(int64)
+
+
+def along_last(node: Node, index: Node) -> Node:
+    """Gather along the last axis; the index may be longer or shorter."""
+    indices = tuple(index if d == node.rank - 1 else index.iota(d) for d in range(node.rank))
+    return node.gather(indices, tuple(range(node.rank)))
+
+
+def unique(node: Node) -> tuple[Node, Node, Node]:
+    """Compute the sorted distinct elements, where each element is among them, and their counts.
+
+    How many there are is computed first, since the shapes depend on it. Every NaN is distinct.
+    """
+    row = flat(node)
+    if not row.size:
+        return row, node.cast(int64), row.cast(int64)
+    check_not_tracing("unique")
+    size, found = row.size, order("unique", row, 0)
+    values = picked(row, found, 0)
+    before = part(values, 0, 0, size - 1).pad(((1, 0),))
+    is_first = values.binary("not_equal", before)
+    is_first = is_first.binary("logical_or", is_first.iota(0, int64).binary("equal", 0))
+    group = scan(is_first.cast(int64), "sum", 0) - 1
+    pending.compute([found, values, group])
+    groups = int(computed_values(part(group, 0, size - 1, 1))[0]) + 1
+    target = get_device(row.device).target
+    last = last_of_runs(group.iota(0), group, groups, target)
+    before = part(last, 0, 0, groups - 1).pad(((1, 0),), -1)
+    inverse = last_of_runs(group, found, size, target)
+    return picked_rows(values, last), inverse.reshape(node.shape), last - before
+
+
+def picked_rows(row: Node, index: Node) -> Node:
+    """Gather from one axis by an index of another length."""
+    return row.gather((index,), (0,))
+
+
+def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
+    """Count how often each number 0, 1, ... occurs, or sum the weights of its occurrences."""
+    need_integer("bincount", node, "input")
+    if node.rank != 1:
+        raise ShapeError("bincount", f"takes one axis, not shape {node.shape}", "flatten it")
+    if weights is not None and weights.shape != node.shape:
+        text = f"weights {weights.shape} and input {node.shape} differ"
+        raise ShapeError("bincount", text, "give one weight an element")
+    index, count = node.cast(int64), minlength
+    if node.size:
+        ends = computed_values(movement.stack([index.reduce(m, (0,)) for m in ("min", "max")]))
+        if int(ends[0]) < 0:
+            raise ValueRangeError("bincount", "a number is negative", "use numbers >= 0")
+        count = max(int(ends[1]) + 1, minlength)
+    ones = index.const_like(1)
+    if weights is not None:
+        ones = weights.cast(float32 if weights.dtype is float32 else float64)
+    zeros = constant(0, (count,), ones.dtype, node.device)
+    return zeros.scatter(ones, (index,), (0,), "sum") if node.size and count else zeros
+
+
+def histogram(node: Node, bins: int, low: float, high: float) -> Node:
+    """Count elements in equal bins from low to high (both 0: from the least to the largest)."""
+    need_float("histc", node)
+    if bins < 1 or low > high:
+        text = f"bins={bins} from {low} to {high}"
+        raise ValueRangeError("histc", text, "use bins >= 1 and min <= max")
+    row = flat(node)
+    zeros = constant(0, (bins,), node.dtype, node.device)
+    if not row.size:
+        return zeros
+    first, last = row.const_like(float(low)), row.const_like(float(high))
+    if low == high:
+        first, last = (row.reduce(each, (0,), True).expand(row.shape) for each in ("min", "max"))
+        is_flat = first.binary("equal", last)
+        first, last = (is_flat.where(first - 1.0, first), is_flat.where(last + 1.0, last))
+    place = ((row - first) * float(bins) / (last - first)).unary("floor")
+    inside = first.binary("less_equal", row).binary("logical_and", row.binary("less_equal", last))
+    place = inside.where(place.binary("minimum", bins - 1), 0).cast(int64)
+    return zeros.scatter(inside.cast(node.dtype), (place,), (0,), "sum")

@@ -1,0 +1,542 @@
+"""Statistics: medians and quantiles beside NaN, modes, histograms, integrals and derivatives.
+
+Functions of tensors made of their methods. Where a count decides a shape (`unique`), it is
+computed at once and cannot be used inside `jit`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from picograd.dtype import bool_
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
+from picograd.tensor.core.arguments import (
+    along,
+    as_float,
+    from_host,
+    is_tensor,
+    need_tensor,
+    positions,
+    promoted,
+)
+from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.operands import as_axis
+from picograd.tensor.core.recording import Recorded, apply, read, wrap
+from picograd.tensor.reductions import equal_runs, sorting
+from picograd.tensor.reductions.methods_order import Ordered
+from picograd.tensor.reductions.reduce import shared_by_equals
+
+
+class Histogram(NamedTuple):
+    """This class holds the counts (bins) of a histogram and the edges (bins + 1) of its cells."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
+    """Read an axis, which must have elements; a zero-dim tensor has axis 0."""
+    axis = as_axis(dim, max(x.ndim, 1), op)
+    if is_empty_error and x.ndim and not x.shape[axis]:
+        raise AxisError(op, f"axis {axis} of {tuple(x.shape)} is empty", "check .numel() first")
+    return axis
+
+
+# order statistics
+
+
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Ordered:
+    """Find the most frequent value along an axis, the least of several, and its last position.
+
+    >>> import picograd
+    >>> [part.tolist() for part in picograd.mode(picograd.Tensor([3, 1, 3, 1, 2]))]
+    [1, 3]
+    """
+    need_tensor("mode", input)
+    axis = axis_of("mode", input, dim)
+    if not input.ndim:
+        return Ordered(input, Recorded.kind.zeros((), dtype="int64", device=input.device))
+    x = input.detach()
+    ordered, order = x.sort(axis)
+    size = x.shape[axis]
+    number = positions(size, x, axis)
+    if size > 1:
+        differs = ordered.narrow(axis, 1, size - 1) != ordered.narrow(axis, 0, size - 1)
+        starts = Recorded.kind.cat([differs.narrow(axis, 0, 1).logical_or(True), differs], axis)
+    else:
+        starts = (number == 0).expand(*x.shape)
+    run = number - starts.where(number, 0).cummax(axis).values
+    indices = order.take_along_dim(run.argmax(axis, True), axis)
+    return chosen(input, indices, axis, keepdim)
+
+
+def chosen(x: Tensor, indices: Tensor, axis: int, keepdim: bool) -> Ordered:
+    """Gather one element along an axis by its index there, of size 1."""
+    values = x.take_along_dim(indices, axis)
+    if keepdim:
+        return Ordered(values, indices)
+    return Ordered(values.squeeze(axis), indices.squeeze(axis))
+
+
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Compute the lower median of what is not NaN; along an axis (values, indices).
+
+    >>> import picograd
+    >>> picograd.nanmedian(picograd.Tensor([3.0, float("nan"), 1.0])).item()
+    1.0
+    """
+    need_tensor("nanmedian", input)
+    if dim is None:
+        if not input.numel():
+            return input.sum() * float("nan")
+        flat = input.reshape(input.numel())
+        if not input.dtype.is_float:
+            return nanmedian(flat, 0).values
+        return apply(shared_by_equals, nanmedian(flat.detach(), 0).values, flat)
+    axis = axis_of("nanmedian", input, dim)
+    if not input.ndim or not input.dtype.is_float:
+        return input.median(dim, keepdim)
+    order = input.argsort(axis)
+    count = input.isnan().logical_not().sum(axis, True)
+    place = ((count - 1) // 2).clamp(0, max(input.shape[axis] - 1, 0))
+    return chosen(input, order.take_along_dim(place, axis), axis, keepdim)
+
+
+@listed
+def nanquantile(
+    input: Tensor,
+    q: TensorLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """Compute quantiles (fractions 0..1) of what is not NaN; NaN where nothing is.
+
+    Several q lead the shape of the result.
+
+    >>> import picograd
+    >>> picograd.nanquantile(picograd.Tensor([3.0, float("nan"), 1.0]), 0.5).item()
+    2.0
+    """
+    op = "nanquantile"
+    need_tensor(op, input)
+    if not input.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
+    if interpolation not in sorting.INTERPOLATIONS:
+        text = f"unknown interpolation={interpolation!r}"
+        raise ValueRangeError(op, text, f"use one of {sorting.INTERPOLATIONS}")
+    given: Any = q.tolist() if is_tensor(q) else q
+    if isinstance(given, (list, tuple)):
+        each = [nanquantile(input, x, dim, keepdim, interpolation=interpolation) for x in given]
+        return Recorded.kind.stack(each)
+    if not 0 <= given <= 1:
+        raise ValueRangeError(op, f"q={given} is not in 0..1", "use fractions")
+    if dim is None:
+        flat = nanquantile(input.reshape(input.numel()), given, 0, interpolation=interpolation)
+        return flat.reshape(*(1,) * input.ndim) if keepdim else flat
+    axis = axis_of(op, input, dim)
+    if not input.ndim:
+        return input
+    ordered, _ = input.sort(axis)
+    last = input.isnan().logical_not().sum(axis, True) - 1
+    result = between(ordered, axis, last, float(given), interpolation)
+    return result if keepdim else result.squeeze(axis)
+
+
+def between(ordered: Tensor, axis: int, last: Tensor, q: float, interpolation: str) -> Tensor:
+    """Interpolate at the place q * last of each sorted row."""
+    place = last.clamp(0, None).cast(ordered.dtype) * q
+    if interpolation == "nearest":
+        place = place.round()
+    low, high = place.floor(), place.ceil()
+    share = place - low
+    fixed = {"lower": share * 0, "higher": (share > 0).cast(share.dtype),
+             "midpoint": (share > 0).cast(share.dtype) * 0.5}  # fmt: skip
+    share = fixed.get(interpolation, share)
+    most = max(ordered.shape[axis] - 1, 0)
+    places = (each.long().clamp(0, most) for each in (low, high))
+    first, second = (ordered.take_along_dim(each, axis) for each in places)
+    return (last < 0).where(float("nan"), first + (second - first) * share)
+
+
+# sets
+
+
+def isin(
+    elements: TensorLike,
+    test_elements: TensorLike,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Tensor:
+    """Tell which elements are among others, by bisection; NaN never is.
+
+    >>> import picograd
+    >>> picograd.isin(picograd.Tensor([1, 2, 3]), picograd.Tensor([2, 5])).tolist()
+    [False, True, False]
+    """
+    like: Any = elements if is_tensor(elements) else test_elements
+    need_tensor("isin", like)
+    x = elements if is_tensor(elements) else from_host(np.asarray(elements), like)
+    others = (
+        test_elements if is_tensor(test_elements) else from_host(np.asarray(test_elements), like)
+    )
+    if not others.numel() or not x.numel():
+        return (x != x).logical_or(invert) if not others.numel() else x == x
+    dtype = promoted("isin", x.reshape(-1)[:1], others.reshape(-1)[:1])[0].dtype
+    dtype = dtype if dtype is not bool_ else others.int().dtype
+    x, ordered = x.cast(dtype), others.reshape(others.numel()).cast(dtype).sort().values
+    place = ordered.searchsorted(x).clamp(None, others.numel() - 1)
+    found = ordered[place] == x
+    return found.logical_not() if invert else found
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Keep the first of each run of equal elements, or of equal slices along an axis.
+
+    How many there are is computed now. The inverse names the run of each element.
+
+    >>> import picograd
+    >>> picograd.unique_consecutive(picograd.Tensor([1, 1, 2, 1])).tolist()
+    [1, 2, 1]
+    """
+    need_tensor("unique_consecutive", input)
+    x = input.reshape(input.numel()) if dim is None else input
+    axis = 0 if dim is None else dim
+    places, inverse, counts = (
+        wrap(node, False) for node in equal_runs.consecutive_slices(read(x), axis)
+    )
+    wanted = [x.index_select(axis, places)]
+    wanted += [inverse.reshape(*input.shape) if dim is None else inverse] * return_inverse
+    wanted += [counts] * return_counts
+    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+
+
+# histograms
+
+
+def bucketize(
+    input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    """Find the bucket of each element between sorted boundaries, by bisection.
+
+    >>> import picograd
+    >>> picograd.bucketize(picograd.Tensor([1, 4]), picograd.Tensor([2, 4, 6])).tolist()
+    [0, 1]
+    """
+    need_tensor("bucketize", boundaries)
+    if boundaries.ndim != 1:
+        text = f"boundaries {tuple(boundaries.shape)} have {boundaries.ndim} axes"
+        raise ShapeError("bucketize", text, "pass a vector")
+    x = input if is_tensor(input) else from_host(np.asarray(input), boundaries)
+    first, second = promoted("bucketize", boundaries[:1].reshape(-1), x.reshape(-1)[:1])
+    dtype = first.dtype if first.dtype is second.dtype else boundaries.dtype
+    found = boundaries.cast(dtype).searchsorted(x.cast(dtype), right)
+    return found.int() if out_int32 else found
+
+
+def histogram(
+    input: Tensor,
+    bins: int | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Histogram:
+    """Count elements between edges: `bins` equal cells, or those between given edges.
+
+    `range` is (low, high), the extremes unless given; `weight` counts an element as that much;
+    `density` makes the integral 1. The last cell includes its upper edge.
+
+    >>> import picograd
+    >>> [x.tolist() for x in picograd.histogram(picograd.Tensor([0.0, 1.0, 2.0]), 2)]
+    [[1.0, 2.0], [0.0, 1.0, 2.0]]
+    """
+    op = "histogram"
+    need_tensor(op, input)
+    if not input.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
+    flat = input.detach().reshape(input.numel())
+    edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
+    count = edges.numel() - 1
+    place = edges.searchsorted(flat, True) - 1
+    place = (flat == edges[-1:]).where(count - 1, place)
+    inside = (place >= 0).logical_and(place < count)
+    ones = flat * 0 + 1 if weight is None else weight.detach().reshape(flat.shape)
+    counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
+    if flat.numel():
+        counts = counts.scatter_add(0, place.clamp(0, count - 1), inside.where(ones, 0.0))
+    if density:
+        counts = counts / counts.sum() / edges.diff()
+    return Histogram(counts, edges)
+
+
+def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
+    """Space the edges of equal cells between limits, or between the extremes."""
+    op = "histogram"
+    if not isinstance(bins, int) or bins < 1:
+        raise ValueRangeError(op, f"bins={bins!r}", "use a number >= 1, or a tensor of edges")
+    if limits is None and not flat.numel():
+        limits = (0.0, 1.0)
+    if limits is None:
+        low, high = flat.amin(), flat.amax()
+        is_flat = low == high
+        low, high = is_flat.where(low - 0.5, low), is_flat.where(high + 0.5, high)
+        share = along(np.arange(bins + 1) / bins, 0, flat)
+        return (share == 1).where(high, low + (high - low) * share)
+    first, last = (float(each) for each in limits)
+    if first > last:
+        raise ValueRangeError(op, f"range={limits} is empty", "use low <= high")
+    first, last = (first - 0.5, last + 0.5) if first == last else (first, last)
+    return along(np.linspace(first, last, bins + 1), 0, flat)
+
+
+# integrals and derivatives
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """Integrate along an axis by the trapezoid rule, at points x or at distances dx.
+
+    >>> import picograd
+    >>> picograd.trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).item()
+    4.0
+    """
+    op = "trapezoid"
+    axis = integration_axis(op, y, x, dim)
+    size = y.shape[axis]
+    if x is not None:
+        sides = y.narrow(axis, min(1, size), max(size - 1, 0)) + y.narrow(axis, 0, max(size - 1, 0))
+        return (sides * distances(x, y.ndim, axis)).sum(axis) / 2
+    ends: Any = (y.select(axis, 0) + y.select(axis, size - 1)) * 0.5 if size else 0.0
+    return (y.sum(axis) - ends) * dx
+
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1
+) -> Tensor:
+    """Integrate up to each point along an axis by the trapezoid rule: one element less.
+
+    >>> import picograd
+    >>> picograd.cumulative_trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).tolist()
+    [1.5, 4.0]
+    """
+    op = "cumulative_trapezoid"
+    axis = integration_axis(op, y, x, dim)
+    count = max(y.shape[axis] - 1, 0)
+    sides = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
+    if x is None:
+        return (sides * (dx / 2)).cumsum(axis)
+    return (sides * distances(x, y.ndim, axis)).cumsum(axis) / 2
+
+
+def integration_axis(op: str, y: Tensor, x: Tensor | None, dim: int) -> int:
+    """Check the values and the points of an integral, and find its axis."""
+    need_tensor(op, y)
+    for each in (y, x):
+        if each is not None:
+            need_tensor(op, each)
+            if each.dtype.kind == "bool":
+                raise DTypeError(op, "is not defined for bool", "call .int() first")
+    axis = axis_of(op, y, dim, False)
+    if not y.ndim:
+        text = "a zero-dim tensor has no axis to integrate along"
+        raise ShapeError(op, text, "pass a vector")
+    if x is not None and x.ndim and x.shape[axis - y.ndim if x.ndim > 1 else 0] != y.shape[axis]:
+        text = f"x of shape {tuple(x.shape)} has no place for each of {tuple(y.shape)}"
+        raise ShapeError(op, text, "give one x for each y")
+    return axis
+
+
+def distances(x: Tensor, rank: int, axis: int) -> Tensor:
+    """Subtract neighbouring points; a vector of points lies along `axis` of `rank` axes."""
+    if x.ndim == 1:
+        x = x.reshape(*(-1 if n == axis else 1 for n in range(rank)))
+    along = axis - rank
+    count = max(x.shape[along] - 1, 0)
+    return x.narrow(along, min(1, x.shape[along]), count) - x.narrow(along, 0, count)
+
+
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Subtract neighbours along an axis, n times; `prepend` and `append` are joined on first.
+
+    >>> import picograd
+    >>> picograd.diff(picograd.Tensor([1, 4, 9]), append=picograd.Tensor([16])).tolist()
+    [3, 5, 7]
+    """
+    need_tensor("diff", input)
+    if not input.ndim:
+        raise ShapeError("diff", "a zero-dim tensor has no neighbours", "pass a vector")
+    if n < 0:
+        raise ValueRangeError("diff", f"n={n} is negative", "use 0 or more")
+    parts = [each for each in (prepend, input, append) if each is not None]
+    x = Recorded.kind.cat(parts, dim) if len(parts) > 1 else input
+    axis = as_axis(dim, x.ndim, "diff")
+    for _ in range(min(n, x.shape[axis])):
+        size = x.shape[axis]
+        later, earlier = x.narrow(axis, 1, size - 1), x.narrow(axis, 0, size - 1)
+        x = later.logical_xor(earlier) if x.dtype is bool_ else later - earlier
+    return x
+
+
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Sequence[Any] | Tensor = 1,
+    dim: Axis = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
+    """Estimate derivatives along axes by central differences, one-sided at the ends.
+
+    `spacing` is one distance, one per axis, or one tensor of coordinates per axis.
+
+    >>> import picograd
+    >>> [x.tolist() for x in picograd.gradient(picograd.Tensor([1.0, 2.0, 4.0]))]
+    [[1.0, 1.5, 2.0]]
+    """
+    op = "gradient"
+    need_tensor(op, input)
+    listed = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    axes = [as_axis(each, input.ndim, op) for each in listed]
+    is_list = isinstance(spacing, (list, tuple))
+    given: Any = spacing
+    steps = list(given) if is_list else [given] * len(axes)
+    if len(steps) != len(axes) or edge_order not in (1, 2):
+        text = f"{len(steps)} spacings for {len(axes)} axes, edge_order={edge_order}"
+        raise ValueRangeError(op, text, "give one spacing per axis and edge_order 1 or 2")
+    return tuple(slope(as_float(input), a, s, edge_order) for a, s in zip(axes, steps))
+
+
+def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
+    """Estimate the derivative along one axis."""
+    size = x.shape[axis]
+    if size < edge_order + 1:
+        text = f"axis {axis} of {tuple(x.shape)} is too short"
+        raise ShapeError("gradient", text, f"it needs {edge_order + 1} elements")
+    if not is_tensor(spacing):
+        spacing = along(np.arange(size) * float(spacing), axis, x)
+    else:
+        spacing = spacing.cast(x.dtype).reshape(*(-1 if n == axis else 1 for n in range(x.ndim)))
+    step = diff(spacing, dim=axis)  # h[i] = t[i + 1] - t[i]
+    rise = diff(x, dim=axis) / step
+    count = size - 2
+    first, last = rise.narrow(axis, 0, 1), rise.narrow(axis, size - 2, 1)
+    if not count:
+        return Recorded.kind.cat([first, last], axis)
+    a, b = step.narrow(axis, 0, count), step.narrow(axis, 1, count)
+    low, high = rise.narrow(axis, 0, count), rise.narrow(axis, 1, count)
+    inner = (low * b + high * a) / (a + b)
+    if edge_order == 2:  # the derivative of the parabola through three points
+        bend = (high - low) / (a + b)
+        first = first - bend.narrow(axis, 0, 1) * a.narrow(axis, 0, 1)
+        last = last + bend.narrow(axis, count - 1, 1) * b.narrow(axis, count - 1, 1)
+    return Recorded.kind.cat([first, inner, last], axis)
+
+
+# moments and norms
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Compute the covariance of the rows of (variables, observations).
+
+    `fweights` says how often an observation is repeated, `aweights` how much it counts.
+
+    >>> import picograd
+    >>> picograd.cov(picograd.Tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+    op = "cov"
+    need_tensor(op, input)
+    if input.ndim > 2:
+        raise ShapeError(op, f"{tuple(input.shape)} has more than 2 axes", "pass a matrix")
+    x = as_float(input).reshape(1, input.numel()) if input.ndim < 2 else as_float(input)
+    weights = observation_weights(op, x, fweights, aweights)
+    if weights is None:
+        centred = x - x.mean(1, True)
+        result = centred @ centred.mT / float(max(x.shape[1] - correction, 0))
+    else:
+        total = weights.sum()
+        centred = x - (x * weights).sum(1, True) / total
+        spread = total - correction
+        if aweights is not None and correction:
+            spread = total - correction * (weights * aweights).sum() / total
+        result = (centred * weights) @ centred.mT / spread.clamp(0, None)
+    return result if input.ndim > 1 else result.reshape(())
+
+
+def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any:
+    """Multiply the two kinds of weights; None without any."""
+    result = None
+    for given in (fweights, aweights):
+        if given is not None:
+            if tuple(given.shape) != (x.shape[1],):
+                text = f"weights {tuple(given.shape)} for {x.shape[1]} observations"
+                raise ShapeError(op, text, "give one weight per observation")
+            each = given if given.dtype.is_float else given.cast(x.dtype)
+            result = each if result is None else result * each
+    return result
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Compute the correlation coefficients of the rows of (variables, observations).
+
+    >>> import picograd
+    >>> picograd.corrcoef(picograd.Tensor([[1.0, 2.0], [4.0, 2.0]])).round().tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    both = cov(input)
+    if not both.ndim:
+        return both / both
+    spread = both.diagonal().sqrt()
+    return (both / spread.unsqueeze(1) / spread).clamp(-1, 1)
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Shrink the slices along an axis whose p-norm is greater than `maxnorm` to that norm.
+
+    >>> import picograd
+    >>> picograd.renorm(picograd.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)[1].tolist()
+    [0.30000001192092896, 0.4000000059604645]
+    """
+    op = "renorm"
+    need_tensor(op, input)
+    if input.ndim < 2 or p <= 0 or maxnorm < 0:
+        text = f"input {tuple(input.shape)}, p={p}, maxnorm={maxnorm}"
+        raise ValueRangeError(op, text, "pass 2 or more axes, p > 0 and maxnorm >= 0")
+    axis = as_axis(dim, input.ndim, op)
+    size = input.norm(p, tuple(n for n in range(input.ndim) if n != axis), True)
+    return input * (size > maxnorm).where(maxnorm / (size + 1e-7), 1.0)
+
+
+@listed
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Measure the distances between the rows of a matrix: (N, M) -> (N (N - 1) / 2,).
+
+    >>> import picograd
+    >>> picograd.nn.functional.pdist(picograd.Tensor([[0.0], [1.0], [3.0]])).tolist()
+    [1.0, 3.0, 2.0]
+    """
+    need_tensor("pdist", input)
+    if input.ndim != 2:
+        raise ShapeError("pdist", f"{tuple(input.shape)} is not a matrix", "pass (N, M)")
+    rows, columns = np.triu_indices(input.shape[0], 1)
+    if not rows.size:
+        return input.sum(1)[:0]
+    gap = input[from_host(rows, input)] - input[from_host(columns, input)]
+    return gap.norm(p, 1)

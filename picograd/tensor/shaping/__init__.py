@@ -1,0 +1,1 @@
+"""Shapes: views, padding, joining and splitting."""

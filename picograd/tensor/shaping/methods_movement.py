@@ -1,0 +1,331 @@
+"""Methods of `Tensor` by kind. Views, padding, joining and splitting.
+
+Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from picograd.dtype import to_dtype
+from picograd.errors import ShapeError
+from picograd.number import position_of
+from picograd.tensor.core import aliasing
+from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Shape, Sizes, Tensor
+from picograd.tensor.core.operands import UNSET, as_axis, either
+from picograd.tensor.core.recording import Recorded, Same, apply, pieces, read, showing
+from picograd.tensor.indexing import spans
+from picograd.tensor.shaping import assembling, bits, movement
+from picograd.traced_number import TracedNumber
+
+
+class MovementMethods(Recorded):
+    """This class holds methods of `Tensor`. Views, padding, joining and splitting."""
+
+    __slots__ = ()
+
+    # movement
+
+    def reshape(self: Same, *sizes: Sizes, shape: Sequence[int] | None = None) -> Same:
+        """Give the same elements another shape; one size may be -1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0, 4.0]).reshape(2, -1).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
+        return apply(movement.reshape, self, sizes if shape is None else (shape,))
+
+    def view(
+        self: Same, *sizes: Sizes, dtype: DTypeLike | None = None, size: Sequence[int] | None = None
+    ) -> Same:
+        """Give the same elements another shape, or read the same bits as another dtype.
+
+        With a dtype, of another width too: the last axis shrinks or grows. No gradient passes.
+        Raises ShapeError where only a copy has that shape, as of what is transposed: use `reshape`.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).view(2, 1).tolist(), Tensor([1.0]).view("int16").tolist()
+        ([[1.0], [2.0]], [0, 16256])
+        """
+        if dtype is None and len(sizes) == 1 and bits.is_dtype(sizes[0]):
+            dtype = cast(DTypeLike, sizes[0])
+        if dtype is not None:
+            return view_bits(self, dtype)
+        found = apply(movement.view, self, sizes if size is None else (size,))
+        if self._view is not None:
+            check_view(self, found.shape)
+        return found
+
+    def permute(self: Same, *axes: Sizes, dims: Sequence[int] | None = None) -> Same:
+        """Reorder the axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0, 2.0]]]).permute(2, 0, 1).shape
+        (2, 1, 1)
+        """
+        return apply(movement.permute, self, axes if dims is None else (dims,))
+
+    def transpose(self: Same, dim0: int = 0, dim1: int = 1) -> Same:
+        """Swap two axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).transpose(0, 1).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        return apply(movement.transpose, self, dim0, dim1)
+
+    def t(self: Same) -> Same:
+        """Transpose a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).t().tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def T(self: Same) -> Same:
+        """This tensor with its axes reversed: the transpose of a matrix.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self: Same) -> Same:
+        """This tensor with its last two axes swapped.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mT.tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        if not self.ndim:  # a number is its own transpose, as for T
+            return apply(movement.permute, self, ())
+        return apply(movement.transpose, self, -2, -1)
+
+    def expand(self: Same, *sizes: Sizes) -> Same:
+        """Repeat axes of size 1 without copying; -1 keeps a size.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0], [2.0]]).expand(2, 3).tolist()
+        [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+        """
+        return apply(movement.expand, self, sizes)
+
+    broadcast_to: Final = expand
+
+    def expand_as(self: Same, other: Same) -> Same:
+        """Expand to another tensor's shape.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0], [2.0]]).expand_as(Tensor([[0.0, 0.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [2.0, 2.0]]
+        """
+        return apply(movement.expand, self, (other.shape,))
+
+    def squeeze(self: Same, axis: Axis = UNSET, *, dim: Axis = UNSET) -> Same:
+        """Drop axes of size 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[[1.0, 2.0]]]).squeeze().shape
+        (2,)
+        """
+        return apply(movement.squeeze, self, either("squeeze", "axis", axis, "dim", dim))
+
+    def unsqueeze(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
+        """Insert an axis of size 1.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).unsqueeze(1).tolist()
+        [[1.0], [2.0]]
+        """
+        return apply(movement.unsqueeze, self, either("unsqueeze", "axis", axis, "dim", dim, 0))
+
+    def flatten(self: Same, start_dim: int = 0, end_dim: int = -1) -> Same:
+        """Merge axes into one.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flatten().tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        """
+        return apply(movement.flatten, self, start_dim, end_dim)
+
+    def unflatten(self: Same, dim: int, sizes: Sequence[int]) -> Same:
+        """Split one axis into several.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0, 4.0]).unflatten(0, (2, 2)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
+        return apply(movement.unflatten, self, dim, sizes)
+
+    def flip(self: Same, *axes: Sizes, dims: Axis = None, axis: Axis = None) -> Same:
+        """Reverse the order along axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).flip(0).tolist()
+        [3.0, 2.0, 1.0]
+        """
+        named = dims if axis is None else axis
+        return apply(movement.flip, self, axes if named is None else (named,))
+
+    def pad(
+        self: Same, padding: int | Sequence[Any], mode: str = "constant", value: Scalar = 0
+    ) -> Same:
+        """Pad: PyTorch's flat list (last axis first), or one (low, high) pair or None per axis.
+
+        Modes are constant, reflect, replicate and circular; negative padding cuts off.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).pad((1, 2), value=9).tolist()
+        [9.0, 1.0, 2.0, 3.0, 9.0, 9.0]
+        """
+        if mode == "constant":
+            return apply(movement.pad, self, padding, value)
+        return apply(movement.pad_mode, self, padding, mode)
+
+    def shrink(self: Same, ranges: Sequence[Any]) -> Same:
+        """Keep a range of each axis: (start, stop), or None for the whole axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shrink((None, (1, 3))).tolist()
+        [[2.0, 3.0], [5.0, 6.0]]
+        """
+        return apply(movement.shrink, self, ranges)
+
+    def repeat(self: Same, *counts: Sizes) -> Same:
+        """Tile copies along each axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).repeat(2).tolist()
+        [1.0, 2.0, 1.0, 2.0]
+        """
+        return apply(movement.repeat, self, counts)
+
+    def repeat_interleave(self: Same, repeats: int | Tensor, dim: int | None = None) -> Same:
+        """Repeat each element in place.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0]).repeat_interleave(2).tolist()
+        [1.0, 1.0, 2.0, 2.0]
+        """
+        if isinstance(repeats, Recorded):
+            return apply(assembling.repeat_each, self, repeats, dim)
+        return apply(movement.repeat_interleave, self, repeats, dim)
+
+    def roll(self: Same, shifts: Sizes, dims: Axis = None) -> Same:
+        """Rotate elements along axes.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).roll(1).tolist()
+        [3.0, 1.0, 2.0]
+        """
+        return apply(movement.roll, self, shifts, dims)
+
+    def unfold(self: Same, dimension: int, size: int, step: int) -> Same:
+        """Slide windows along an axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).tolist()
+        [[1.0, 2.0], [2.0, 3.0]]
+        """
+        return apply(movement.unfold, self, dimension, size, step)
+
+    def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:
+        """Take `length` elements from `start` along an axis: a number, or an integer tensor.
+
+        >>> from picograd import Tensor
+        >>> Tensor([1.0, 2.0, 3.0]).narrow(0, 1, 2).tolist()
+        [2.0, 3.0]
+        """
+        if isinstance(start, Recorded):
+            return narrow_from(self, dim, start, length)
+        return apply(movement.narrow, self, dim, position_of(start), length)
+
+    def tril(self: Same, diagonal: int = 0) -> Same:
+        """Zero the elements above a diagonal.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tril().tolist()
+        [[1.0, 0.0], [3.0, 4.0]]
+        """
+        return apply(movement.triangle, self, diagonal, True)
+
+    def triu(self: Same, diagonal: int = 0) -> Same:
+        """Zero the elements below a diagonal.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).triu().tolist()
+        [[1.0, 2.0], [0.0, 4.0]]
+        """
+        return apply(movement.triangle, self, diagonal, False)
+
+    def diagonal(self: Same, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Same:
+        """Take a diagonal of two axes as the last axis.
+
+        >>> from picograd import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).diagonal().tolist()
+        [1.0, 4.0]
+        """
+        return apply(movement.diagonal, self, offset, dim1, dim2)
+
+    def split(self: Same, sizes: Sizes, dim: int = 0) -> tuple[Same, ...]:
+        """Cut into pieces of one size, or of listed sizes.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
+        [[1.0, 2.0], [3.0]]
+        """
+        return pieces(movement.split, self, sizes, dim)
+
+    def chunk(self: Same, chunks: int, dim: int = 0) -> tuple[Same, ...]:
+        """Cut into at most `chunks` equal pieces.
+
+        >>> from picograd import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
+        [[1.0, 2.0], [3.0]]
+        """
+        return pieces(movement.chunk, self, chunks, dim)
+
+    def unbind(self: Same, dim: int = 0) -> tuple[Same, ...]:
+        """Take an axis apart.
+
+        >>> from picograd import Tensor
+        >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
+        return pieces(movement.unbind, self, dim)
+
+
+showing(
+    movement.reshape, movement.permute, movement.transpose, movement.expand, movement.squeeze,
+    movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
+    always=(movement.diagonal, movement.unfold, movement.view),
+)  # fmt: skip
+
+
+def check_view(tensor: Any, shape: Shape) -> None:
+    """Raise ShapeError unless a shape is a view of the memory that a tensor shows."""
+    strides = aliasing.strides_of(tensor)
+    if any(type(size) is TracedNumber for size in (*tensor.shape, *strides, *shape)):
+        return
+    if aliasing.reshaped_strides(tensor.shape, strides, shape) is None:
+        text = f"shape {shape} is no view of {tensor.shape} with strides {strides}"
+        raise ShapeError("view", text, "use reshape, which copies where it must")
+
+
+def view_bits(tensor: Any, dtype: DTypeLike) -> Any:
+    """Show a tensor's bits as another dtype: a view, the tensor itself for its own dtype."""
+    wanted = to_dtype(dtype)
+    return tensor if wanted is tensor.dtype else apply(bits.show_bits, tensor, wanted)
+
+
+def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:
+    """Take `length` elements from where an integer tensor says."""
+    position = as_axis(dim, tensor.ndim, "narrow")
+    span = spans.narrow_span(read(start), operator.index(length), tensor.shape[position])
+    before = [slice(None)] * position
+    items = (*before, span)
+    return tensor[items]

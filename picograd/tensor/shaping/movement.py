@@ -1,0 +1,485 @@
+"""Movement on nodes: views, joining and splitting. Nothing here computes a value."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from picograd.dtype import bool_
+from picograd.errors import AxisError, DTypeError, ShapeError
+from picograd.graph import build
+from picograd.graph.build_composite import custom
+from picograd.graph.node import Node
+from picograd.graph.room import check_pieces, check_size, described
+from picograd.graph.shape import infer_reshape, normalise_permutation
+from picograd.helpers import ceil_div, product
+from picograd.number import given, is_given, start_of
+from picograd.tensor.core.annotations import Scalar, Shape
+from picograd.tensor.core.operands import (
+    as_axes,
+    as_axis,
+    as_sizes,
+    constant,
+    need_rank,
+    promote_all,
+)
+from picograd.tensor.math import elementwise
+
+TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
+FEW = 16  # of more: 64 of 0.4 MB take 104 ms so, and 619 ms at once (measured, one thread)
+Pads = Sequence[tuple[int, int]]
+
+
+def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
+    """Give the same elements another shape; one size may be -1."""
+    return build.reshape(node, infer_reshape(node.shape, as_sizes(sizes, op), op))
+
+
+def view(node: Node, sizes: Sequence[Any]) -> Node:
+    """Give the same elements another shape: to tensors a view."""
+    return reshape(node, sizes, "view")
+
+
+def permute(node: Node, axes: Sequence[Any]) -> Node:
+    """Reorder the axes."""
+    listed = as_sizes(axes, "permute") if axes else ()
+    return build.permute(node, normalise_permutation(listed, len(node.shape)))
+
+
+def transpose(node: Node, first: Any, second: Any) -> Node:
+    """Swap two axes."""
+    rank = len(node.shape)
+    a, b = (as_axis(first, rank, "transpose"), as_axis(second, rank, "transpose"))
+    if not rank:
+        return node
+    order = list(range(rank))
+    order[a], order[b] = order[b], order[a]
+    return build.permute(node, tuple(order))
+
+
+def move_axis(node: Node, source: Any, target: Any) -> Node:
+    """Move one axis to another position; the others keep their order."""
+    rank = len(node.shape)
+    a, b = as_axis(source, rank, "movedim"), as_axis(target, rank, "movedim")
+    order = [axis for axis in range(rank) if axis != a]
+    if rank:
+        order.insert(b, a)
+    return build.permute(node, tuple(order))
+
+
+def expand(node: Node, sizes: Sequence[Any]) -> Node:
+    """Repeat axes of size 1 without copying; -1 keeps a size, new axes come on the left."""
+    wanted = as_sizes(sizes, "expand")
+    extra = len(wanted) - len(node.shape)
+    if extra < 0:
+        text = f"cannot expand {node.shape} to fewer axes {wanted}"
+        raise ShapeError("expand", text, "give a size for every axis")
+    padded = (1,) * extra + node.shape
+    if any(size == -1 for size in wanted[:extra]):
+        raise ShapeError("expand", f"-1 in {wanted} is a new axis", "give new axes a size")
+    shape = tuple(b if a == -1 else a for a, b in zip(wanted, padded))
+    return build.expand(build.reshape(node, padded), shape)
+
+
+def squeeze(node: Node, axis: Any) -> Node:
+    """Drop axes of size 1: all of them, or those of the given axes that have size 1."""
+    axes = as_axes(axis, len(node.shape), "squeeze")
+    shape = [size for at, size in enumerate(node.shape) if at not in axes or size != 1]
+    return build.reshape(node, tuple(shape))
+
+
+def unsqueeze(node: Node, axis: Any) -> Node:
+    """Insert an axis of size 1."""
+    position = as_axis(axis, len(node.shape) + 1, "unsqueeze")
+    return build.reshape(node, (*node.shape[:position], 1, *node.shape[position:]))
+
+
+def flatten(node: Node, start: Any, stop: Any) -> Node:
+    """Merge the axes from `start` to `stop` (inclusive) into one."""
+    rank = len(node.shape)
+    first, last = (as_axis(start, rank, "flatten"), as_axis(stop, rank, "flatten"))
+    if first > last:
+        text = f"start axis {first} comes after end axis {last}"
+        raise AxisError("flatten", text, "swap them")
+    merged = product(node.shape[first : last + 1])
+    return build.reshape(node, (*node.shape[:first], merged, *node.shape[last + 1 :]))
+
+
+def unflatten(node: Node, axis: Any, sizes: Sequence[int]) -> Node:
+    """Split one axis into several; one size may be -1."""
+    position = as_axis(axis, len(node.shape), "unflatten")
+    if not node.shape:
+        raise ShapeError("unflatten", "the tensor has no axes", "reshape it")
+    wanted = as_sizes((sizes,), "unflatten")
+    split_sizes = infer_reshape((node.shape[position],), wanted, "unflatten")
+    shape = (*node.shape[:position], *split_sizes, *node.shape[position + 1 :])
+    return build.reshape(node, shape)
+
+
+def flip(node: Node, axes: Sequence[Any]) -> Node:
+    """Reverse the order along axes."""
+    listed = axes[0] if len(axes) == 1 else axes
+    return build.flip(node, as_axes(listed, len(node.shape), "flip"))
+
+
+def read_pads(node: Node, padding: Any) -> list[tuple[int, int]]:
+    """Read padding: PyTorch's flat list (last axis first), or (low, high) or None per axis."""
+    rank = len(node.shape)
+    if not isinstance(padding, (tuple, list)):
+        fix = "give (low, high) of the last axis, then of the one before"
+        raise DTypeError("pad", f"padding {padding!r} is no tuple", fix)
+    if padding and all(each is None or isinstance(each, (tuple, list)) for each in padding):
+        if len(padding) != rank:
+            text = f"{len(padding)} pairs for {rank} axes"
+            raise ShapeError("pad", text, "give one (low, high) pair per axis")
+        return [(0, 0) if each is None else (int(each[0]), int(each[1])) for each in padding]
+    flat = as_sizes((padding,), "pad")
+    if len(flat) % 2 or len(flat) > 2 * rank:
+        text = f"padding {flat} does not fit {rank} axes"
+        raise ShapeError("pad", text, "give (low, high) of the last axis, then of the one before")
+    pairs = [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
+    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+
+
+def pad(node: Node, padding: Any, value: Scalar = 0) -> Node:
+    """Add elements of one value around the axes; negative padding cuts off."""
+    pads = read_pads(node, padding)
+    return pad_constant(node, pads, value)
+
+
+def pad_constant(node: Node, pads: Pads, value: Scalar) -> Node:
+    """Pad by (low, high) pairs, one per axis."""
+    if any(low < 0 or high < 0 for low, high in pads):
+        node = crop(node, [(max(-low, 0), max(-high, 0)) for low, high in pads])
+        pads = [(max(low, 0), max(high, 0)) for low, high in pads]
+    fill = constant("pad", given(value), (), node.dtype, node.device)
+    if not is_given(fill.arg):
+        return build.pad(node, tuple(pads), fill.arg)
+    padded = build.pad(node, tuple(pads), 0)
+    inside = build.pad(build.const(True, node.shape, bool_, node.device), tuple(pads), False)
+    return build.elementwise("where", inside, padded, fill.broadcast_to(padded.shape))
+
+
+def crop(node: Node, cuts: Pads) -> Node:
+    """Cut (low, high) elements off the ends of each axis."""
+    ranges = []
+    for size, (low, high) in zip(node.shape, cuts):
+        if low + high > size:
+            text = f"cannot cut {low} + {high} elements off an axis of size {size}"
+            raise ShapeError("pad", text, "use smaller negative padding")
+        ranges.append((low, size - high, 1))
+    return node.slice(tuple(ranges))
+
+
+def shrink(node: Node, ranges: Any) -> Node:
+    """Keep the elements from `start` up to `stop` of each axis: (start, stop), or None for all."""
+    if not isinstance(ranges, (tuple, list)) or len(ranges) != len(node.shape):
+        text = f"{ranges!r} does not give one range for each of {len(node.shape)} axes"
+        raise ShapeError("shrink", text, "give (start, stop) or None per axis")
+    kept = []
+    for size, each in zip(node.shape, ranges):
+        start, stop = (0, size) if each is None else as_sizes((each,), "shrink")
+        if not 0 <= start <= stop <= size:
+            text = f"({start}, {stop}) is no part of an axis of size {size}"
+            raise ShapeError("shrink", text, "use 0 <= start <= stop <= size")
+        kept.append((start, stop, 1))
+    return node.slice(tuple(kept))
+
+
+def pad_mode(node: Node, padding: Any, mode: str) -> Node:
+    """Pad with the tensor's own elements: "reflect", "replicate" or "circular".
+
+    Negative padding cuts off: first for "circular", which goes round what is left, else last.
+    """
+    pads = read_pads(node, padding)
+    cuts = [(max(-low, 0), max(-high, 0)) for low, high in pads]
+    is_cut = any(low or high for low, high in cuts)
+    result = crop(node, cuts) if is_cut and mode == "circular" else node
+    for axis, (low, high) in enumerate(pads):
+        if low or high:
+            result = pad_axis(result, axis, max(low, 0), max(high, 0), mode)
+    return crop(result, cuts) if is_cut and mode != "circular" else result
+
+
+def pad_axis(node: Node, axis: int, low: int, high: int, mode: str) -> Node:
+    """Join the border pieces of one axis onto its ends."""
+    size = node.shape[axis]
+    limit = {"reflect": size - 1, "circular": size, "replicate": low + high}.get(mode)
+    if limit is None:
+        fix = "use constant, reflect, replicate or circular"
+        raise ShapeError("pad", f"unknown mode {mode!r}", fix)
+    if max(low, high) > limit or size == 0:
+        text = f"padding ({low}, {high}) is too much for an axis of size {size}"
+        raise ShapeError("pad", text, f"{mode} padding takes 0 to {limit}")
+    pieces = [node]
+    if low:
+        pieces.insert(0, border(node, axis, low, mode, True))
+    if high:
+        pieces.append(border(node, axis, high, mode, False))
+    return cat(pieces, axis)
+
+
+def border(node: Node, axis: int, width: int, mode: str, is_low: bool) -> Node:
+    """Cut the piece that pads one end of an axis."""
+    size = node.shape[axis]
+    if mode == "circular":
+        start = size - width if is_low else 0
+        return cut(node, axis, start, start + width)
+    if mode == "reflect":
+        start = 1 if is_low else size - 1 - width
+        return build.flip(cut(node, axis, start, start + width), (axis,))
+    start = 0 if is_low else size - 1
+    edge = cut(node, axis, start, start + 1)
+    return build.expand(edge, (*node.shape[:axis], width, *node.shape[axis + 1 :]))
+
+
+def cut(node: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+    """Slice one axis; 0 <= start <= stop <= size."""
+    ranges = [(0, size, 1) for size in node.shape]
+    ranges[axis] = (start, stop, step)
+    return node.slice(tuple(ranges))
+
+
+def repeat(node: Node, counts: Sequence[Any]) -> Node:
+    """Tile the tensor: `counts` copies along each axis; new axes come on the left."""
+    times = as_sizes(counts, "repeat")
+    extra = len(times) - len(node.shape)
+    if extra < 0 or any(each < 0 for each in times):
+        text = f"counts {times} do not fit shape {node.shape}"
+        raise ShapeError("repeat", text, "give one count of at least 0 per axis")
+    shape = (1,) * extra + node.shape
+    interleaved = tuple(size for each in shape for size in (1, each))
+    wide = tuple(size for count, each in zip(times, shape) for size in (count, each))
+    check_size("repeat", wide, node.dtype.itemsize)
+    result = build.expand(build.reshape(node, interleaved), wide)
+    return build.reshape(result, tuple(count * size for count, size in zip(times, shape)))
+
+
+def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
+    """Repeat each element `count` times in place; without an axis the tensor is flattened."""
+    if axis is None:
+        node, axis = build.reshape(node, (product(node.shape),)), 0
+    if count < 0:
+        raise ShapeError("repeat_interleave", f"{count} repeats are not possible", "use at least 0")
+    position = as_axis(axis, len(node.shape), "repeat_interleave")
+    before, size, after = (node.shape[:position], node.shape[position], node.shape[position + 1 :])
+    shape = (*before, size, count, *after)
+    check_size("repeat_interleave", shape, node.dtype.itemsize)
+    wide = build.reshape(node, (*before, size, 1, *after))
+    wide = build.expand(wide, shape)
+    return build.reshape(wide, (*before, size * count, *after))
+
+
+def roll(node: Node, shifts: Any, axes: Any) -> Node:
+    """Rotate elements along axes; without axes the flattened tensor."""
+    if axes is None:
+        flat = build.reshape(node, (product(node.shape),))
+        return build.reshape(roll(flat, shifts, 0), node.shape)
+    steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    listed = (axes,) if isinstance(axes, int) else tuple(axes)
+    if len(steps) != len(listed):
+        text = f"{len(steps)} shifts for {len(listed)} axes"
+        raise ShapeError("roll", text, "give one shift per axis")
+    for step, axis in zip(steps, listed):
+        position = as_axis(axis, len(node.shape), "roll")
+        size = node.shape[position]
+        split_at = -step % size if size else 0
+        if split_at:
+            parts = [cut(node, position, split_at, size), cut(node, position, 0, split_at)]
+            node = cat(parts, position)
+    return node
+
+
+def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
+    """Join along an axis: every part is padded with zeros to its place, and the parts are added.
+
+    Bools are joined by `or`. Parts are combined pairwise, so that depth is logarithmic.
+    """
+    parts = promote_all("cat", nodes)
+    # PyTorch lets an empty 1-d tensor stand for "nothing" beside tensors of any rank
+    given = parts
+    parts = [part for part in parts if part.shape != (0,)] or parts[:1]
+    rank = len(parts[0].shape)
+    if not rank:
+        text = "zero-dim tensors cannot be joined"
+        raise ShapeError("cat", text, "use picograd.stack")
+    position = as_axis(axis, rank, "cat")
+    check_joinable(parts, position)
+    joined = parts[0] if len(parts) == 1 else place(parts, position)
+    empty = [part for part in given if not part.size and part is not joined]
+    return with_empty(joined, empty) if empty and joined.dtype.is_float else joined
+
+
+def with_empty(joined: Node, empty: Sequence[Node]) -> Node:
+    """Let the gradient reach parts without elements, which a value is not computed from."""
+
+    def vjp(g: Node, output: Node, joined: Node, *empty: Node) -> list[Node]:
+        return [g, *(part.const_like(0) for part in empty)]
+
+    return custom(joined, [joined, *empty], vjp)
+
+
+def check_joinable(parts: Sequence[Node], axis: int) -> None:
+    """Raise ShapeError unless shapes agree outside the joined axis."""
+    first = parts[0].shape
+    for part in parts[1:]:
+        others = zip(first, part.shape)
+        differs = any(a != b for at, (a, b) in enumerate(others) if at != axis)
+        if len(part.shape) != len(first) or differs:
+            text = f"shapes {first} and {part.shape} differ outside axis {axis}"
+            raise ShapeError("cat", text, f"make all sizes but axis {axis} equal")
+
+
+def place(parts: Sequence[Node], axis: int) -> Node:
+    """Choose each element from its part: a `where` on the position, a binary tree over parts.
+
+    A kernel looks for each element in all of its parts. So many are joined in groups, which are
+    stored and joined again.
+    """
+    while len(parts) > TOGETHER:
+        starts = range(0, len(parts), FEW)
+        groups = [place_range(parts[start : start + FEW], axis) for start in starts]
+        parts = [build.contiguous(group) for group in groups]
+    return place_range(parts, axis)
+
+
+def place_range(parts: Sequence[Node], axis: int) -> Node:
+    """Join parts pairwise: pad both halves to the joined size and select by position."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    left = place_range(parts[:half], axis)
+    right = place_range(parts[half:], axis)
+    a, b = left.shape[axis], right.shape[axis]
+    if not a or not b:
+        return right if not a else left
+    pads = [(0, 0)] * len(left.shape)
+    pads[axis] = (0, b)
+    low = build.pad(left, tuple(pads), zero_of(left))
+    pads[axis] = (a, 0)
+    high = build.pad(right, tuple(pads), zero_of(right))
+    is_low = elementwise.compare("less", low.iota(axis), a)
+    return build.elementwise("where", is_low, low, high)
+
+
+def zero_of(node: Node) -> Scalar:
+    """Zero as a constant of the node's dtype."""
+    if node.dtype.is_float:
+        return 0.0
+    return False if node.dtype is bool_ else 0
+
+
+def stack(nodes: Sequence[Node], axis: Any = 0) -> Node:
+    """Join along a new axis; shapes must be equal."""
+    parts = promote_all("stack", nodes)
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            text = f"shapes {parts[0].shape} and {part.shape} differ"
+            raise ShapeError("stack", text, "make all shapes equal")
+    position = as_axis(axis, len(parts[0].shape) + 1, "stack")
+    return cat([unsqueeze(part, position) for part in parts], position)
+
+
+def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
+    """Cut along an axis into pieces of one size (the last may be short) or of listed sizes."""
+    need_rank("split", node, 1)
+    position = as_axis(axis, len(node.shape), "split")
+    size = node.shape[position]
+    if isinstance(sizes, int):
+        if sizes <= 0:
+            raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
+        check_pieces("split", size // sizes)
+        sizes = [min(sizes, size - start) for start in range(0, size, sizes)] or [0]
+    sizes = as_sizes((sizes,), "split")
+    if sum(sizes) != size or min(sizes, default=0) < 0:
+        text = f"sizes {described(sizes)} do not add up to {size}"
+        raise ShapeError("split", text, f"they must cover axis {position}")
+    pieces, start = [], 0
+    for each in sizes:
+        pieces.append(cut(node, position, start, start + each))
+        start += each
+    return pieces
+
+
+def narrow(node: Node, axis: Any, start: int, length: int) -> Node:
+    """Take `length` elements from `start` along an axis; a negative start counts from the end."""
+    position = as_axis(axis, len(node.shape), "narrow")
+    need_rank("narrow", node, 1)
+    first = narrow_start(start, length, node.shape[position])
+    length = operator.index(length)
+    first = start_of(first, start) if length < node.shape[position] else operator.index(first)
+    return cut(node, position, first, first + length)
+
+
+def narrow_start(start: int, length: int, size: int) -> int:
+    """Count a start that is negative from the end; AxisError where the range leaves the axis."""
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size or length < 0:
+        text = f"{length} elements from {start} do not fit an axis of size {size}"
+        raise AxisError("narrow", text, "stay inside the axis")
+    return first
+
+
+def unbind(node: Node, axis: Any) -> list[Node]:
+    """Take an axis apart into its slices."""
+    position = as_axis(axis, len(node.shape), "unbind")
+    need_rank("unbind", node, 1)
+    count = node.shape[position]
+    check_pieces("unbind", count)
+    rest = (*node.shape[:position], *node.shape[position + 1 :])
+    pieces = [cut(node, position, at, at + 1) for at in range(count)]
+    return [build.reshape(piece, rest) for piece in pieces]
+
+
+def chunk(node: Node, count: int, axis: Any) -> list[Node]:
+    """Cut along an axis into at most `count` pieces of equal size (the last may be short)."""
+    need_rank("chunk", node, 1)
+    as_sizes((count,), "chunk")
+    if count <= 0:
+        raise ShapeError("chunk", f"{count} chunks are not possible", "use at least 1")
+    size = node.shape[as_axis(axis, len(node.shape), "chunk")]
+    return split(node, max(ceil_div(size, count), 1), axis)
+
+
+def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
+    """Zero the elements above (`tril`) or below (`triu`) a diagonal of the last two axes."""
+    op = "tril" if is_lower else "triu"
+    need_rank(op, node, 2)
+    rank = len(node.shape)
+    rows = node.iota(rank - 2)
+    columns = node.iota(rank - 1)
+    edge = elementwise.arithmetic("add", rows, diagonal)
+    low, high = (columns, edge) if is_lower else (edge, columns)
+    return elementwise.where(elementwise.compare("less_equal", low, high), node, zero_of(node))
+
+
+def diagonal(node: Node, offset: int, first: Any, second: Any) -> Node:
+    """Take a diagonal of two axes; it becomes the last axis."""
+    rank = len(node.shape)
+    a, b = as_axis(first, rank, "diagonal"), as_axis(second, rank, "diagonal")
+    others = [axis for axis in range(rank) if axis not in (a, b)]
+    moved = build.permute(node, (*others, a, b))
+    rows, columns = moved.shape[-2:]
+    top, left = max(-offset, 0), max(offset, 0)
+    size = max(min(rows - top, columns - left), 0)
+    square = cut(cut(moved, rank - 2, top, top + size), rank - 1, left, left + size)
+    return square_diagonal(square, size)
+
+
+def square_diagonal(node: Node, size: int) -> Node:
+    """Take the main diagonal: flatten n x n, append n zeros, keep column 0 of rows n + 1 long."""
+    before: Shape = node.shape[:-2]
+    flat = build.reshape(node, (*before, size * size))
+    pads = ((0, 0),) * len(before) + ((0, size),)
+    rows = build.reshape(build.pad(flat, pads, zero_of(node)), (*before, size, size + 1))
+    return build.reshape(cut(rows, len(before) + 1, 0, 1), (*before, size))
+
+
+def unfold(node: Node, axis: Any, size: int, step: int) -> Node:
+    """Slide windows along an axis; the window's elements become the last axis."""
+    position = as_axis(axis, len(node.shape), "unfold")
+    if not node.shape:  # PyTorch takes a number for a row of one
+        return unfold(node.reshape((1,)), axis, size, step).reshape((size,))
+    if not 0 < size <= node.shape[position] or step <= 0:
+        text = f"window {size} with step {step} does not fit an axis of {node.shape[position]}"
+        raise ShapeError("unfold", text, "use 1 <= size <= length and step >= 1")
+    return node.window(((position, size, step, 1),))

@@ -1,0 +1,1 @@
+"""Functions of functions: jit, vmap, scan, derivatives, gradients of one's own."""

@@ -1,0 +1,341 @@
+"""Gradients of the caller's own: functions with a backward, checkpoints, hooks, products.
+
+A custom function records one node: its value is what `forward` computed with recording off, and
+its gradient is what `backward` answers (graph/composites.py, "custom").
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from picograd.errors import DTypeError, GradientError
+from picograd.graph import build
+from picograd.graph.build_composite import custom
+from picograd.graph.gradient import gradient as node_gradient
+from picograd.graph.node import Node, substituted
+from picograd.tensor.core import autograd
+from picograd.tensor.core.autograd import MODE, no_grad
+from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.recording import Recorded, same_value, wrap
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms import derivatives
+from picograd.tensor.transforms.pytree import mapped
+
+R = TypeVar("R")
+
+
+class Context:
+    """This class carries values from `forward` to `backward`; attributes may be set freely."""
+
+    materializes: bool
+
+    def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
+        self.needs_input_grad = needs_input_grad
+        self.inputs: Sequence[Node] = ()  # the float arguments
+        self.saved: tuple[Any, ...] = ()
+        self.constant: set[int] = set()  # ids of outputs without a gradient
+        self.materializes = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors that `backward` reads as `saved_tensors`: arguments, outputs or others."""
+        for each in tensors:
+            if each is not None and not isinstance(each, Recorded):
+                text = f"a {type(each).__name__} is no tensor"
+                raise DTypeError("save_for_backward", text, "set it as an attribute of ctx")
+        self.saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        return self.saved
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Give outputs no gradient."""
+        self.constant |= {id(each) for each in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Choose whether `backward` gets zeros (True) or None for outputs nobody used."""
+        self.materializes = value
+
+
+class Function:
+    """This class is the base of operations with a gradient of their own.
+
+    Subclasses define static `forward(ctx, *args)` and `backward(ctx, *gradients)`, one gradient per
+    output; backward returns one gradient (or None) per argument. Call it with `apply`. Instead,
+    `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. Of several outputs
+    each calls `backward` once, with zeros for the others: the results add up.
+
+    >>> import picograd
+    >>> class Double(picograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         return gradient * 2
+    >>> x = picograd.Tensor([1.0], requires_grad=True)
+    >>> Double.apply(x).backward()
+    >>> x.grad.tolist()
+    [2.0]
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """Compute the outputs: a tensor, or a tuple of tensors."""
+        raise NotImplementedError("a Function defines forward(ctx, ...)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what backward needs, where `forward` takes no ctx."""
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """Compute the gradients of the arguments from those of the outputs."""
+        raise NotImplementedError("a Function defines backward(ctx, ...)")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run `forward`, and record `backward` as its gradient."""
+        ctx = Context(tuple(isinstance(a, Recorded) and a.requires_grad for a in args))
+        with no_grad():
+            if cls.setup_context is not Function.setup_context:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
+        outputs = result if isinstance(result, tuple) else (result,)
+        if not MODE.enabled:
+            return result
+        call = Call(cls, ctx, args, outputs)
+        ctx.inputs = call.inputs
+        recorded = tuple(call.recorded(number) for number in range(len(outputs)))
+        return recorded if isinstance(result, tuple) else recorded[0]
+
+
+def is_differentiable(value: Any) -> bool:
+    """Tell whether a value is a float tensor."""
+    return isinstance(value, Recorded) and value.dtype.is_float
+
+
+class Call:
+    """This class is one call of a custom function: what its outputs' gradients need."""
+
+    ctx: Context
+    outputs: Sequence[Any]
+    count: int
+    places: list[int]
+    inputs: list[Any]
+    kind: type[Function]
+
+    def __init__(
+        self, kind: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        self.kind, self.ctx, self.outputs = kind, ctx, outputs
+        self.count = len(args)
+        self.places = [at for at, each in enumerate(args) if is_differentiable(each)]
+        self.inputs = [args[at]._node for at in self.places]
+
+    def recorded(self, number: int) -> Any:
+        """Record one output; one without a gradient is given as it is."""
+        output = self.outputs[number]
+        if not is_differentiable(output) or id(output) in self.ctx.constant:
+            return output
+
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+            return self.gradients(number, flowing, node, nodes)
+
+        tracks = any(self.ctx.needs_input_grad)
+        return wrap(custom(output._node, self.inputs, vjp), tracks)
+
+    def gradients(
+        self, number: int, flowing: Node, node: Node, nodes: Sequence[Node]
+    ) -> list[Node | None]:
+        """Ask `backward` for the gradients of the arguments through one output."""
+        given: list[Any] = [None] * len(self.outputs)
+        if self.ctx.materializes:
+            given = [zeros_of(each) for each in self.outputs]
+        given[number] = wrap(flowing, False)
+        kept = self.ctx.saved  # an output that was saved is the recorded one, for more derivatives
+        output = self.outputs[number]
+        self.ctx.saved = tuple(wrap(node, True) if each is output else each for each in kept)
+        try:
+            answer = self.kind.backward(self.ctx, *given)
+        finally:
+            self.ctx.saved = kept
+        listed = answer if isinstance(answer, tuple) else (answer,)
+        self.check_count(listed)
+        pairs = zip(self.places, nodes)
+        return [checked_gradient(self.kind, listed[at], at, x) for at, x in pairs]
+
+    def check_count(self, answer: Sequence[Any]) -> None:
+        """Raise unless there is one gradient per argument; more may follow if they are None."""
+        is_more = any(each is not None for each in answer[self.count :])
+        if len(answer) < self.count or is_more:
+            text = f"backward returned {len(answer)} gradients for {self.count} arguments"
+            raise GradientError(self.kind.__name__, text, "return one per argument of forward")
+
+
+def zeros_of(output: Any) -> Any:
+    """Make the gradient of an output nobody used."""
+    if not isinstance(output, Recorded):
+        return None
+    return wrap(build.detach(output._node).const_like(0), False)
+
+
+def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node | None:
+    """Read the gradient of one argument; GradientError if it has another shape, or none."""
+    if found is None:
+        return None
+    if not isinstance(found, Recorded):
+        text = f"the gradient of argument {at} is a {type(found).__name__}"
+        raise GradientError(kind.__name__, text, "return a Tensor or None")
+    node: Node = found._node
+    if node.shape != x.shape:
+        text = f"the gradient of argument {at} has shape {node.shape}, the argument {x.shape}"
+        raise GradientError(kind.__name__, text, "return a gradient of the argument's shape")
+    return node.cast(x.dtype)
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a `backward` whose results cannot be differentiated again: GradientError if they are.
+
+    >>> import picograd
+    >>> picograd.autograd.once_differentiable(lambda x: x)(3)
+    3
+    """
+
+    def refuse(*nodes: Node) -> list[Node | None]:
+        text = "a function marked once_differentiable was differentiated twice"
+        raise GradientError("backward", text, "leave out create_graph=True")
+
+    @functools.wraps(function)
+    def once(ctx: Any, *gradients: Any) -> Any:
+        with no_grad():
+            answer = function(ctx, *gradients)
+        flowing = [each._node for each in gradients if is_differentiable(each)]
+
+        def closed(value: Any) -> Any:
+            if not is_differentiable(value):
+                return value
+            return wrap(custom(value._node, [*ctx.inputs, *flowing], refuse), False)
+
+        return tuple(map(closed, answer)) if isinstance(answer, tuple) else closed(answer)
+
+    return once
+
+
+def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
+    """Call a function so that its gradient computes the inside again instead of keeping it.
+
+    `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's
+    `use_reentrant` and `preserve_rng_state` are accepted: random numbers are the same both times.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> picograd.checkpoint(lambda x: (x * x).exp(), x).sum().backward()
+    >>> x.grad.tolist()
+    [5.4365..., 218.3926...]
+    """
+    for name in ("use_reentrant", "preserve_rng_state"):
+        options.pop(name, None)
+    result = function(*args, **options)
+    if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_float):
+        return result
+    root = result._node
+    given = [a._node for a in args if is_differentiable(a)]
+    inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
+
+    def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+        ends = [same_value(each) for each in inputs]  # no path leads from one to another
+        others = {id(each): end for each, end in zip(inputs, ends)}
+        return node_gradient([(substituted([root], others)[0], flowing)], ends)
+
+    return wrap(custom(root, inputs, vjp), result.requires_grad)
+
+
+# products with derivatives, in the form of torch.autograd.functional
+
+
+def several(inputs: Tensor | Sequence[Tensor]) -> tuple[Any, ...]:
+    """Read one tensor or several."""
+    return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
+
+
+def finished(tree: Any, create_graph: bool) -> Any:
+    """Cut results off from gradients unless they are wanted."""
+    return tree if create_graph else mapped(lambda leaf: leaf.detach(), tree)
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Any = None,
+    create_graph: bool = False,
+) -> tuple[Any, Any]:
+    """Compute func(inputs) and the product of `v` (ones) with its Jacobian.
+
+    >>> import picograd
+    >>> y, g = picograd.vjp(lambda x: x * x, picograd.Tensor([3.0]))
+    >>> g.tolist()
+    [6.0]
+    """
+    output, pull = derivatives.vjp(func, *several(inputs))
+    if v is None:
+        v = mapped(lambda leaf: wrap(leaf._node.const_like(1), False), output)
+    found = pull(v)
+    slopes = found if isinstance(inputs, (list, tuple)) else found[0]
+    return finished(output, create_graph), finished(slopes, create_graph)
+
+
+def jvp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Any = None,
+    create_graph: bool = False,
+) -> tuple[Any, Any]:
+    """Compute func(inputs) and the product of its Jacobian with `v`, by two reverse passes.
+
+    >>> import picograd
+    >>> y, t = picograd.jvp(lambda x: x * x, picograd.Tensor([3.0]), picograd.Tensor([2.0]))
+    >>> t.tolist()
+    [12.0]
+    """
+    points = several(inputs)
+    ones = tuple(wrap(point._node.const_like(1), False) for point in points)
+    output, along = derivatives.jvp(func, points, ones if v is None else several(v))
+    return finished(output, create_graph), finished(along, create_graph)
+
+
+def jacobian(
+    func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], create_graph: bool = False
+) -> Any:
+    """Compute the derivative of every output element: output shape + input shape.
+
+    >>> import picograd
+    >>> picograd.jacobian(lambda x: x * x, picograd.Tensor([1.0, 3.0])).tolist()
+    [[2.0, 0.0], [0.0, 6.0]]
+    """
+    points = several(inputs)
+    is_one = not isinstance(inputs, (list, tuple))
+    found = derivatives.jacrev(func, 0 if is_one else tuple(range(len(points))))(*points)
+    return finished(found, create_graph)
+
+
+def hessian(
+    func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], create_graph: bool = False
+) -> Any:
+    """Compute the second derivatives of a function that gives one number.
+
+    >>> import picograd
+    >>> picograd.hessian(lambda x: x[0] ** 2 * x[1], picograd.Tensor([1.0, 3.0])).tolist()
+    [[6.0, 2.0], [2.0, 0.0]]
+    """
+    points = several(inputs)
+    is_one = not isinstance(inputs, (list, tuple))
+    found = derivatives.hessian(func, 0 if is_one else tuple(range(len(points))))(*points)
+    return finished(found, create_graph)
+
+
+guard_functions(globals(), ("vjp", "jvp", "jacobian", "hessian", "checkpoint"))

@@ -1,0 +1,164 @@
+"""Checks of gradients against finite differences, for users who write a Function of their own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import float64
+from picograd.errors import GradientError, ShapeError
+from picograd.tensor.core.recording import Recorded, grad
+from picograd.tensor.tensor import Tensor
+
+Array = Any
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    """Compare the gradients of a function with central differences, element by element.
+
+    `inputs` is a tensor or a tuple; those that ask for gradients are checked and must be float64.
+    `func` returns a tensor or a tuple of tensors. Raises GradientError that names the first
+    difference, or returns False with `raise_exception=False`.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
+    >>> picograd.autograd.gradcheck(lambda x: x.exp() * x, x)
+    True
+    """
+    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    checked = [at for at, each in enumerate(given) if is_checked(each)]
+    if not checked:
+        text = "no input is a float tensor that asks for gradients"
+        raise GradientError("gradcheck", text, "set requires_grad=True")
+    for number, output in enumerate(outputs_of(func, given)):
+        if not output.requires_grad:
+            continue
+        for at in checked:
+            exact = analytic(output, given[at])
+            wanted = numeric(func, given, at, number, eps)
+            problem = difference(exact, wanted, atol, rtol)
+            if problem and raise_exception:
+                text = f"output {number} with respect to input {at}: {problem}"
+                raise GradientError("gradcheck", text, "mend backward, or widen atol and rtol")
+            if problem:
+                return False
+    return True
+
+
+def is_checked(value: Any) -> bool:
+    """Tell whether an input asks for gradients; GradientError if it is too coarse."""
+    if not (isinstance(value, Recorded) and value.requires_grad):
+        return False
+    if value.dtype is not float64:
+        text = f"an input is {value.dtype.name}, too coarse for differences"
+        raise GradientError("gradcheck", text, "use float64")
+    return True
+
+
+def outputs_of(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
+    """Call the function; its float outputs."""
+    result = func(*inputs)
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    return [each for each in outputs if isinstance(each, Recorded) and each.dtype.is_float]
+
+
+def analytic(output: Any, leaf: Any) -> Array:
+    """Compute the Jacobian by `grad`: a row for each element of the output."""
+    size = int(output.numel())
+    rows = []
+    for at in range(size):
+        start = (Tensor.arange(size, device=output.device) == at).cast(output.dtype)
+        given = start.reshape(output.shape)
+        rows.append(grad(output, leaf, given, materialize_grads=True)[0].numpy().reshape(-1))
+    return np.array(rows).reshape(size, leaf.numel())
+
+
+def numeric(
+    func: Callable[..., Any], inputs: Sequence[Any], at: int, number: int, eps: float
+) -> Array:
+    """Compute the Jacobian by central differences: a column for each element of one input."""
+    start = inputs[at].numpy()
+    columns = []
+    for position in np.ndindex(*start.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = start.copy()
+            moved[position] += sign * eps
+            leaf = Tensor(moved, device=inputs[at].device, requires_grad=True)
+            replaced = [*inputs[:at], leaf, *inputs[at + 1 :]]
+            ends.append(outputs_of(func, replaced)[number].numpy().reshape(-1))
+        columns.append((ends[0] - ends[1]) / (2 * eps))
+    return np.array(columns).T
+
+
+def difference(exact: Array, wanted: Array, atol: float, rtol: float) -> str:
+    """Describe the first difference of two Jacobians, or nothing."""
+    wanted = wanted.reshape(exact.shape)
+    wrong = np.argwhere(~np.isclose(exact, wanted, rtol, atol))
+    if not len(wrong):
+        return ""
+    row, column = (int(each) for each in wrong[0])
+    return (
+        f"element {row} along element {column} has gradient {exact[row, column]:.6g}, "
+        f"the difference is {wanted[row, column]:.6g}"
+    )
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    """Check second derivatives: `gradcheck` of the gradients of a function.
+
+    `grad_outputs` multiplies the outputs; by default numbers from 0.5 to 1.5.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
+    >>> picograd.autograd.gradgradcheck(lambda x: x.exp() * x, x)
+    True
+    """
+    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    outputs = outputs_of(func, given)
+    starts = [spread(each) for each in outputs] if grad_outputs is None else list_of(grad_outputs)
+    if len(starts) != len(outputs):
+        text = f"{len(starts)} grad_outputs for {len(outputs)} outputs"
+        raise ShapeError("gradgradcheck", text, "give one per output")
+    for each in starts:
+        each.requires_grad = True
+
+    def slopes(*values: Any) -> Any:
+        leaves, weights = values[: len(given)], values[len(given) :]
+        asked: list[Any] = [x for x in leaves if isinstance(x, Recorded) and x.requires_grad]
+        found = outputs_of(func, leaves)
+        pairs = [(y, w) for y, w in zip(found, weights) if y.requires_grad]
+        return tuple(
+            grad([y for y, _ in pairs], asked, [w for _, w in pairs], True, materialize_grads=True)
+        )
+
+    options = {"eps": eps, "atol": atol, "rtol": rtol}
+    return gradcheck(slopes, (*given, *starts), raise_exception=raise_exception, **options)
+
+
+def list_of(values: Any) -> list[Any]:
+    """Read one tensor or several."""
+    return list(values) if isinstance(values, (tuple, list)) else [values]
+
+
+def spread(output: Any) -> Any:
+    """Make weights of an output that are all different."""
+    size = int(output.numel())
+    return Tensor(np.linspace(0.5, 1.5, size).reshape(output.shape), device=output.device)

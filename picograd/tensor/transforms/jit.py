@@ -1,0 +1,569 @@
+"""`picograd.jit`: trace a function of tensors once, then replay its plan.
+
+The first call with given shapes runs the function, which records one graph; everything it computed
+is realized by one plan, and that result is returned. Later calls skip Python altogether: they put
+new buffers into the plan and run it. A trace depends on
+
+  arguments   tensors anywhere inside tuples, lists, dicts and dataclasses, by shape, dtype, device,
+              `requires_grad`, and by which of them are the same tensor; numbers by what the
+              function reads of them (`jit_numbers`); everything else by value, or by identity
+              where a class defines no equality (modules)
+  captured    tensors the function reaches otherwise (weights), in the same way: new contents, and a
+              new value given by `w.data = ...`, are seen; assignments to them always happen
+  gradients   whether a `grad` that the function looks at is there
+  state       variables of outer functions, globals and attributes that its code names; of the
+              modules it calls, and of optimizers that step, modes and options
+  modes       `no_grad`, `autocast`, settings
+
+and is made again when one of these changes, unless a trace for the new state is there. Every call
+returns fresh tensors. What else it does in Python (print, append to a list) happens when it is
+traced. Tensors that it makes and stores get their new values at every call. Random numbers continue
+their generator. Reading a value while tracing raises TraceError; after an error in the function
+all tensors are what they were. docs/design/0010-what-a-trace-depends-on.md says why.
+"""
+
+import functools
+import sys
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from picograd.buffer import Buffer
+from picograd.config import config
+from picograd.engine import pending
+from picograd.engine.debug import user_line
+from picograd.engine.executable import scalar_values
+from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import graph_key, leaf_buffer
+from picograd.engine.realize import find_plan
+from picograd.engine.realize import settle as hang
+from picograd.engine.sizes import FOR_EVER, PATIENCE
+from picograd.engine.tracing import Trace, is_tracing
+from picograd.errors import DTypeError, TraceError
+from picograd.runtime.log import log
+from picograd.tensor.core import autocast
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import same_value, wrap
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_arguments import (
+    Flattener,
+    Reference,
+    argument_names,
+    changed_sizes,
+    number_names,
+    signature_of,
+)
+from picograd.tensor.transforms.jit_gradient import keep_graph
+from picograd.tensor.transforms.jit_numbers import (
+    changed_numbers,
+    known_numbers,
+    places_of,
+    settle,
+    worded,
+)
+from picograd.tensor.transforms.jit_replay import (
+    Hand,
+    check_results,
+    copy_of,
+    give_gradient,
+    put_together,
+    ready,
+    replace,
+    replay,
+    spread_writes,
+)
+from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
+from picograd.tensor.transforms.jit_state import Guard, Reach, name_of
+from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
+from picograd.tensor.transforms.jit_variables import Variable
+from picograd.traced_number import Difference, Numbers, program
+
+TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
+KEPT = 1024  # traces of one function: in bytes, the cache of plans bounds those of all
+SWEPT = 64  # traces made until those whose plans fell out are looked for
+WARN_AT = tuple(TRACE_LIMIT**power for power in range(1, 8))
+KEPT_ALIKE = 8  # of them with equal arguments, for different state
+PARTS = (
+    "static arguments", "shapes or dtypes of its tensors", "which arguments are the same",
+    "objects among its arguments", "modes (no_grad, autocast, settings)", "numbers",
+)  # fmt: skip
+
+
+P = ParamSpec("P")  # arguments of the function
+R = TypeVar("R")  # its result
+S = TypeVar("S")  # the instance, of a method
+Rest = ParamSpec("Rest")  # the arguments behind it
+
+
+class Jitted(Generic[P, R]):
+    """A jitted function; see the module docstring. `traces` counts the traces that are kept."""
+
+    signature: Any
+    dynamic: Any
+    count: int
+
+    def __init__(self, function: Callable[P, R], dynamic: Any = None) -> None:
+        functools.update_wrapper(self, function)
+        self.signature = signature_of(function)
+        self.dynamic = read_dynamic(dynamic, self.signature)
+        self.function = function
+        self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
+        self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
+        self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
+        self.fixed: dict[Any, dict[int, str]] = {}  # by structure: numbers in the key, and why
+        self.stored: set[Any] = set()  # keys of which a trace stored tensors
+        self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
+        self.count = 0  # traces made
+
+    @property
+    def traces(self) -> int:
+        """Number of traces kept."""
+        return sum(map(len, self.captures.values()))
+
+    def _jitted(self) -> Any:
+        return self.function
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> "Jitted[P, R]": ...
+
+    @overload
+    def __get__(
+        self: "Jitted[Concatenate[S, Rest], R]", instance: S, owner: Any = None
+    ) -> "BoundJitted[Rest, R]": ...
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else BoundJitted(self, instance)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the plan kept for arguments like these, or trace."""
+        with pending.LOCK:
+            result: R = self.call(args, kwargs, ())
+        return result
+
+    def call(self, args: Any, kwargs: Any, bound: tuple[Any, ...]) -> Any:
+        """Call with the instance of a method before the arguments, if there is one."""
+        if is_tracing():  # a jitted function inside another is inlined
+            return self.function(*bound, *args, **kwargs)
+        flattener = Flattener()
+        structure = flattener.flatten((args, kwargs))
+        arguments, objects = flattener.tensors, [*bound, *flattener.objects]
+        numbers = flattener.numbers
+        pending.flush_assigns()
+        buffers = realized(arguments)
+        modes = MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
+        described = tuple([self.describe(tensor) for tensor in arguments])
+        marked = self.marked(flattener, (bound, args, kwargs))
+        if marked is not None:
+            numbers, structure = flattener.numbers, (structure, marked.key)
+            described = marked.masked(described)
+        same = shared(arguments, buffers), tuple(map(id, objects))
+        known = known_numbers(numbers, self.fixed.get(structure, ()))
+        key = structure, described, *same, modes, known
+        reason: Any = ""
+        for capture in reversed(self.captures.get(key, ())):
+            slots = capture.program.run(numbers)
+            if isinstance(slots, Difference):
+                reason = reason or slots
+                continue
+            if not capture.guard.holds():
+                reason = reason or capture.guard.difference()
+                continue
+            plan = capture.find_plan()  # held: making others must not let it fall out now
+            inputs = ready(capture, arguments, buffers)
+            if isinstance(inputs, list) and capture.sizes is not None:
+                plan, inputs = capture.sizes.plan(capture, slots, inputs)
+            if isinstance(inputs, list):
+                if len(self.captures) > 1:
+                    self.captures.move_to_end(key)
+                if plan is not None:
+                    PLANS.touch(plan)
+                return replay(capture, plan, arguments, inputs, slots)
+            reason = reason or inputs
+        return self.followed(key, (bound, args, kwargs), flattener, objects, reason, marked)
+
+    def marked(self, found: Flattener, call: Any) -> Marked | None:
+        """Find the sizes of a call that are marked: they are numbers of it too."""
+        if not self.dynamic:
+            return None
+        names = argument_names(self.signature, *call)
+        marks = marks_of(self.dynamic, names, found.tensors)
+        marked = Marked(marks, names, found.tensors, len(found.numbers))
+        found.numbers = found.numbers + marked.values
+        return marked
+
+    def followed(
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any,
+        marked: Marked | None = None,
+    ) -> Any:  # fmt: skip
+        """Trace with numbers that are followed; where they are in the way, with the values."""
+        arguments, numbers = found.tensors, Numbers(found.numbers, user_line)
+        if isinstance(reason, Difference):
+            reason = worded(reason, self.names_of(call, marked))
+        fixed = places_of(key[-1])
+        sizes = None
+        if marked is not None and not fixed.issuperset(marked.axes.values()):
+            sizes = Sizes(numbers, marked)
+        try:
+            return self.trace(key, call, arguments, objects, reason, numbers, sizes)
+        except Exception as raised:  # some code takes nothing but a number of Python's own
+            error = raised
+            is_fixed = len(fixed) == len(found.numbers) and not numbers.variables
+            if is_fixed or isinstance(error, TraceError):
+                raise
+            self.count -= 1
+        finally:
+            numbers.close()
+        return self.fixed_all(key, call, found, objects, reason, str(error))
+
+    def fixed_all(
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any, error: str
+    ) -> Any:  # fmt: skip
+        """Trace with the values of all numbers; an error that is raised then is the function's."""
+        before = self.fixed.get(key[0])
+        fixed = self.fix(key, dict.fromkeys(range(len(found.numbers)), error), found.numbers)
+        plain = Numbers(found.numbers, user_line)
+        plain.follows_state = False
+        try:
+            return self.trace(fixed, call, found.tensors, objects, reason, plain)
+        except Exception:
+            self.fixed.pop(key[0], None)
+            if before is not None:
+                self.fixed[key[0]] = before
+            raise
+
+    def fix(self, key: Any, lines: dict[int, str], numbers: list[Any]) -> Any:
+        """Let the traces of a structure depend on the values of some numbers; gives the new key."""
+        self.fixed[key[0]] = {**lines, **self.fixed.get(key[0], {})}
+        while len(self.fixed) > KEPT:
+            del self.fixed[next(iter(self.fixed))]
+        return *key[:-1], known_numbers(numbers, self.fixed[key[0]])
+
+    def fix_all(self, key: Any, numbers: Numbers) -> Any:
+        """Fix all numbers of a call: code asks for the class of something, which may be one."""
+        lines = dict.fromkeys(range(len(key[-1])), "code that asks for its type")
+        return self.fix(key, lines, numbers.slots[: numbers.arguments])
+
+    def names_of(self, call: Any, marked: Marked | None) -> list[str]:
+        """Name the arguments of the numbers of a call, and its followed sizes."""
+        return number_names(self.signature, *call) + (marked.names if marked else [])
+
+    def describe(self, tensor: Tensor) -> tuple[Any, ...]:
+        """Say what of a tensor argument a trace depends on."""
+        node = tensor._node
+        known = id(tensor) if id(tensor) in self.captured else 0
+        if not tensor._tracks:
+            return node.shape, node.dtype.name, node.device, known, tensor._is_frozen
+        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf
+
+    def is_captured(self, tensor: Tensor) -> bool:
+        """Tell whether an argument is known to be reached otherwise too."""
+        return id(tensor) in self.captured
+
+    def trace(
+        self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str,
+        numbers: Numbers, sizes: Sizes | None = None,
+    ) -> Any:  # fmt: skip
+        """Trace, and keep what was found unless the next call must trace again anyway."""
+        self.count += 1
+        reason = reason or self.why(key, call)
+        reach = Reach(self.function, objects)
+        if self.note_captured(reach.tensors, arguments):
+            key = key[0], tuple(map(self.describe, arguments)), *key[2:]
+        key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
+        bound, args, kwargs = call
+        realize_live()
+        tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
+        function = functools.partial(self.function, *bound)
+        tracer.run(function, args, kwargs, reach, self.moving.values())
+        noted = tracer.trace
+        try:
+            guard = Guard(reach, noted)
+            self.moving |= {each.identity(): each for each in guard.moving}
+            reach.forget()
+            noted.objects = {}  # these hold what the function has dropped meanwhile
+            guard.settle()
+            capture = tracer.find()
+            results, values = compute(tracer, capture)
+        except BaseException:
+            tracer.before.undo(noted)
+            raise
+        capture.set_guard(guard)
+        self.note_stored(key, capture)
+        self.note_captured([each.find() for each in capture.captured], ())
+        del noted
+        lines = settle(capture, numbers, self.captures.get(key, ()))
+        if lines:
+            key = self.fix(key, lines, numbers.slots[: numbers.arguments])
+        outputs = first_outputs(tracer, capture, results, values)
+        self.keep(key, capture, objects)
+        self.tell(capture, reason)
+        if capture.checks:
+            check_results(capture, results)
+        return outputs
+
+    def note_stored(self, key: Any, capture: Capture) -> None:
+        """Trace once more what stores a tensor: the next trace may find it there."""
+        if capture.escapes and key not in self.stored:
+            self.stored.add(key)
+            capture.refusals.append("it stored a new tensor")
+
+    def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
+        """Remember tensors that are reached otherwise; tells whether an argument is one of them."""
+        for tensor in tensors:
+            if id(tensor) not in self.captured and isinstance(tensor, Tensor):
+                gone = functools.partial(forget, self.captured, id(tensor))
+                self.captured[id(tensor)] = weakref.ref(tensor, gone)
+        return any(map(self.is_captured, arguments))
+
+    def keep(self, key: Any, capture: Capture, objects: list[Any]) -> None:
+        """Keep a trace for later calls, and let those go that are too many or of no use."""
+        alike = [each for each in self.captures.get(key, ()) if is_possible(each)]
+        if not capture.refusals:
+            alike.append(capture)
+        self.captures[key] = alike[-KEPT_ALIKE:]
+        self.captures.move_to_end(key)
+        if not alike:
+            del self.captures[key]
+        if self.count % SWEPT == 0 or self.traces > KEPT:
+            self.captures = self.held()
+        while self.traces > KEPT:
+            self.captures.popitem(last=False)
+        if len(self.stored) > KEPT:
+            self.stored &= self.captures.keys()
+        for each in objects:
+            if id(each) not in self.objects:
+                self.objects[id(each)] = Reference(each, functools.partial(self.gone, id(each)))
+
+    def held(self) -> OrderedDict[Any, list[Capture]]:
+        """Leave out the traces whose plans fell out of their cache."""
+        alive = ((key, [e for e in each if not is_gone(e)]) for key, each in self.captures.items())
+        return OrderedDict((key, each) for key, each in alive if each)
+
+    def gone(self, identity: int, reference: Any = None) -> None:
+        """Let the traces of an object go that died."""
+        self.objects.pop(identity, None)
+        for key in [key for key in self.captures if identity in key[3]]:
+            del self.captures[key]
+        self.stored = {key for key in self.stored if identity not in key[3]}
+
+    def why(self, key: Any, call: Any) -> str:
+        """Say what is new about arguments; of a size, which argument and axis it is."""
+        if not self.captures:
+            return ""
+        last = next(reversed(self.captures))
+        found = [part for part, was, now in zip(PARTS, last, key) if was != now]
+        if found[:1] == [PARTS[1]]:
+            names = argument_names(self.signature, *call)
+            sizes = changed_sizes(names, last[1], key[1])
+            if sizes:
+                return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
+        if found == [PARTS[5]]:
+            names = number_names(self.signature, *call)
+            names += ["of a size"] * len(key[5])
+            return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
+        return f"the {' and '.join(found)} changed" if found else ""
+
+    def tell(self, capture: Capture, reason: str) -> None:
+        """Say why a function is traced: with DEBUG=1 each time, and once when it is too often."""
+        name = name_of(self.function)
+        again = f"; it must be traced again: {'; '.join(capture.refusals)}"
+        text = f"{f' because {reason}' if reason else ''}{again if capture.refusals else ''}"
+        log(1, f"jit: traced {name}{text}")
+        if self.count in WARN_AT:
+            print(f"picograd.jit: {name} was traced {self.count} times, this time{text}",
+                  file=sys.stderr)  # fmt: skip
+
+
+class BoundJitted(Generic[P, R]):
+    """A jitted method of one instance, whose traces die with the instance."""
+
+    __slots__ = ("__func__", "__self__")
+    __func__: Any
+    __self__: Any
+
+    def __init__(self, function: "Jitted[..., R]", instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the plan kept for the instance and arguments like these, or trace."""
+        with pending.LOCK:
+            result: R = self.__func__.call(args, kwargs, (self.__self__,))
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+
+def forget(table: dict[int, Any], identity: int, reference: Any) -> None:
+    """Take what died off a table."""
+    if table.get(identity) is reference:
+        del table[identity]
+
+
+def realized(arguments: Sequence[Tensor]) -> list[Buffer]:
+    """Compute the arguments, and give their memory."""
+    buffers = [leaf_buffer(tensor._node) for tensor in arguments]
+    if None in buffers:
+        pending.compute([tensor._node for tensor in arguments])
+        buffers = [leaf_buffer(tensor._node) for tensor in arguments]
+    return [buffer for buffer in buffers if buffer is not None]
+
+
+def realize_live() -> None:
+    """Compute all live tensors, constants too: what folds into kernels is not seen to change."""
+    pending.realize_all()
+    nodes = [tensor._node for tensor in pending.live_tensors()]
+    pending.compute([node for node in nodes if leaf_buffer(node) is None])
+
+
+def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int, ...]:
+    """Say which arguments are the same tensor, and which are the same memory."""
+    if len(arguments) < 2:
+        return ()
+    first: dict[int, int] = {}
+    same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]
+    return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
+
+
+def is_possible(capture: Capture) -> bool:
+    """Tell whether a trace may still fit a call."""
+    return not is_gone(capture) and all(each.find() is not None for each in capture.captured)
+
+
+def is_gone(capture: Capture) -> bool:
+    """Tell whether the plan of a trace fell out of the cache."""
+    return capture.plan is not None and capture.plan() is None
+
+
+def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
+    """Compute the roots of a trace by one plan; gives the results, and the scalars it read."""
+    roots, sizes = list(tracer.roots.values()), tracer.sizes
+    if not roots:
+        return [], []
+    traced = roots
+    if sizes is not None:
+        roots = sizes.graph(traced)
+    found = graph_key(roots)
+    tracer.find_inputs(capture, found)
+    is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
+    if is_recorded and not capture.gradients:
+        wanted = recorded(capture, roots)
+        capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
+    capture.scalars, limits = found.scalars, None
+    if sizes is not None:
+        limits = follow(capture, tracer, traced, roots, found)
+    plan = find_plan(found, roots, limits, PATIENCE if sizes is None else FOR_EVER)
+    for position in capture.copies:
+        capture.inputs[position] = copy_of(capture.inputs[position])
+    values = scalar_values(found.scalars)
+    capture.set_plan(plan)
+    results = plan.run(found.buffers, values, user_line())
+    hang(roots, results)
+    hang(traced, results)
+    pending.settle(traced)
+    for target in capture.written:
+        if isinstance(target, int):
+            tensor = tracer.arguments[target]
+            tensor._move(pending.next_leaf(tensor._node))
+    spread_writes(capture, tracer.arguments)
+    return results, values
+
+
+def follow(
+    capture: Capture, tracer: Tracer, traced: Sequence[Any], roots: Sequence[Any], found: Any
+) -> Any:
+    """Keep a graph for other sizes, unless the trace does what only these sizes allow.
+
+    Gives the largest sizes of its inputs, for a plan.
+    """
+    sizes, numbers = tracer.sizes, tracer.numbers
+    for each in (*results_of(capture), *[result for _, result in capture.gradients]):
+        each.sizes = each.shape
+        each.shape = sizes.copied.value(each.shape, False)
+    if capture.graph is not None and sizes.has_own_gradients(traced):
+        for place in set(sizes.marked.axes.values()):
+            numbers.read(place)  # what is kept of the graph has these sizes
+        return None
+    sizes.fix_positions(capture, roots)
+    for place, scalar in enumerate(found.scalars):
+        if id(scalar) in sizes.copied.slot_of:
+            capture.traced.append((place, sizes.copied.slot_of[id(scalar)]))
+    capture.sizes = sizes
+    sizes.keep(traced, found.buffers)
+    wanted = range(len(numbers.slots))
+    sizes.prime(program(numbers, wanted), found.buffers)
+    return sizes.limits(found.buffers, capture.arguments)
+
+
+def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
+    """List the roots of which gradients may be asked."""
+    return {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
+
+
+def results_of(capture: Capture) -> list[Result]:
+    """List what is computed and handed out, other than gradients."""
+    pairs = [result for _, result in (*capture.replaced, *capture.escapes)]
+    return [each for each in (*capture.outputs, *pairs) if each.kind == "root"]
+
+
+def first_outputs(
+    tracer: Tracer, capture: Capture, results: Sequence[Buffer], values: Sequence[int | float]
+) -> Any:
+    """Hand out what the traced call itself computed: as later calls do, to the caller's tensors.
+
+    A returned tensor that the function stored as well follows what later calls return.
+    """
+    hand = Hand(capture, tracer.arguments, results, values)
+    for target, result in capture.replaced:
+        if isinstance(target, int):
+            replace(tracer.arguments[target], hand.tensor(result))
+    for target, result in capture.gradients:
+        if isinstance(target, int):
+            give_gradient(tracer.arguments[target], hand.tensor(result))
+    outputs = [hand.tensor(result) for result in capture.outputs]
+    for find, result in capture.escapes if tracer.sizes is not None else ():
+        replace(find(), hand.tensor(result))  # its shape is that of the trace
+    tracer.trace, tracer.roots = Trace(), {}
+    for number, find in enumerate(tracer.returned):
+        stored = find()
+        if stored is not None and capture.outputs[number].kind == "root":
+            capture.escapes.append((find, Result("output", number)))
+            if tracer.sizes is not None:
+                replace(stored, outputs[number])
+            elif not stored._tracks:  # else it keeps the graph of the trace
+                replace(stored, wrap(same_value(outputs[number]._node), False))
+    return put_together(capture, outputs, capture.program.slots)
+
+
+@overload
+def jit(function: Callable[P, R], *, dynamic: Any = None) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(*, dynamic: Any = None) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(function: Any = None, *, dynamic: Any = None) -> Any:
+    """Make a function whose tensor operations are traced once and then replayed as one plan.
+
+    It is traced again for other shapes and dtypes, other static arguments, and other state that it
+    reads: modes of modules, options of optimizers, variables (docs/training.md says which). Numbers
+    among the arguments are followed: a trace serves all those that read the same. So are the sizes
+    that `dynamic` marks: True, or axes by argument, each with a `picograd.Dim`, its largest size or
+    True. Raises ShapeError for a size outside the range of its Dim.
+
+    >>> import picograd
+    >>> @picograd.jit
+    ... def double(x):
+    ...     return x + x
+    >>> double(picograd.Tensor([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+    if function is None:
+        return functools.partial(jit, dynamic=dynamic)
+    if not callable(function):
+        problem = f"{type(function).__name__} is no function"
+        raise DTypeError("jit", problem, "write @picograd.jit above a function")
+    return Jitted(function, dynamic)

@@ -1,0 +1,290 @@
+"""Replays: put the present buffers into the plan of a trace, run it, hand its results out."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.buffer import Buffer
+from picograd.config import config
+from picograd.engine import pending
+from picograd.engine.backends import get_device
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import check_later, leaf, realize
+from picograd.tensor.core.recording import made as made_leaf
+from picograd.tensor.core.recording import renew_views, same_value, spread, wrap
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_arguments import Place, rebuilt
+from picograd.tensor.transforms.jit_gradient import Recording
+from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
+from picograd.tensor.transforms.jit_variables import store
+from picograd.traced_number import TracedNumber
+
+
+def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> Any:
+    """List the inputs of the plan for this call, or the reason why the trace does not fit it."""
+    plan = capture.find_plan()
+    if capture.plan is not None and plan is None:
+        return f"its plan fell out of the {config.plans_size} MiB of PICOGRAD_PLANS_SIZE"
+    if plan is not None and plan.is_worn:
+        return "these sizes run so often that they get a plan of their own"
+    inputs = capture.inputs.copy()
+    for position, number in capture.arguments:
+        inputs[position] = buffers[number]
+    for each in capture.captured:
+        tensor = each.find()
+        if tensor is None:
+            return "a captured tensor is gone"
+        node = tensor._node
+        if (node.arg is not each.expected and node is not each.expected) or (
+            tensor._tracks is not each.tracks or tensor._is_frozen is not each.is_frozen
+        ):
+            reason = renew(each, tensor)
+            if reason:
+                return reason
+        if each.position >= 0:
+            inputs[each.position] = leaf_buffer(tensor._node)
+    for position, target, described in capture.read:
+        owner = found(target, arguments)
+        gradient = None if owner is None else owner._grad
+        if (None if gradient is None else describe(gradient)) != described:
+            there = "is" if gradient is not None else "is not"
+            shape = () if owner is None else owner.shape
+            return f"the gradient of a tensor {shape} {there} there, or is another kind"
+        if position >= 0 and gradient is not None:
+            realize([gradient._node])
+            inputs[position] = leaf_buffer(gradient._node)
+    return inputs
+
+
+def renew(each: Captured, tensor: Tensor) -> str:
+    """Take up the value that a captured tensor was given; says why where that does not do."""
+    described = describe(tensor)
+    if described != each.described:
+        names = ("shape", "dtype", "device", "requires_grad", "frozen", "is_leaf")
+        which = next(n for n, a, b in zip(names, described, each.described) if a != b)
+        return f"{which} of a captured tensor {each.described[0]} changed"
+    if each.position < 0:
+        return f"a captured constant {described[0]} has another value"
+    if leaf_buffer(tensor._node) is None:
+        pending.compute([tensor._node])
+    node = tensor._node
+    each.expected = node.arg if node.op == "buffer" else node
+    return ""
+
+
+def found(target: Target, arguments: Sequence[Tensor]) -> Any:
+    """Find an argument by its number, or a tensor from outside by its reference."""
+    return arguments[target] if isinstance(target, int) else target()
+
+
+def replay(
+    capture: Capture, plan: Any, arguments: Sequence[Tensor], inputs: list[Buffer],
+    numbers: Sequence[Any] = (),
+) -> Any:  # fmt: skip
+    """Run a captured plan on its inputs; the function itself does not run."""
+    if capture.recorded != pending.recorded():
+        prepare_writes(capture, arguments)
+    for position in capture.copies:
+        inputs[position] = copy_of(inputs[position])
+    values = draw_again(capture, numbers)
+    results = [] if plan is None else plan.run(inputs, values)
+    spread_writes(capture, arguments)
+    outputs = hand_out(capture, arguments, results, values, numbers)
+    if capture.stores:
+        store(capture, numbers)
+    capture.recorded = pending.recorded()
+    if capture.checks:
+        check_results(capture, results)
+    return outputs
+
+
+def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
+    """Let what the plan wrote reach the bases and views of its targets."""
+    for target in capture.written:
+        tensor = found(target, arguments)
+        if tensor is not None and (tensor._view is not None or tensor._views is not None):
+            spread(tensor)
+
+
+def hand_out(
+    capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
+    numbers: Sequence[Any],
+) -> Any:  # fmt: skip
+    """Give every tensor its result, and build the returned value."""
+    hand = Hand(capture, arguments, results, values, numbers)
+    for target, result in capture.replaced:
+        replace(found(target, arguments), hand.tensor(result), result.is_moved)
+    for target, result in capture.gradients:
+        give_gradient(found(target, arguments), hand.tensor(result))
+    outputs = [hand.tensor(result) for result in capture.outputs]
+    for find, result in capture.escapes:
+        tensor = find()
+        if tensor is not None and result.kind == "output":
+            replace(tensor, wrap(same_value(outputs[result.number]._node), False))
+        elif tensor is not None:
+            replace(tensor, hand.tensor(result))
+    return put_together(capture, outputs, numbers)
+
+
+def put_together(capture: Capture, outputs: Sequence[Any], numbers: Sequence[Any]) -> Any:
+    """Build the returned value of its tensors and numbers."""
+    if type(capture.structure) is Place and capture.structure.slot < 0:
+        return outputs[0]
+
+    def at(place: Place) -> Any:
+        return outputs[place.number] if place.slot < 0 else numbers[place.slot]
+
+    return rebuilt(capture.structure, at)
+
+
+class Hand:
+    """This class makes the tensors of one call from the results of its plan."""
+
+    __slots__ = ("arguments", "capture", "numbers", "recording", "results", "values")
+    numbers: Sequence[Any]
+    arguments: Sequence[Tensor]
+    capture: Capture
+    results: Sequence[Buffer]
+    values: Any
+
+    def __init__(
+        self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
+        numbers: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        self.numbers = numbers
+        self.capture, self.arguments, self.results = capture, arguments, results
+        self.values = values
+        self.recording: Recording | None = None
+
+    def tensor(self, result: Result) -> Any:
+        """Find or make one tensor."""
+        if result.kind == "root":
+            if result.tracks and not result.is_leaf and self.capture.graph is not None:
+                return self.recorded(result)
+            node = leaf(self.results[result.number], self.shape(result))
+        elif result.kind == "argument":
+            return self.arguments[result.number]
+        elif result.kind == "captured":
+            return result.source()
+        elif result.kind == "none":
+            return None
+        else:
+            node = leaf(copy_of(result.source), result.shape)
+        made = made_leaf(node) if result.is_made else wrap(node, False)
+        made._tracks = result.tracks and result.is_leaf
+        return made
+
+    def shape(self, result: Result) -> Any:
+        """Give the shape of a result for the sizes of this call."""
+        if result.sizes is None or not self.numbers:
+            return result.shape
+        slots = self.numbers
+        return tuple([slots[n.slot] if type(n) is TracedNumber else n for n in result.sizes])
+
+    def recorded(self, result: Result) -> Any:
+        """Make an output that gradients can be asked of."""
+        if self.recording is None:
+            self.recording = Recording(self.capture.graph, self.arguments, self.values)
+        return self.recording.output(result.number, self.results[result.number], self.shape(result))
+
+
+def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:
+    """Give a tensor another value, and what gradients lead to it; where `is_moved`, other memory.
+
+    Its views show the new value, or keep the old memory.
+    """
+    if tensor is None:
+        return
+    node, is_computed = value._node, value._tracks and not value.is_leaf
+    pending.forget(node, value)
+    tensor._history = None
+    if is_moved:
+        tensor.node = node
+    else:
+        give(tensor, node, is_computed)
+        renew_views(tensor)
+
+
+def give(tensor: Any, node: Any, is_computed: bool) -> None:
+    """Give a tensor another node in its place."""
+    if is_computed:
+        pending.forget(tensor._node, tensor)
+        tensor._node, tensor._tracks = node, True
+        pending.track(node, tensor)
+        return
+    if not tensor.is_leaf:
+        tensor._tracks = False
+    tensor._move(node)
+
+
+def give_gradient(tensor: Any, gradient: Any) -> None:
+    """Set the gradient of a leaf; a computed argument hands it on to what it came from."""
+    if tensor is None:
+        return
+    if gradient is not None and tensor._tracks and not tensor.is_leaf:
+        tensor.backward(gradient)
+    else:
+        tensor._grad = gradient
+
+
+def copy_of(buffer: Buffer) -> Buffer:
+    """Copy memory that the trace made."""
+    device = get_device(buffer.device)
+    fresh = device.new_buffer(buffer.dtype, buffer.count)
+    device.copy(fresh, buffer)
+    return fresh
+
+
+def check_results(capture: Capture, results: Sequence[Buffer]) -> None:
+    """Raise, as soon as the device can be looked at, where a check of the trace fails."""
+    for number, error in capture.checks:
+        check_later(results[number], error)
+
+
+def draw_again(capture: Capture, numbers: Sequence[Any]) -> list[int | float]:
+    """Give the runtime scalars of a plan their next values, as running the function would.
+
+    Draws that nothing reads move their generators on too.
+    """
+    if not capture.scalars and not capture.drawn:
+        return []
+    drawn = {id(each): each.renew() for each in capture.drawn if each.renew is not None}
+    rest = [s for s in capture.scalars if id(s) not in drawn]
+    drawn.update({id(s): s.renew() if s.renew is not None else s.value for s in rest})
+    values = [drawn[id(s)] for s in capture.scalars]
+    for number, slot in capture.traced:
+        values[number] = numbers[slot]
+    return values
+
+
+def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
+    """Before memory is written: compute what still reads it, and give its tensors new leaves.
+
+    Only where something was recorded since the last call, and for nodes that a graph refers to:
+    else nothing can read the old contents.
+    """
+    tensors = [found(target, arguments) for target in capture.written]
+    owners = [found(target, arguments) for target in capture.written_gradients]
+    tensors += [owner._grad for owner in owners if owner is not None]
+    written = [each for each in tensors if each is not None]
+    shared = [each for each in written if references(each) > UNSHARED or each._node.op != "buffer"]
+    if shared:
+        pending.before_writes([tensor.node for tensor in shared])
+        for tensor in shared:
+            tensor._move(pending.next_leaf(tensor.node))
+
+
+def references(tensor: Any) -> int:
+    """Count the references to a tensor's node."""
+    return sys.getrefcount(tensor._node)
+
+
+@dataclass(slots=True)
+class Alone:
+    """Holds the only reference to an object, as a tensor does that no graph reads."""
+
+    _node: object
+
+
+UNSHARED = references(Alone(object()))  # differs between versions of Python

@@ -1,0 +1,530 @@
+"""What of Python's state a trace depends on: variables, attributes, modules, optimizers.
+
+`reach` walks from a function over what its code names (`jit_names`): variables of outer functions,
+globals, attributes, and the functions, methods, modules and containers found there; code of
+picograd, of Python and of installed packages is not entered. Two kinds of state are found:
+
+  slots     a variable, or an attribute of a plain object: compared at every call, by identity
+  watched   objects with a `_trace_state` (modules, optimizers): they replace `STATE.token` when
+            they change, and are compared only then
+
+What the function itself changes while it is traced cannot be guarded: where a later call would see
+another value, the trace is not kept. Containers are the exception: what a function appends or
+stores there happens when it is traced.
+"""
+
+import functools
+import os
+import pathlib
+import sys
+import sysconfig
+import weakref
+from collections.abc import Iterable, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import DType
+from picograd.engine.tracing import STATE, Trace
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
+from picograd.tensor.transforms.jit_names import Path, names_of
+from picograd.tensor.transforms.jit_variables import Variable, as_it_is, is_followable, plain_of
+from picograd.traced_number import NAMED
+
+PACKAGE = str(pathlib.Path(__file__).absolute().parents[2]) + os.sep
+PATHS = sysconfig.get_paths()
+FOREIGN = tuple({PACKAGE, *(PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))})
+PLAIN = (*BY_VALUE, float, DType, np.generic)
+QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
+LARGEST = 1024  # elements of a container that are looked at
+FARTHEST = 20_000  # objects of one walk
+MISSING = object()
+FOLLOWED = object()  # a number that the trace follows
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is compared by value: a number, a text, a tuple of such."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(is_plain, value))
+    return isinstance(value, PLAIN) or value is MISSING
+
+
+def is_same(first: Any, second: Any) -> bool:
+    """Tell whether two values of a slot make no difference to a trace."""
+    if first is second:
+        return True
+    if type(first) is not type(second) or not (is_plain(first) and is_plain(second)):
+        return False
+    return bool(first == second) and repr(first) == repr(second)  # -0.0 == 0.0, 1 == True
+
+
+def is_foreign(path: Any) -> bool:
+    """Tell whether a file belongs to picograd, Python or an installed package."""
+    return not isinstance(path, str) or path.startswith((*FOREIGN, "<frozen"))
+
+
+def is_foreign_class(kind: type) -> bool:
+    """Tell whether a class is not of the user's own files."""
+    if kind.__module__ in ("__main__", "builtins"):
+        return kind.__module__ == "builtins"
+    return is_foreign(getattr(sys.modules.get(kind.__module__), "__file__", ""))
+
+
+def is_library(value: Any) -> bool:
+    """Tell whether a value is a module, class or function that is not of the user's own files."""
+    if isinstance(value, ModuleType):
+        return is_foreign(getattr(value, "__file__", None))
+    if isinstance(value, type):
+        return is_foreign_class(value)
+    if isinstance(value, FunctionType):
+        return is_foreign(value.__code__.co_filename)
+    return isinstance(value, BuiltinFunctionType)
+
+
+class Slot:
+    """This class is one variable or attribute: how to read it, and what is expected there."""
+
+    __slots__ = ("expected", "holder", "key", "label", "reference")
+    holder: Any
+    key: str | None
+    label: str
+    expected: Any | None
+    reference: Reference | None
+
+    def __init__(self, holder: Any, key: str | None, label: str) -> None:
+        self.holder, self.key, self.label = holder, key, label
+        self.expect(self.read())
+
+    def expect(self, value: Any) -> None:
+        """Keep a value to compare with; what is not plain is held weakly."""
+        self.expected = value if is_plain(value) else None
+        self.reference = None if is_plain(value) else Reference(value)
+
+    def value(self) -> Any:
+        """Give what is expected; None for an object that is gone."""
+        return self.expected if self.reference is None else self.reference.find()
+
+    def read(self) -> Any:
+        """Read what is there now."""
+        if self.key is not None:
+            return self.holder.get(self.key, MISSING)
+        try:
+            return self.holder.cell_contents
+        except ValueError:
+            return MISSING
+
+
+class Reach:
+    """This class is what a function can reach, found by one walk; see the module docstring."""
+
+    asks_class: bool
+
+    def __init__(self, function: Any, objects: Iterable[Any]) -> None:
+        self.slots: dict[tuple[int, str | None], Slot] = {}
+        self.watched: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self.containers: dict[int, tuple[Any, list[Any], str]] = {}
+        self.tensors: list[Tensor] = []
+        self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
+        self.loose: set[str] = set()
+        self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
+        self.asks_class = False  # some code reads `type`: a number there must be what it says
+        self.seen: dict[int, Any] = {}
+        self.work: list[tuple[Any, str]] = [(function, name_of(function))]
+        self.work += [(each, type(each).__name__) for each in objects]
+        self.walk()
+
+    def forget(self) -> None:
+        """Let go what was found."""
+        for table in (self.slots, self.watched, self.containers, self.plain, self.seen):
+            table.clear()
+        self.tensors.clear()
+
+    def walk(self) -> None:
+        """Visit all that is reached; loose names are looked up on all plain objects."""
+        known: set[tuple[int, str]] = set()
+        while True:
+            while self.work and len(self.seen) < FARTHEST:
+                value, label = self.work.pop()
+                if id(value) not in self.seen and not is_plain(value):
+                    self.seen[id(value)] = value
+                    self.visit(value, label)
+            for value, label in list(self.plain.values()):
+                for name in sorted(self.loose & vars(value).keys()):
+                    if (id(value), name) not in known:
+                        known.add((id(value), name))
+                        self.follow(value, (name,), label)
+            if not self.work:
+                return
+
+    def visit(self, value: Any, label: str) -> None:
+        """Find out what a value is, and what it leads to."""
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+        elif isinstance(value, FunctionType):
+            self.function(value)
+        elif isinstance(value, MethodType):
+            self.work += [(value.__self__, label), (value.__func__, label)]
+        elif isinstance(value, functools.partial):
+            self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
+        elif hasattr(type(value), "_trace_state"):
+            self.watch(value, label)
+        elif hasattr(type(value), "_jitted"):
+            self.work.append((value._jitted(), label))
+        elif isinstance(value, (list, tuple, dict, set, frozenset)):
+            self.contain(value, label)
+        elif isinstance(value, (type, ModuleType, BuiltinFunctionType)):
+            return
+        elif hasattr(value, "__dict__") and hasattr(type(value), "_follows_numbers"):
+            self.plain[id(value)] = value, label
+            self.methods(value, label)
+            for name, item in vars(value).items():
+                if not is_followable(item):
+                    slot = Slot(vars(value), name, f"{label}.{name}")
+                    self.slots.setdefault((id(value), name), slot)
+                    self.work.append((item, ""))
+        elif hasattr(value, "__dict__") and not is_foreign_class(type(value)):
+            self.plain[id(value)] = value, label
+            self.methods(value, label)
+
+    def contain(self, value: Any, label: str) -> None:
+        """Look into a container, and remember what is in it."""
+        if len(value) > LARGEST:
+            return
+        items = contents(value)
+        if isinstance(value, (list, dict)) and label:
+            self.containers[id(value)] = value, items, label
+        self.work += [(item, label and f"{label}[...]") for item in items]
+
+    def watch(self, value: Any, label: str) -> None:
+        """Remember an object that tells its changes, and look into it."""
+        state = value._trace_state()
+        self.watched[id(value)] = value, state
+        self.methods(value, label)
+        read, is_own = (read_attributes(type(value)), is_foreign_class(type(value)))
+        for name, item in state.items():
+            is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
+            self.work.append((item, f"{label}.{name}" if is_guarded else ""))
+
+    def methods(self, value: Any, label: str) -> None:
+        """Enter the methods of the user's classes, and follow what they read of `self`."""
+        for kind in type(value).__mro__:
+            if is_foreign_class(kind):
+                continue
+            for member in vars(kind).values():
+                function = getattr(member, "fget", getattr(member, "__func__", member))
+                if hasattr(type(function), "_jitted"):
+                    function = function._jitted()
+                if isinstance(function, FunctionType):
+                    self.work.append((function, label))
+                    for path in names_of(function.__code__).own:
+                        self.follow(value, path, label)
+
+    def function(self, function: FunctionType) -> None:
+        """Follow what the code of a function names."""
+        code = function.__code__
+        if is_foreign(code.co_filename):
+            return
+        names = names_of(code)
+        self.asks_class |= ("type",) in names.paths
+        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        self.loose |= names.loose
+        for path in names.paths:
+            root = path[0]
+            if root in cells:
+                self.enter(Slot(cells[root], None, root), path)
+            elif root in function.__globals__:
+                self.enter(Slot(function.__globals__, root, f"global {root}"), path)
+        given = (function.__defaults__ or (), function.__kwdefaults__ or {})
+        self.work += [(each, "a default") for each in given]
+
+    def enter(self, slot: Slot, path: Path) -> None:
+        """Take a slot up, and follow the attributes that are read of its value."""
+        value = slot.read()
+        if is_library(value):
+            if slot.key is not None and isinstance(value, BuiltinFunctionType) and value in NAMED:
+                self.math.append((slot.holder, slot.key))
+            return
+        self.slots.setdefault((id(slot.holder), slot.key), slot)
+        self.work.append((value, slot.label))
+        self.follow(value, path[1:], slot.label)
+
+    def follow(self, value: Any, path: Path, label: str) -> None:
+        """Read attributes one after the other, each a slot unless its owner tells changes."""
+        for name in path:
+            if isinstance(value, (Tensor, FunctionType)) or not hasattr(value, "__dict__"):
+                return
+            kinds = value.__mro__[1:] if isinstance(value, type) else type(value).__mro__
+            owners = [value, *(kind for kind in kinds if not is_foreign_class(kind))]
+            at = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
+            if at < 0:
+                return
+            label = f"{label}.{name}"
+            if at > 0 or not hasattr(type(value), "_trace_state"):
+                for each in owners[: at + 1]:
+                    self.slots.setdefault((id(each), name), Slot(vars(each), name, label))
+            value = vars(owners[at])[name]
+            self.work.append((value, label))
+
+
+def name_of(function: Any) -> str:
+    """Name a function in messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def contents(value: Any) -> list[Any]:
+    """List what is in a list or dict."""
+    return list(value.values() if isinstance(value, dict) else value)
+
+
+ATTRIBUTES: "weakref.WeakKeyDictionary[type, frozenset[str]]" = weakref.WeakKeyDictionary()
+
+
+def read_attributes(kind: type) -> frozenset[str]:
+    """List the attributes that the methods of a class read of anything."""
+    known = ATTRIBUTES.get(kind)
+    if known is None:
+        found: set[str] = set()
+        for each in kind.__mro__[:-1]:
+            for member in vars(each).values():
+                function = getattr(member, "fget", getattr(member, "__func__", member))
+                if isinstance(function, FunctionType):
+                    found |= names_of(function.__code__).attributes
+        known = ATTRIBUTES[kind] = frozenset(found)
+    return known
+
+
+def relevant(value: Any, state: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
+    """Choose what of a watched object's state its own code, or the function's, can read."""
+    own = getattr(value, "__dict__", {})
+    read = read_attributes(type(value))
+    return {
+        name: item
+        for name, item in state.items()
+        if name not in own or ((name in read or name in more) and not name.startswith("__"))
+    }
+
+
+class Watched:
+    """This class is what is expected of one watched object."""
+
+    __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
+    label: str
+    more: set[str]
+    reference: Reference
+    plain: dict[str, Any]
+    others: dict[str, Reference]
+    skipped: set[Any]
+
+    def __init__(self, value: Any, more: set[str]) -> None:
+        self.reference, self.label, self.more = (Reference(value), type(value).__name__, more)
+        state = relevant(value, value._trace_state(), more)
+        self.plain = {name: each for name, each in state.items() if is_plain(each)}
+        kept = {n: e for n, e in state.items() if n not in self.plain}
+        self.others = {n: Reference(e) for n, e in kept.items() if not isinstance(e, (list, dict))}
+
+    def skip(self, followed: set[Any]) -> None:
+        """Let the numbers be what they are that a trace follows."""
+        table = id(vars(self.reference.find()))
+        self.skipped = {name for place, name in followed if place == table}
+
+    def difference(self) -> str | None:
+        """Say what changed; None if nothing did."""
+        value = self.reference.find()
+        if value is None:
+            return f"a {self.label} is gone"
+        state = relevant(value, value._trace_state(), self.more)
+        for name in (self.plain.keys() | state.keys() | self.others.keys()) - self.skipped:
+            now = state.get(name, MISSING)
+            if name in self.others:
+                if self.others[name].find() is not now:
+                    return f"{self.label}.{name} was replaced"
+            elif isinstance(now, (list, dict)):
+                continue
+            elif not is_same(self.plain.get(name, MISSING), now):
+                before = self.plain.get(name, MISSING)
+                return f"{self.label}.{name} changed from {shown(before)} to {shown(now)}"
+        return None
+
+
+def are_numbers(was: Any, now: Any) -> bool:
+    """Tell whether a number, or a tuple of numbers, became another of its class."""
+    return type(was) is type(now) and is_followable(was) and is_followable(now)
+
+
+def shown(value: Any) -> str:
+    """Show a value in a message."""
+    if not is_plain(value):
+        return f"a {type(value).__name__}"
+    text = "nothing" if value is MISSING else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+class Guard:
+    """This class tells at every call whether the state is that of the trace."""
+
+    reached: set[int]
+    watched: list[Watched]
+    slots: list[Slot]
+    cells: list[tuple[Any, Any | None]]
+    entries: list[tuple[Any, str, Any | None]]
+
+    def __init__(self, reach: Reach, trace: Trace) -> None:
+        self.token: object = STATE.token
+        self.refusals: list[str] = []
+        self.moving: list[Variable] = []  # numbers that the function changes itself
+        self.followed = {identity[:2] for identity in trace.variables}
+        self.reached = set(reach.watched)
+        before = {**trace.objects, **reach.watched}
+        for value, state in before.values():
+            self.own_changes(value, relevant(value, state, reach.loose))
+        owners = [value for value, _ in before.values()]
+        self.watched = [Watched(each, reach.loose) for each in owners]
+        for each in self.watched:
+            each.skip(self.followed)
+        states = [(each, getattr(each, "state", None)) for each in owners]
+        dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
+        self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
+        self.slots = [slot for slot in reach.slots.values() if self.is_steady(slot)]
+        self.links = [
+            (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
+        ]
+        self.arrange()
+        self.containers: list[tuple[Any, list[Any], str]] = []
+        for value, items, label in reach.containers.values():
+            self.contain(value, items, label)
+
+    def settle(self) -> None:
+        """Let go what the function made and dropped: every call makes it anew."""
+        self.watched = [each for each in self.watched if each.reference.find() is not None]
+        self.sized = [pair for pair in self.sized if pair[0]() is not None]
+
+    def contain(self, value: Any, items: list[Any], label: str) -> None:
+        """Compare a container, unless the function changed it itself."""
+        now, known = contents(value), set(map(id, items))
+        if len(now) == len(items):
+            items = self.own_entries(value, items, label)
+        if len(now) == len(items) and all(map(is_alike, now, items)):
+            kept = [
+                each if each is FOLLOWED or is_plain(each) else Reference(each) for each in items
+            ]
+            self.containers.append((value, kept, label))
+        elif any(isinstance(e, Tensor) and id(e) not in known for e in now):
+            self.refusals.append(f"{label} gets another tensor in it")
+
+    def own_entries(self, value: Any, items: list[Any], label: str) -> list[Any]:
+        """Refuse a trace that changes numbers in a list or dict; marks those that it follows."""
+        found = list(items)
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for at, (key, was) in enumerate(zip(keys, items)):
+            now = value[key]
+            if (id(value), key) in self.followed:
+                found[at] = FOLLOWED
+            elif are_numbers(was, now) and not is_same(was, now):
+                name = f"{label}[{key!r}]"
+                self.refusals.append(f"{name} changes from {shown(was)} to {shown(now)} in it")
+                self.moving.append(Variable(value, as_it_is, key, name))
+        return found
+
+    def own_changes(self, value: Any, before: dict[str, Any]) -> None:
+        """Refuse a trace in which a watched object changed in a way that a later run would see."""
+        after = value._trace_state()
+        for name, noted in before.items():
+            now, was = after.get(name, MISSING), plain_of(noted)
+            if (id(vars(value)), name) in self.followed:
+                continue
+            is_own = name in vars(value) or name in ("training", "hooks")
+            is_own = is_own or (name.startswith("state of") and not after["is_formula"])
+            is_value = is_plain(was) or (isinstance(was, Tensor) and id(value) in self.reached)
+            is_changed = is_value and not is_same(was, now)
+            if is_own and is_changed and not isinstance(now, (list, dict)):
+                label = f"{type(value).__name__}.{name}"
+                self.refusals.append(f"{label} changes from {shown(was)} to {shown(now)} in it")
+                if name in vars(value) and are_numbers(was, now):
+                    self.moving.append(Variable(value, vars, name, label))
+
+    def is_steady(self, slot: Slot) -> bool:
+        """Tell whether a slot still is what it was before the trace; else refuse the trace."""
+        now = slot.read()
+        if (id(slot.holder), slot.key) in self.followed:
+            return False
+        if is_same(slot.value(), now):
+            return True
+        if are_numbers(slot.value(), now):
+            self.moving.append(Variable(slot.holder, as_it_is, slot.key, slot.label))
+        self.refusals.append(f"{slot.label} changes from {shown(slot.value())} in it")
+        return False
+
+    def arrange(self) -> None:
+        """List the plain slots for the comparison by identity."""
+        plain = [slot for slot in self.slots if slot.reference is None]
+        self.cells = [(slot.holder, slot.expected) for slot in plain if slot.key is None]
+        self.entries = [(s.holder, s.key, s.expected) for s in plain if s.key is not None]
+
+    def holds(self) -> bool:
+        """Tell whether nothing changed; by identity, which is what most calls need."""
+        for holder, key, expected in self.entries:
+            if holder.get(key, MISSING) is not expected:
+                return self.difference() is None
+        for cell, expected in self.cells:
+            if cell.cell_contents is not expected:
+                return self.difference() is None
+        for holder, name, find in self.links:
+            now = holder.cell_contents if name is None else holder.get(name)
+            if now is not find() or now is None:
+                return self.difference() is None
+        for find, size in self.sized:
+            if has_other_size(find(), size):
+                return False
+        for container, items, _ in self.containers:
+            if not is_unchanged(container, items):
+                return False
+        return self.token is STATE.token or self.difference() is None
+
+    def difference(self) -> str | None:
+        """Say what changed since the trace; None if nothing did."""
+        for slot in self.slots:
+            now, was = slot.read(), slot.value()
+            if not is_same(was, now) or (slot.reference is not None and was is None):
+                return f"{slot.label} changed from {shown(was)} to {shown(now)}"
+            slot.expected = now if slot.reference is None else None
+        self.arrange()
+        for container, items, label in self.containers:
+            if not is_unchanged(container, items):
+                return f"what {label} holds changed"
+        if any(has_other_size(find(), size) for find, size in self.sized):
+            return "the state of an optimizer was cleared"
+        token = STATE.token
+        if self.token is not token:
+            for each in self.watched:
+                reason = each.difference()
+                if reason:
+                    return reason
+            self.token = token
+        return None
+
+
+def has_other_size(owner: Any, size: int) -> bool:
+    """Tell whether the state of an optimizer was cleared, or grew."""
+    return owner is None or len(owner.state) != size
+
+
+def is_alike(now: Any, was: Any) -> bool:
+    """Tell whether an element of a container makes no difference to a trace."""
+    return was is FOLLOWED or is_same(now, was)
+
+
+def is_unchanged(container: Any, items: list[Any]) -> bool:
+    """Tell whether a container still holds the same."""
+    if len(container) != len(items):
+        return False
+    for now, was in zip(contents(container), items):
+        if was is FOLLOWED:
+            continue
+        if isinstance(was, Reference):
+            if was.find() is not now:
+                return False
+        elif not is_same(was, now):
+            return False
+    return True

@@ -1,0 +1,497 @@
+"""One trace: run a function on stand-ins of its arguments, and find what a replay has to do.
+
+The arguments the function sees are *twins*: tensors of their own over the same memory, one for each
+distinct tensor, so that an argument is told apart from a captured tensor, and the caller's tensors
+change only by what the function writes. When it returns, what outlives it are *roots* of one plan:
+
+  outputs     tensors of the returned value
+  gradients   `grad` of tensors from outside, where the function set it
+  changes     arguments and captured tensors that were written, in place or by another value
+  escapes     other tensors that the function made and stored somewhere
+
+`Capture` says where the plan's inputs come from and where its results go; `jit_replay` follows it.
+"""
+
+import functools
+import gc
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from picograd.buffer import Buffer, RuntimeScalar
+from picograd.engine import pending
+from picograd.engine.carried import LEAVES_OF_THE_GRAPH
+from picograd.engine.executable import Runnable
+from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
+from picograd.engine.realize import leaf
+from picograd.engine.tracing import Gradient, Trace, noting, tracing
+from picograd.errors import PicogradError, TraceError
+from picograd.graph.node import Node
+from picograd.tensor.core.recording import root_of, start
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_arguments import (
+    Flattener,
+    check_returned,
+    rebuilt,
+    template,
+    tensors_in,
+)
+from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
+from picograd.tensor.transforms.masked_choice import Chosen
+from picograd.traced_number import Numbers, math_followed, plain
+
+TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
+Target = Any  # an argument by its number, or a weak reference to a tensor from outside
+
+
+@dataclass(slots=True)
+class Captured:
+    """A tensor from outside that the plan reads: which input it is, and what it was."""
+
+    position: int  # among the plan's inputs; -1 for a constant of the graph
+    find: Callable[[], Any]
+    expected: Any  # the storage of a leaf, else the node
+    tracks: bool
+    is_frozen: bool
+    described: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Result:
+    """One tensor that a call gives, and where from.
+
+    `kind`: "root" (of the plan), "argument", "captured", "copy" (of memory the trace made), "none".
+    """
+
+    kind: str
+    number: int = -1
+    source: Any = None
+    shape: tuple[int, ...] = ()
+    tracks: bool = False
+    is_leaf: bool = True
+    is_made: bool = False  # not computed from other tensors: gradients may stop at it
+    sizes: Any = None  # the shape, with traced numbers in it
+    is_moved: bool = False  # in memory of its own: what showed the old goes on showing that
+
+
+@dataclass(slots=True)
+class Capture:
+    """One trace: its plan, where inputs come from, where results go; see the module docstring."""
+
+    # The cache of plans owns it; None for a trace that computes nothing.
+    plan: Callable[[], Runnable | None] | None = None
+    inputs: list[Any] = field(default_factory=list)  # memory the trace made; the rest is filled in
+    arguments: list[tuple[int, int]] = field(default_factory=list)  # (input, argument)
+    captured: list[Captured] = field(default_factory=list)
+    read: list[tuple[int, Target, tuple[Any, ...] | None]] = field(default_factory=list)  # grads
+    copies: list[int] = field(default_factory=list)  # inputs that are written: copied each time
+    scalars: list[Any] = field(default_factory=list)
+    drawn: list[RuntimeScalar] = field(default_factory=list)  # in the order of recording
+    outputs: list[Result] = field(default_factory=list)
+    structure: Any = None
+    gradients: list[tuple[Target, Result]] = field(default_factory=list)
+    replaced: list[tuple[Target, Result]] = field(default_factory=list)  # not in place
+    written: list[Target] = field(default_factory=list)  # in place
+    written_gradients: list[Target] = field(default_factory=list)
+    escapes: list[tuple[Target, Result]] = field(default_factory=list)
+    checks: list[tuple[int, PicogradError]] = field(
+        default_factory=list
+    )  # (root, the error if it is true)
+    sizes: Any = None  # the graph for other sizes, if some are followed
+    graph: Any = None  # what the gradients of outputs need (jit_gradient)
+    traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
+    program: Any = None  # the numbers among the arguments, if there are some
+    stores: list[Any] = field(default_factory=list)  # places of Python's state that it sets
+    guard: Any = None
+    refusals: list[str] = field(default_factory=list)
+    recorded: int = -1  # operations recorded until the last call
+
+    def find_plan(self) -> Runnable | None:
+        """Find the plan, for as long as the caller holds it; None where it fell out, or is none."""
+        return None if self.plan is None else self.plan()
+
+    def set_guard(self, guard: Any) -> None:
+        """Keep what tells whether the state is that of the trace; or why no later one can be."""
+        self.guard = guard
+        self.refusals += guard.refusals
+
+    def set_plan(self, plan: Runnable) -> None:
+        """Refer to a plan, and count to it the memory that goes with it."""
+        self.plan = weakref.ref(plan, functools.partial(let_go, self.inputs))
+        own = {id(each): each.nbytes for each in self.inputs if each is not None}
+        PLANS.charge(plan, TRACE_BYTES + sum(own.values()))
+
+
+def let_go(inputs: list[Any], reference: Any) -> None:
+    """Let memory go that a trace made, when its plan falls out."""
+    inputs.clear()
+
+
+def describe(tensor: Tensor) -> tuple[Any, ...]:
+    """Say what of a captured tensor a trace depends on, beside its values."""
+    node = tensor._node
+    tracks = tensor._tracks, tensor._is_frozen, tensor.is_leaf
+    return node.shape, node.dtype, node.device, *tracks
+
+
+class Before:
+    """This class is the live tensors when a trace starts: what it changed is found, and undone."""
+
+    def __init__(self) -> None:
+        live = pending.live_tensors()
+        self.nodes = {id(t._node): (weakref.ref(t), t._node, t._tracks, t._history) for t in live}
+
+    def owner(self, node: Node) -> Any:
+        """Find the tensor that had a node."""
+        found = self.nodes.get(id(node))
+        return None if found is None else found[0]()
+
+    def tensors(self) -> dict[int, tuple[Any, Node]]:
+        """List the tensors that are still there, with their nodes before, by identity."""
+        found = [(reference(), node) for reference, node, _, _ in self.nodes.values()]
+        return {id(tensor): (tensor, node) for tensor, node in found if tensor is not None}
+
+    def undo(self, trace: Trace) -> None:
+        """Give every tensor what it had, and forget what was recorded since."""
+        made = [reference() for reference in trace.made]
+        for tensor in [*made, *trace.changed.values()]:
+            if tensor is not None:
+                pending.drop(tensor._node, tensor)
+        for reference, node, tracks, history in self.nodes.values():
+            tensor = reference()
+            if tensor is not None and id(tensor) in trace.changed:
+                tensor._node, tensor._tracks, tensor._history = (node, tracks, history)
+                pending.track(node, tensor)
+        for noted in trace.gradients.values():
+            noted.tensor._grad = noted.first
+        for variable in trace.variables.values():
+            variable.restore()
+        for function in reversed(trace.undo):
+            function()
+
+
+def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
+    """Make a stand-in of an argument: the same class and attributes, the same memory, its own node.
+
+    Arguments that share memory share it among their twins.
+    """
+    buffer = leaf_buffer(tensor._node)
+    if buffer is None:
+        raise TraceError("jit", "an argument could not be realized", "call realize() on it first")
+    if id(buffer) not in aliases:
+        place = buffer.device, buffer.dtype, buffer.count, buffer.address
+        aliases[id(buffer)] = Buffer(*place, buffer)
+    kind = type(tensor)
+    made: Any = kind.__new__(kind)
+    start(made, leaf(aliases[id(buffer)], shape), False)
+    made._node.leaf = weakref.ref(made)
+    made._tracks, made._hooks, made.name = (tensor._tracks, tensor._hooks, tensor.name)
+    made._is_frozen = tensor._is_frozen
+    made._grad = tensor._grad
+    for key, value in getattr(tensor, "__dict__", {}).items():
+        setattr(made, key, value)
+    return made
+
+
+def base_of(node: Node) -> Node:
+    """Find what a chain of in-place writes began with."""
+    while node.op == "assign":
+        node = node.inputs[0]
+    return node
+
+
+class Tracer:
+    """This class traces one call: `run` the function, then `find` what a replay does."""
+
+    arguments: Sequence[Tensor]
+    fixed: Iterable[int]
+    numbers: Numbers
+    sizes: Any
+    before: Before
+    trace: Trace
+
+    def __init__(
+        self,
+        arguments: Sequence[Tensor],
+        is_captured: Callable[[Tensor], bool],
+        numbers: Numbers,
+        fixed: Iterable[int] = (),
+        sizes: Any = None,
+    ) -> None:
+        self.arguments, self.trace = arguments, Trace()
+        self.numbers, self.fixed, self.sizes = numbers, fixed, sizes
+        self.before = Before()
+        self.aliases: dict[int, Buffer] = {}
+        self.twins: list[Tensor] = []
+        self.first: dict[int, Node] = {}  # the nodes of the twins before, by argument
+        self.number: dict[int, int] = {}  # the argument of a twin
+        made: dict[int, Tensor] = {}
+        for number, tensor in enumerate(arguments):
+            if id(tensor) not in made:
+                shape, twin = self.shape_of(number, tensor), tensor
+                if is_captured(tensor):
+                    list(map(plain, shape))  # the trace depends on the sizes that it has
+                else:
+                    twin = twin_of(tensor, self.aliases, shape)
+                made[id(tensor)] = twin
+                if twin is not tensor:
+                    self.first[number], self.number[id(twin)] = (twin._node, number)
+            self.twins.append(made[id(tensor)])
+        self.result: Any = None
+        self.stores: list[Any] = []
+        self.returned: list[weakref.ref[Tensor]] = []
+        self.outside: dict[int, tuple[Any, Node]] = {}
+        self.roots: dict[int, Node] = {}
+        self.places: dict[int, int] = {}
+        self.owners: dict[int, Target] = {}  # by the gradient it had: whose it was
+
+    def run(
+        self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
+        followed: Iterable[Variable] = (),
+    ) -> None:  # fmt: skip
+        """Call the function on the twins. After an error every tensor is what it was.
+
+        Of what it reaches, the variables that are functions of `math` take traced numbers;
+        `followed` are places of Python's state that hold numbers.
+        """
+        waiting = iter(self.twins)
+        inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
+        noted = Trace()
+        try:
+            with tracing(), noting() as noted, math_followed(reach.math):
+                noted.numbers = self.numbers if self.numbers.follows_state else None
+                for each in followed:
+                    follow(each.owner(), each.table, each.key, each.label)
+                self.result = function(*inside[0], **inside[1])
+            self.trace = noted
+            self.check_arguments(inside)
+            del inside
+            for found in tensors_in(self.result):
+                if isinstance(found, Chosen):
+                    raise found.unknown()
+            self.stores = [*finish(noted), *search(noted, reach, self.result)]
+            self.outside = self.before.tensors()
+            check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
+            self.check_memory()
+            self.check_views()
+        except BaseException:
+            self.before.undo(noted)
+            raise
+
+    def shape_of(self, number: int, tensor: Tensor) -> Any:
+        """Give the shape of an argument: sizes that are marked are followed."""
+        if self.sizes is None:
+            return tensor.shape
+        return self.sizes.marked.shape(number, tensor.shape, self.size)
+
+    def size(self, place: int) -> Any:
+        """Give what stands for a size."""
+        return self.numbers.slots[place] if place in self.fixed else self.numbers.argument(place)
+
+    def number_of(self, places: Iterator[int]) -> Callable[[Any], Any]:
+        """Give the function that finds what stands for the next number of the arguments."""
+
+        def find(value: Any) -> Any:
+            place = next(places)
+            return value if place in self.fixed else self.numbers.argument(place)
+
+        return find
+
+    def check_arguments(self, inside: Any) -> None:
+        """Raise TraceError where a container among the arguments was changed."""
+        flattener = Flattener()
+        flattener.flatten(inside)
+        found = flattener.tensors
+        if len(found) != len(self.twins) or any(a is not b for a, b in zip(found, self.twins)):
+            text = "the function changed a list, dict or dataclass among its arguments"
+            raise TraceError("jit", text, "return the new tensors, or write them with assign")
+
+    def check_memory(self) -> None:
+        """Raise TraceError where what was written is the memory of an argument and captured."""
+        own = {id(leaf_buffer(self.arguments[n]._node)): n for n in self.first}
+        live = [tensor._node for tensor in (*self.made(), *self.trace.changed.values())]
+        for node in walk_pending([node for node in live if leaf_buffer(node) is None]):
+            number = own.get(id(leaf_buffer(node)))
+            owner = self.before.owner(node)
+            if number is None or owner is None:
+                continue
+            if "assign" in (self.twins[number]._node.op, owner._node.op):
+                text = f"argument {number} is captured too, and one of both is written"
+                fix = "only pass it as an argument, or only use it from outside"
+                raise TraceError("jit", text, fix)
+
+    def check_views(self) -> None:
+        """Raise TraceError where an argument was written whose elements another one shows too."""
+        roots = [id(root_of(tensor)) for tensor in self.arguments]
+        for number, node in self.first.items():
+            alike = [n for n, root in enumerate(roots) if root == roots[number]]
+            others = [n for n in alike if self.arguments[n] is not self.arguments[number]]
+            if others and self.twins[number]._node is not node:
+                text = f"arguments {number} and {others[0]} show one memory, and one is written"
+                raise TraceError("jit", text, "pass their base alone, and slice it inside")
+
+    def is_from_outside(self, tensor: Tensor) -> bool:
+        """Tell whether a tensor is an argument, or was there before the trace."""
+        return id(tensor) in self.number or id(tensor) in self.outside
+
+    def made(self) -> list[Any]:
+        """List the tensors that the function made and that are alive."""
+        found = [reference() for reference in self.trace.made]
+        return [tensor for tensor in found if tensor is not None]
+
+    def target(self, tensor: Tensor) -> Target:
+        """Say how a replay finds a tensor from outside."""
+        number = self.number.get(id(tensor))
+        return weakref.ref(tensor) if number is None else number
+
+    def root(self, node: Node) -> int:
+        """Number a node that the plan computes."""
+        if id(node) not in self.places:
+            self.places[id(node)] = len(self.roots)
+            self.roots[id(node)] = node
+        return self.places[id(node)]
+
+    def given(self, tensor: Any) -> Result:
+        """Say where a replay takes a tensor from that the function gave."""
+        if tensor is None:
+            return Result("none")
+        if id(tensor) in self.number:
+            return Result("argument", self.number[id(tensor)])
+        if id(tensor) in self.outside:
+            return Result("captured", source=weakref.ref(tensor))
+        node = tensor._node
+        buffer, state = (leaf_buffer(node), (tensor._tracks, tensor.is_leaf, node.leaf is not None))
+        if buffer is not None:
+            return Result("copy", -1, buffer, node.shape, *state)
+        return Result("root", self.root(node), None, node.shape, *state)
+
+    def find(self) -> Capture:
+        """List the roots, and what a replay does with them; nothing is computed yet."""
+        capture = Capture(
+            drawn=self.trace.drawn, refusals=list(self.trace.refusals), stores=self.stores
+        )
+        outputs = self.find_outputs(capture)
+        kept = set(map(id, self.find_kept()))
+        known = {*outputs, *self.outside, *self.number}
+        for noted in self.trace.gradients.values():
+            if self.is_from_outside(noted.tensor):
+                self.find_gradient(capture, noted)
+                known.add(id(noted.tensor._grad))
+        self.find_changes(capture)
+        if self.stored(known):
+            gc.collect(1)  # a function inside that calls itself holds what it reads
+        for tensor in self.stored(known):
+            if id(tensor) in kept:
+                self.root(tensor._node)
+            else:
+                capture.escapes.append((weakref.ref(tensor), self.given(tensor)))
+        capture.checks = [(self.root(node), error) for node, error in self.trace.checks]
+        return capture
+
+    def find_kept(self) -> list[Tensor]:
+        """List the tensors that later calls continue: not those of what is gone already."""
+        alive = [pair for pair in self.trace.kept if pair[1] is None or pair[1]() is not None]
+        if len(alive) < len(self.trace.kept):
+            self.trace.kept = alive
+        return [tensor for tensor, _ in alive]
+
+    def find_outputs(self, capture: Capture) -> dict[int, int]:
+        """List what the function returns, and let go of it: what is alive then is stored elsewhere.
+
+        A view that is returned holds the tensor that it shows.
+        """
+        found = {id(tensor): tensor for tensor in tensors_in(self.result)}
+        numbers = {key: number for number, key in enumerate(found)}
+        capture.outputs = [self.given(tensor) for tensor in found.values()]
+        capture.structure = template(self.result, lambda tensor: numbers[id(tensor)])
+        self.returned = [weakref.ref(tensor) for tensor in found.values()]
+        self.result = None
+        return numbers
+
+    def stored(self, known: set[int]) -> list[Tensor]:
+        """List the tensors that the function made and that somebody holds."""
+        leaves = LEAVES_OF_THE_GRAPH
+        return [
+            tensor
+            for tensor in self.made()
+            if id(tensor) not in known
+            and leaf_buffer(tensor._node) is None
+            and tensor._node.op not in leaves
+        ]
+
+    def find_gradient(self, capture: Capture, noted: Gradient) -> None:
+        """List what became of one gradient: whether it was there, and what the function set."""
+        target = self.target(noted.tensor)
+        if noted.first is not None:
+            self.owners[id(noted.first)] = target
+        if noted.is_read:
+            described = None if noted.first is None else describe(noted.first)
+            capture.read.append((-1, target, described))
+        if noted.tensor._grad is not noted.first:
+            capture.gradients.append((target, self.given(noted.tensor._grad)))
+
+    def find_changes(self, capture: Capture) -> None:
+        """List the tensors from outside that have another value now."""
+        twins = [(self.twins[number], node) for number, node in self.first.items()]
+        for tensor, node in [*twins, *self.outside.values()]:
+            if tensor._node is node or id(tensor) not in self.trace.changed:
+                continue
+            root: Any = root_of(tensor)
+            if id(tensor) not in self.number and self.is_from_outside(root):
+                if root is not tensor:
+                    continue  # it follows its base
+            if base_of(tensor._node) is node:
+                self.root(tensor._node)
+                if id(tensor) in self.owners:
+                    capture.written_gradients.append(self.owners[id(tensor)])
+                else:
+                    capture.written.append(self.target(tensor))
+                continue
+            made = Result("root", self.root(tensor._node), None, tensor.shape)
+            made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
+            made.is_made = tensor._node.leaf is not None
+            made.is_moved = id(tensor) in self.trace.moved
+            capture.replaced.append((self.target(tensor), made))
+
+    def argument_of(self) -> dict[int, int]:
+        """List the arguments by their twins' memory."""
+        own = {n: leaf_buffer(self.arguments[n]._node) for n in self.first}
+        return {id(self.aliases[id(buffer)]): n for n, buffer in own.items()}
+
+    def find_captured(self, node: Node) -> Any:
+        """Refer to the tensor from outside that has a node, if there is one."""
+        owner = self.before.owner(node)
+        return None if owner is None or id(owner) in self.owners else weakref.ref(owner)
+
+    def find_inputs(self, capture: Capture, found: GraphKey) -> None:
+        """Say for every buffer of the plan where a replay takes it from."""
+        numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
+        arguments = self.argument_of()
+        kept = {id(base_of(tensor._node)): tensor for tensor in self.find_kept()}
+        written = {id(base_of(node)) for node in found.order if node.op == "assign"}
+        capture.inputs = [None] * len(found.buffers)
+        for node in found.order:
+            buffer, owner = leaf_buffer(node), self.before.owner(node)
+            position = -1 if buffer is None else numbers[id(buffer)]
+            if buffer is not None and id(buffer) in arguments:
+                if all(at != position for at, _ in capture.arguments):
+                    capture.arguments.append((position, arguments[id(buffer)]))
+            elif owner is not None and id(owner) in self.owners:
+                target = self.owners[id(owner)]
+                capture.read.append((position, target, describe(owner)))
+            elif owner is not None or id(node) in kept:
+                tensor = kept[id(node)] if owner is None else owner
+                expected = node.arg if node.op == "buffer" else node
+                state = describe(tensor)
+                asks = tensor._tracks, tensor._is_frozen
+                each = Captured(position, weakref.ref(tensor), expected, *asks, state)
+                capture.captured.append(each)
+            elif id(node) in self.before.nodes:
+                capture.refusals.append(f"a tensor {node.shape} that it reads is replaced in it")
+            elif buffer is not None and capture.inputs[position] is None:
+                capture.inputs[position] = buffer
+                if id(node) in written:
+                    capture.copies.append(position)

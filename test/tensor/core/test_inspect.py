@@ -1,0 +1,34 @@
+"""Plans and stages of a tensor without running it; waiting for devices."""
+
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+from picograd.tensor.core.inspect import explain, pending_nodes, plan, synchronize
+
+
+def test_plan_runs_nothing() -> None:
+    x = Tensor([1.0, 2.0]).exp().sum()
+    view = plan(x)
+    assert "kernel" in repr(view) and picograd.plan is plan
+    assert pending_nodes("plan", [x]), "still to compute"
+
+
+def test_nothing_to_plan_is_an_error() -> None:
+    x = (Tensor([1.0]) + 1).realize()
+    with pytest.raises(PicogradError, match="^plan"):
+        pending_nodes("plan", [x])
+
+
+@pytest.mark.usefixtures("on_host")
+def test_explain_shows_every_stage() -> None:
+    text = explain(Tensor([1.0, 2.0]).exp())
+    assert "exp" in text and "define" in text
+
+
+def test_synchronize() -> None:
+    synchronize()
+    synchronize("cpu")
+    with pytest.raises(PicogradError):
+        synchronize("toaster")

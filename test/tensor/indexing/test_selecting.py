@@ -1,0 +1,60 @@
+"""Index tensors: host indices are checked and wrapped, unknown ones clamped; scatter by axis."""
+
+import numpy as np
+import pytest
+from graph_support import leaf
+
+from picograd import Tensor
+from picograd.errors import AxisError, PicogradError
+from picograd.tensor.indexing import selecting as s
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [([2, -1],), (A > 4,), (slice(None), [0, -1]), ([True, False, True],), ([0, 1], [1, -2])],
+)
+def test_read(items) -> None:
+    arrays = tuple(np.array(i) if isinstance(i, list) else i for i in items)
+    np.testing.assert_array_equal(Tensor(A)[items].numpy(), A[arrays])
+
+
+def test_host_indices_out_of_range_raise() -> None:
+    for wrong in (3, -4):
+        with pytest.raises(AxisError, match="^take"):
+            s.check_values("take", np.array([0, wrong]), 3, 0)
+    s.check_values("take", np.array([-3, 2]), 3, 0)
+    wrapped = s.host_index("take", np.array([-1, 0]), 3, 0, "cpu")
+    assert Tensor([0.0, 1.0, 2.0])[[-1, 0]].tolist() == [2, 0] and wrapped.shape == (2,)
+
+
+def test_width_of_items() -> None:
+    assert s.width(leaf(np.zeros((2, 2), bool))) == 2 and s.width(3) == 1 and s.width(None) == 0
+
+
+@pytest.mark.parametrize(("how", "wanted"), [(None, 5), ("add", 6), ("multiply", 5), ("amax", 5)])
+def test_scatter_reductions(how, wanted) -> None:
+    base, index = Tensor([1.0, 1.0]), Tensor([1])
+    node = s.scatter("scatter", base.node, 0, index.node, Tensor([5.0]).node, how)
+    assert node.shape == (2,)
+    more = {"reduce": how} if how else {}
+    found = base.scatter(0, index, Tensor([5.0]), **more)
+    assert found.tolist() == [1, wanted]
+
+
+def test_unknown_reduction() -> None:
+    one = Tensor([1.0])
+    with pytest.raises(PicogradError):
+        s.scatter("scatter", one.node, 0, Tensor([0]).node, one.node, "median")
+
+
+def test_large_masks(device: str) -> None:
+    """Where only the number of the elements found comes to the host."""
+    for shape, density in (((9000,), 0.5), ((70, 80), 0.01), ((5000,), 0.0), ((4100,), 1.0)):
+        values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        mask = np.random.default_rng(1).random(shape) < density
+        x, held = Tensor(values, device=device), Tensor(mask, device=device)
+        np.testing.assert_array_equal(x[held].numpy(), values[mask])
+        np.testing.assert_array_equal(x.masked_select(held).numpy(), values[mask])
+        np.testing.assert_array_equal(held.nonzero().numpy(), np.argwhere(mask))

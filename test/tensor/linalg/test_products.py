@@ -1,0 +1,63 @@
+"""Products on nodes: ranks, batches and einsum against NumPy; errors name the shapes."""
+
+import numpy as np
+import pytest
+from graph_support import leaf, value
+
+from picograd.errors import PicogradError, ShapeError
+from picograd.tensor.linalg.products import (
+    einsum,
+    linear,
+    matmul,
+    matmul_of_rank,
+    outer,
+    parse_einsum,
+)
+
+RANDOM = np.random.default_rng(0)
+A, B = RANDOM.normal(size=(2, 1, 3, 4)), RANDOM.normal(size=(5, 4, 2))
+V = RANDOM.normal(size=4)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(A, B), (V, V), (A, V), (V, B), (A[0, 0], B[0]), (A[:0], B), (A[..., :0], B[:, :0])],
+)
+def test_matmul(a, b) -> None:
+    np.testing.assert_allclose(value(matmul(leaf(a), leaf(b))), a @ b)
+
+
+@pytest.mark.parametrize(
+    ("equation", "arrays"),
+    [
+        ("ij,jk->ik", (A[0, 0], B[0])), ("ij,jk", (A[0, 0], B[0])), ("ii->i", (np.eye(3),)),
+        ("ii", (np.eye(3),)), ("...ij,...jk->...ik", (A, B)), ("i,j,k->ijk", (V, V, V)),
+        ("ij->ji", (A[0, 0],)), ("ij->", (A[0, 0],)),
+    ],
+)  # fmt: skip
+def test_einsum(equation: str, arrays) -> None:
+    wanted = np.einsum(equation, *arrays)
+    np.testing.assert_allclose(value(einsum(equation, [leaf(a) for a in arrays])), wanted)
+
+
+def test_linear_and_outer() -> None:
+    w, bias = RANDOM.normal(size=(6, 4)), RANDOM.normal(size=6)
+    np.testing.assert_allclose(value(linear(leaf(A), leaf(w), leaf(bias))), A @ w.T + bias)
+    np.testing.assert_allclose(value(outer(leaf(V), leaf(bias))), np.outer(V, bias))
+
+
+def test_inner_sizes_that_differ_are_named() -> None:
+    with pytest.raises(ShapeError, match=r"matmul: .*\(3, 4\).*\(2, 4\)"):
+        matmul(leaf(A[0, 0]), leaf(B[0].T))
+    with pytest.raises(ShapeError, match="^bmm"):
+        matmul_of_rank("bmm", leaf(A[0, 0]), leaf(B[0]), 3)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->iz", "ij", "ij,jk,kl->il", "i-j", "ij,jk->ii"])
+def test_equations_that_do_not_fit(equation: str) -> None:
+    with pytest.raises(PicogradError):
+        einsum(equation, [leaf(A[0, 0]), leaf(B[0])])
+
+
+def test_parse() -> None:
+    assert parse_einsum("ij,jk", [2, 2]) == ([["i", "j"], ["j", "k"]], ["i", "k"])

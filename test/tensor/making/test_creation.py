@@ -1,0 +1,56 @@
+"""Making nodes of host data: dtypes, ragged lists, ranges."""
+
+import numpy as np
+import pytest
+from graph_support import value
+
+from picograd import Tensor
+from picograd.conversion import to_bits
+from picograd.dtype import bfloat16, bool_, float32, float64, int64
+from picograd.errors import PicogradError, ShapeError
+from picograd.tensor.making import creation as c
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [([1, 2], int64), ([1.0, 2], float32), ([True], bool_), (np.zeros(2), float64),
+     ([np.zeros(2), np.ones(2)], float64), (3, int64), ([], float32)],
+)  # fmt: skip
+def test_dtype_of_new_data(data, dtype) -> None:
+    assert c.from_data(data, None, "cpu").dtype is dtype
+
+
+def test_ragged_lists_name_the_place() -> None:
+    with pytest.raises(ShapeError, match=r"\[1\]"):
+        c.from_data([[1, 2], [3]], None, "cpu")
+
+
+@pytest.mark.parametrize("data", ["text", [1, "a"], object(), [None], np.zeros(2, complex)])
+def test_what_is_no_number(data) -> None:
+    with pytest.raises(PicogradError):
+        c.from_data(data, None, "cpu")
+
+
+def test_bfloat16_rounds_to_nearest_even() -> None:
+    numbers = np.array([1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf], np.float32)
+    bits = to_bits(numbers, bfloat16)
+    assert bits[0] == 0x3F80 and bits[1] == 0x3F82 and bits[3] == 0x7F80
+    assert np.isnan((bits[2:3].astype(np.uint32) << 16).view(np.float32)[0])
+
+
+@pytest.mark.parametrize("span", [(0, 5, 1), (5, 0, -2), (1, 1, 1), (0.0, 1.0, 0.25), (2, 9, 3)])
+def test_arange(span) -> None:
+    found = value(c.arange(*span, None, "cpu"))
+    np.testing.assert_allclose(found, np.arange(*span), rtol=1e-6)
+
+
+def test_linspace_full_eye() -> None:
+    np.testing.assert_allclose(value(c.linspace(0, 1, 5, None, "cpu")), np.linspace(0, 1, 5))
+    np.testing.assert_array_equal(value(c.full((2, 2), 7, None, "cpu")), np.full((2, 2), 7))
+    np.testing.assert_array_equal(value(c.eye(2, 3, None, "cpu")), np.eye(2, 3))
+    np.testing.assert_array_equal(value(c.one_hot(c.arange(0, 3, 1, None, "cpu"), 4)), np.eye(3, 4))
+
+
+def test_dtypes_are_told_from_devices() -> None:
+    assert c.is_dtype("float32") and c.is_dtype(int) and not c.is_dtype("cpu")
+    assert Tensor([1]).to("float32").dtype is float32

@@ -1,0 +1,50 @@
+"""Reductions on nodes against NumPy."""
+
+import numpy as np
+import pytest
+from graph_support import leaf, value
+
+from picograd.errors import AxisError, PicogradError
+from picograd.tensor.reductions import reduce as r
+
+A = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
+X = leaf(A)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (r.total("sum", X, None, False, None), A.sum()),
+        (r.total("prod", X, (0, -1), True, None), A.prod((0, 2), keepdims=True)),
+        (r.mean(X, 1, False), A.mean(1)),
+        (r.extreme("max", X, 0, False), A.max(0)),
+        (r.extreme("min", X, None, True), A.min(keepdims=True)),
+        (r.arg_extreme("argmax", X, 2, False), A.argmax(2)),
+        (r.arg_extreme("argmin", X, None, False), A.argmin()),
+        (r.variance("var", X, 1, False, 1), A.var(1, ddof=1)),
+        (r.deviation(X, None, False, 0), A.std()),
+        (r.truth_test("any", "any", leaf(A > 2), 0, False), (A > 2).any(0)),
+        (r.truth_test("all", "all", leaf(A > -2), 0, False), (A > -2).all(0)),
+        (r.norm(X, 2, 1, False), np.linalg.norm(A, 2, 1)),
+        (r.norm(X, np.inf, 1, False), np.abs(A).max(1)),
+        (r.norm(X, 1, 1, False), np.abs(A).sum(1)),
+        (r.logsumexp(X, (0, 1), False), np.log(np.exp(A).sum((0, 1)))),
+    ],
+)
+def test_equals_numpy(found, wanted) -> None:
+    np.testing.assert_allclose(value(found), wanted, rtol=2e-5, atol=1e-6)
+
+
+def test_integers_add_up_in_int64() -> None:
+    small = leaf(np.full(1000, 100, np.int8))
+    assert value(r.total("sum", small, None, False, None)) == 100_000
+
+
+def test_nothing_has_no_extreme() -> None:
+    empty = leaf(np.zeros((0, 3), np.float32))
+    assert value(r.extreme("max", empty, 1, False)).shape == (0,)
+    with pytest.raises(AxisError):
+        r.extreme("max", empty, 0, False)
+    assert r.count(X, (0, 2), "sum") == 15
+    with pytest.raises(PicogradError):
+        r.total("sum", X, 3, False, None)

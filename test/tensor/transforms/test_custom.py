@@ -1,0 +1,290 @@
+"""Custom functions, checkpoints, hooks and derivative products against PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+
+torch = pytest.importorskip("torch")
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+
+
+class Cube(picograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * x * x * scale
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return gradient * 3 * x * x * ctx.scale, None
+
+
+class Parts(picograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any) -> Any:
+        ctx.save_for_backward(a, b)
+        return a * b, a + b
+
+    @staticmethod
+    def backward(ctx: Any, first: Any, second: Any) -> Any:
+        a, b = ctx.saved_tensors
+        return first * b + second, first * a + second
+
+
+def leaf(values: Any = X) -> Tensor:
+    return Tensor(values, requires_grad=True)
+
+
+def test_function_has_its_own_gradient() -> None:
+    x = leaf()
+    y = Cube.apply(x, 2.0)
+    assert np.allclose(y.numpy(), 2 * X**3)
+    y.sum().backward()
+    assert np.allclose(x.grad.numpy(), 6 * X**2)
+
+
+def test_function_can_be_differentiated_twice() -> None:
+    x = leaf()
+    first = picograd.grad(Cube.apply(x, 1.0).sum(), x, create_graph=True)[0]
+    second = picograd.grad(first.sum(), x)[0]
+    assert np.allclose(second.numpy(), 6 * X)
+
+
+def test_function_with_two_outputs() -> None:
+    a, b = leaf(), leaf(X + 1)
+    product, total = Parts.apply(a, b)
+    (product * 2 + total * 3).sum().backward()
+    assert np.allclose(a.grad.numpy(), 2 * (X + 1) + 3)
+    assert np.allclose(b.grad.numpy(), 2 * X + 3)
+
+
+def test_function_without_gradients() -> None:
+    with picograd.no_grad():
+        assert not Cube.apply(leaf(), 1.0).requires_grad
+
+
+def test_wrong_gradient_shape_is_an_error() -> None:
+    class Wrong(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient.sum()
+
+    x = leaf()
+    with pytest.raises(RuntimeError, match="the gradient of argument 0 has shape"):
+        Wrong.apply(x).sum().backward()
+
+
+def test_checkpoint_gives_the_same_gradients() -> None:
+    x, w = leaf(), leaf(X.T.copy())
+
+    def block(t: Any) -> Any:
+        return (t @ w).tanh().exp()
+
+    y = picograd.checkpoint(block, x, use_reentrant=False)
+    y.sum().backward()
+    tx, tw = torch.tensor(X, requires_grad=True), torch.tensor(X.T.copy(), requires_grad=True)
+    (tx @ tw).tanh().exp().sum().backward()
+    assert np.allclose(x.grad.numpy(), tx.grad.numpy())
+    assert np.allclose(w.grad.numpy(), tw.grad.numpy())
+
+
+def test_hooks_on_leaves_and_results() -> None:
+    x = leaf()
+    seen = []
+    handle = x.register_hook(lambda g: g * 2)
+    y = x * 3
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    (y * y).sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * 18 * X)
+    assert np.allclose(seen[0], 6 * X)
+    handle.remove()
+    x.grad = None
+    (x * 3).sum().backward(retain_graph=True)
+    assert np.allclose(x.grad.numpy(), 3)
+
+
+def test_retain_grad() -> None:
+    x = leaf()
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    assert np.allclose(y.grad.numpy(), 4 * X)
+    assert np.allclose(x.grad.numpy(), 8 * X)
+
+
+def test_products_with_derivatives() -> None:
+    def ours(t: Any) -> Any:
+        return (t * t).sum(1).sin()
+
+    x, v, t = X, np.array([1.0, 2.0]), X + 1
+    functional = torch.autograd.functional
+    args = (ours, torch.tensor(x))
+    y, g = picograd.vjp(ours, Tensor(x), Tensor(v))
+    want_y, want_g = functional.vjp(*args, torch.tensor(v))
+    assert np.allclose(y.numpy(), want_y) and np.allclose(g.numpy(), want_g)
+    y, g = picograd.jvp(ours, Tensor(x), Tensor(t))
+    assert np.allclose(g.numpy(), functional.jvp(*args, torch.tensor(t))[1])
+    found = picograd.jacobian(ours, Tensor(x)).numpy()
+    assert np.allclose(found, functional.jacobian(*args))
+
+    def scalar(t: Any) -> Any:
+        return (t * t * t).sum() + t.prod()
+
+    found = picograd.hessian(scalar, Tensor(x)).numpy()
+    assert np.allclose(found, functional.hessian(scalar, torch.tensor(x)))
+
+
+@pytest.mark.usefixtures("on_host")
+def test_numpy_and_dlpack_share_memory() -> None:
+    array = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    shared = picograd.from_numpy(array)
+    array[0, 0] = 9
+    assert shared[0, 0].item() == 9
+    tensor = (shared + 1).realize()
+    view = torch.from_dlpack(tensor)
+    assert view.tolist() == (array + 1).tolist()
+    with picograd.no_grad():
+        view[0, 0] = -5
+    assert tensor[0, 0].item() == -5
+    back = picograd.from_dlpack(torch.arange(4.0))
+    assert back.tolist() == [0, 1, 2, 3]
+    strided = picograd.from_numpy(array.T)
+    assert strided.tolist() == array.T.tolist()
+
+
+def test_checkpoint_of_a_computed_tensor_counts_its_path_once() -> None:
+    w = leaf()
+    y = w * 2
+    (picograd.checkpoint(lambda t: t.sin() * w, y).sum()).backward()
+    assert np.allclose(w.grad.numpy(), np.sin(2 * X) + 2 * X * np.cos(2 * X))
+    first = picograd.grad(picograd.checkpoint(lambda t: t**3, w * 1).sum(), w, create_graph=True)
+    assert np.allclose(picograd.grad(first[0].sum(), w)[0].numpy(), 6 * X)
+
+
+def test_saved_output_is_differentiable() -> None:
+    class Exp(picograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * ctx.saved_tensors[0]
+
+    x = leaf()
+    (first,) = picograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+    assert np.allclose(picograd.grad(first.sum(), x)[0].numpy(), np.exp(X))
+    assert picograd.autograd.gradgradcheck(Exp.apply, x)
+
+
+def test_context_options() -> None:
+    given = []
+
+    class Split(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, flag: bool) -> Any:
+            assert ctx.needs_input_grad == (True, False)
+            ctx.set_materialize_grads(False)
+            places = x.argmax(1)
+            constant = x * 0
+            ctx.mark_non_differentiable(constant)
+            return x * 2, x * 3, places, constant
+
+        @staticmethod
+        @picograd.autograd.once_differentiable
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            given.append([each is None for each in gradients])
+            parts = [g * k for g, k in zip(gradients[:2], (2, 3)) if g is not None]
+            return parts[0], None, None
+
+    x = leaf()
+    a, b, places, constant = Split.apply(x, True)
+    assert not constant.requires_grad and places.dtype is picograd.int64
+    (a + b).sum().backward()
+    assert np.allclose(x.grad.numpy(), 5)
+    assert given == [[True, False, True, True], [False, True, True, True]]
+    (first,) = picograd.grad((Split.apply(x, True)[0] ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="marked once_differentiable was differentiated twice"):
+        picograd.grad(first.sum(), x)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda g: (g, g), "backward returned 2 gradients for 1 arguments"),
+        (lambda g: (), "backward returned 0 gradients for 1 arguments"),
+        (lambda g: 3.0, "the gradient of argument 0 is a float"),
+    ],
+)
+def test_wrong_answers_of_backward(answer: Any, text: str) -> None:
+    class Wrong(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return answer(gradient)
+
+    x = leaf()
+    with pytest.raises(RuntimeError, match=text):
+        Wrong.apply(x).sum().backward()
+    with pytest.raises(TypeError, match="a int is no tensor"):
+        picograd.tensor.transforms.custom.Context().save_for_backward(3)
+
+
+def test_hook_sees_the_gradient_of_earlier_operations() -> None:
+    x = leaf()
+    y = x * 3
+    z = (y * y).sum() + y.sum()
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.numpy()) or g * 10)
+    z.backward()
+    assert np.allclose(seen[0], 6 * X + 1) and np.allclose(x.grad.numpy(), 30 * (6 * X + 1))
+    handle.remove()
+    assert np.allclose(picograd.grad(z, x)[0].numpy(), 3 * (6 * X + 1))
+    x.register_hook(lambda g: g.sum())
+    with pytest.raises(RuntimeError, match=r"a hook returned \(\)"):
+        z.backward()
+    with pytest.raises(TypeError, match="int is no function"):
+        x.register_hook(3)
+
+
+def test_hook_after_accumulation() -> None:
+    x = leaf()
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.numpy()))
+    for _ in range(2):
+        (x * 2).sum().backward()
+    handle.remove()
+    (x * 2).sum().backward()
+    assert [float(each[0, 0]) for each in seen] == [2, 4]
+    with pytest.raises(RuntimeError, match="no leaf that asked for gradients"):
+        (x * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_products_of_several_inputs() -> None:
+    a, b = Tensor(X), Tensor(X + 1)
+    _, (left, right) = picograd.vjp(lambda a, b: (a * b).sum(), (a, b))
+    assert np.allclose(left.numpy(), X + 1) and np.allclose(right.numpy(), X)
+    left, right = picograd.jacobian(lambda a, b: (a * b).sum(1), (a, b))
+    assert left.shape == (2, 2, 3) and np.allclose(right.numpy()[0, 0], X[0])
+    x = Tensor(X[0])
+    found = picograd.jvp(lambda x: x.logcumsumexp(0), x, Tensor([1.0, 0.0, 0.0]).double())[1]
+    wanted = np.exp(X[0, 0]) / np.exp(X[0]).cumsum()
+    assert np.allclose(found.numpy(), wanted) and not found.requires_grad

@@ -1,0 +1,278 @@
+"""What a trace depends on beside its arguments: it is seen, it is said, and it is let go."""
+
+import gc
+import weakref
+
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.config import config
+from picograd.tensor.transforms.jit_names import names_of
+
+SCALE = 2.0
+
+
+def test_a_training_step_is_traced_once():
+    picograd.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3))
+    optimizer = nn.optim.AdamW(model.parameters(), lr=0.01)
+    scheduler = nn.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
+    scaler, calls = picograd.GradScaler(init_scale=8.0), []
+
+    @picograd.jit
+    def step(x, y):
+        calls.append(1)
+        optimizer.zero_grad()
+        with picograd.autocast("cpu"):
+            loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    for k in range(6):
+        step(Tensor.ones(4, 5) * k, Tensor([0, 1, 2, 0]))
+        scheduler.step()
+    assert len(calls) == step.traces == 1
+
+
+def test_a_state_seen_before_is_not_traced_again():
+    layer, calls = nn.Dropout(0.5), []
+
+    @picograd.jit
+    def f(x):
+        calls.append(1)
+        return layer(x)
+
+    for k in range(6):
+        layer.train(k % 2 == 0)
+        zeros = (f(Tensor.ones(64)) == 0).sum().item()
+        assert (zeros > 0) == (k % 2 == 0)
+    assert len(calls) == 2
+
+
+def test_globals_are_seen():
+    global SCALE
+    f = picograd.jit(lambda x: x * SCALE)
+    assert f(Tensor([1.0])).item() == 2.0
+    SCALE = 5.0
+    try:
+        assert f(Tensor([1.0])).item() == 5.0
+    finally:
+        SCALE = 2.0
+    assert f(Tensor([1.0])).item() == 2.0 and f.traces == 2
+
+
+def test_what_the_code_does_not_name_changes_nothing():
+    class Trainer:
+        def __init__(self):
+            self.epoch, self.scale = 0, 2.0
+
+    class Model(nn.Module):
+        def __init__(self):
+            self.epoch, self.layer = 0, nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    trainer, model = Trainer(), Model()
+    f = picograd.jit(lambda x: model(x) * trainer.scale)
+    for k in range(5):
+        trainer.epoch = model.epoch = k
+        f(Tensor([1.0]))
+    assert f.traces == 1 and f.count == 1
+
+
+def test_functions_it_calls_are_followed():
+    factor = 2.0
+
+    def inner(x):
+        return x * factor
+
+    f = picograd.jit(lambda x: inner(x))
+    assert f(Tensor([1.0])).item() == 2.0
+    factor = 3.0
+    assert f(Tensor([1.0])).item() == 3.0
+
+
+def test_data_is_seen_without_a_trace():
+    w = Tensor([1.0])
+    f = picograd.jit(lambda x: x * w)
+    for k in range(4):
+        w.data = Tensor([float(k)])
+        assert f(Tensor([2.0])).item() == 2.0 * k
+    assert f.traces == 1
+
+
+def test_frozen_parameter_gets_no_gradient():
+    w, v = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    f = picograd.jit(lambda x: (x * w * v).sum().backward())
+    for k in range(4):
+        w.grad = v.grad = None
+        w.requires_grad_(k % 2 == 0)
+        f(Tensor([2.0]))
+        assert (w.grad is None) == (k % 2 == 1) and v.grad.item() == 2.0
+
+
+def test_weight_decay_from_zero():
+    w = Tensor([1.0], requires_grad=True)
+    optimizer = nn.optim.SGD([w], lr=1.0)
+
+    @picograd.jit
+    def step():
+        optimizer.zero_grad()
+        (w * 0.0).sum().backward()
+        optimizer.step()
+        return w.detach()
+
+    assert [step().item() for _ in range(2)] == [1.0, 1.0]
+    optimizer.param_groups[0]["weight_decay"] = 0.5
+    assert [step().item() for _ in range(2)] == [0.5, 0.25]
+    optimizer.param_groups[0]["lr"] = 0.5
+    assert step().item() == 0.1875 and step.traces == 2
+
+
+def test_options_that_the_function_reads_are_numbers():
+    w = Tensor([1.0], requires_grad=True)
+    optimizer = nn.optim.SGD([w], lr=1.0)
+    f = picograd.jit(lambda x: x * optimizer.param_groups[0]["lr"])
+    seen = []
+    for lr in (1.0, 2.0, 3.0, 1.0):
+        optimizer.param_groups[0]["lr"] = lr
+        seen.append(f(Tensor([1.0])).item())
+    assert seen == [1, 2, 3, 1]
+
+
+def test_reader_of_a_written_and_returned_tensor():
+    w = Tensor([1.0])
+    f = picograd.jit(lambda x: w.assign(w + x))
+    for k in range(1, 5):
+        assert f(Tensor([1.0])) is w
+        v = w * 10
+        f(Tensor([0.0]))
+        assert v.item() == 10.0 * (k + 1)
+
+
+def test_gradients_of_earlier_calls_keep_their_values():
+    w, kept = Tensor([1.0], requires_grad=True), []
+    f = picograd.jit(lambda x: (w * x).sum().backward())
+    for k in range(4):
+        w.grad = None
+        f(Tensor([float(k)]))
+        kept.append(w.grad)
+    assert [each.item() for each in kept] == [0, 1, 2, 3]
+
+
+def test_memory_of_replaced_tensors_is_released():
+    class Holder:
+        def __init__(self):
+            self.weight = Tensor.ones(1000)
+
+    holder, died = Holder(), []
+    f = picograd.jit(lambda x: x * holder.weight)
+    for k in range(4):
+        died.append(weakref.ref(holder.weight))
+        assert f(Tensor([2.0]))[0].item() == 2.0 * (k or 1)
+        holder.weight = Tensor.full((1000,), float(k + 1))
+    gc.collect()
+    assert not any(each() for each in died)
+    assert f(Tensor([2.0]))[0].item() == 8.0 and f.traces == 1
+
+
+def test_it_is_said_why(capsys):
+    layer = nn.Dropout(0.5)
+    f = picograd.jit(lambda x: layer(x))
+    with config.override(debug=1):
+        f(Tensor.ones(4))
+        layer.p = 0.25
+        f(Tensor.ones(4))
+        layer.eval()
+        f(Tensor.ones(4))
+        f(Tensor.ones(5))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("jit:")]
+    assert lines[0] == "jit: traced <lambda>"
+    assert lines[1].endswith("because Dropout.p changed from 0.5 to 0.25")
+    assert lines[2].endswith("because Dropout.training changed from True to False")
+    assert lines[3].endswith("because axis 0 of argument x (from 4 to 5) changed")
+
+
+def test_many_traces_are_told(capsys):
+    class Annealed(nn.Module):
+        def __init__(self):
+            self.steps = ""
+
+        def forward(self, x):
+            self.steps += "x"
+            return x * len(self.steps)
+
+    model = Annealed()
+    f = picograd.jit(lambda x: model(x))
+    assert [f(Tensor([1.0])).item() for _ in range(9)] == list(range(1, 10))
+    told = capsys.readouterr().err
+    assert told.count("was traced 8 times") == 1
+    assert "Annealed.steps changes from 'xxxxxxx' to 'xxxxxxxx' in it" in told and f.traces == 0
+
+
+def test_appending_happens_when_it_is_traced():
+    calls = []
+
+    @picograd.jit
+    def f(x):
+        calls.append("called")
+        return x + 1
+
+    assert [f(Tensor([1.0])).item() for _ in range(3)] == [2, 2, 2]
+    assert calls == ["called"]
+
+
+def test_a_returned_view_stores_no_tensor():
+    """What a view was cut from is alive as long as the view, and nobody else has it."""
+    kept = {}
+
+    def both(x):
+        kept["all"] = x * 2
+        kept["row"] = kept["all"][0]
+        return kept["all"].T[1]
+
+    f = picograd.jit(lambda x: ((x * 2).T[1], {"a": (x * 3)[0][:1], "b": x[1].T}))
+    stored = picograd.jit(both)
+    for number in range(3):
+        x = picograd.ones(2, 3) + number
+        first, rest = f(x)
+        assert first.tolist() == [2.0 + 2 * number] * 2 and rest["a"].tolist() == [3.0 + 3 * number]
+        assert stored(x).tolist() == first.tolist()
+        kept["row"].add_(1)
+        assert kept["all"].tolist() == [[3.0 + 2 * number] * 3, [2.0 + 2 * number] * 3]
+    assert f.count == 1
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_dropout_follows_the_seed(jitted):
+    layer = nn.Dropout(0.5)
+
+    def f(x):
+        return layer(x)
+
+    run = picograd.jit(f) if jitted else f
+    picograd.manual_seed(11)
+    first = [run(Tensor.ones(32)).tolist() for _ in range(3)]
+    picograd.manual_seed(11)
+    assert [run(Tensor.ones(32)).tolist() for _ in range(3)] == first
+    assert first[0] != first[1] != first[2]
+    picograd.manual_seed(11)
+    assert f(Tensor.ones(32)).tolist() == first[0]
+
+
+def test_names_of_code():
+    settings = {}
+
+    def f(x, other):
+        return x.first + settings.scale.deep * SCALE + next(each.last for each in other)
+
+    found = names_of(f.__code__)
+    assert {("settings", "scale", "deep"), ("SCALE",)} <= found.paths
+    assert ("first",) in found.own and {"last"} <= found.loose
+    assert {"scale", "deep", "first", "last"} <= found.attributes
