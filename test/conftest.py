@@ -10,6 +10,7 @@ import pytest
 
 import picograd
 from picograd.config import config
+from picograd.tensor.transforms.jit import realize_live
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
 
@@ -54,3 +55,9 @@ def fixed_seeds() -> Iterator[None]:
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
     yield
+
+
+@pytest.fixture
+def nothing_pending() -> None:
+    """Compute what other tests left unread: a first trace does, and makes plans for it."""
+    realize_live()
