@@ -15,7 +15,7 @@ from functools import cache
 
 from picograd.code import Code
 from picograd.errors import PicogradError
-from picograd.runtime.llvm import Host, optimize, target_machine
+from picograd.runtime.llvm import Host, Job
 from picograd.runtime.log import log
 from picograd.runtime.nvrtc import compile_text, nvrtc_error
 from picograd.target import Target
@@ -41,8 +41,7 @@ def assembly_of(code: Code, target: Target) -> str:
 
 def host_assembly(code: Code, target: Target) -> str:
     """Translate LLVM IR to assembly of the processor `target` names, under what it uses."""
-    machine = target_machine(Host(target.arch, target.features))
-    text = str(machine.emit_assembly(optimize(code.source, machine)))
+    text = Job(code.source, Host(target.arch, target.features)).assembly()
     used = host_resources(text)
     return f"# {used}\n{text}" if used else text
 

@@ -7,7 +7,7 @@ hundred equal layers pays for one.
 import sys
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,8 +23,10 @@ from picograd.runtime.log import log_action
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.loop import Kernel
 
+Name = tuple[Any, ...]  # device, settings and canonical key
+
 # Plans own the kernels they run: one that no plan runs any more is unloaded.
-LOADED: "weakref.WeakValueDictionary[tuple[Any, ...], Executable]" = weakref.WeakValueDictionary()
+LOADED: "weakref.WeakValueDictionary[Name, Executable]" = weakref.WeakValueDictionary()
 PROGRESS_AFTER = 1.0  # seconds of compiling before a progress bar appears
 
 
@@ -40,8 +42,7 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
         found |= load_known(new, device)
     missing = {key: kernel for key, kernel in new.items() if found[key] is None}
     if missing:
-        codes = {key: generate_code(kernel, device) for key, kernel in missing.items()}
-        for key, executable in zip(codes, build(list(codes.values()), device), strict=True):
+        for key, executable in build(missing, device).items():
             found[key] = executable
             cache.describe_kernel(key[-1], executable.code, device)
     kept = {key: each for key, each in found.items() if each is not None}
@@ -49,9 +50,7 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
     return [kept[key] for key in keys]
 
 
-def load_known(
-    new: dict[tuple[Any, ...], Kernel], device: Device
-) -> dict[tuple[Any, ...], Executable | None]:
+def load_known(new: Mapping[Name, Kernel], device: Device) -> dict[Name, Executable | None]:
     """Load the kernels that another process left on disk."""
     known = {key: cache.find_kernel(key[-1], device) for key in new}
     return {key: try_load(*each, device) for key, each in known.items() if each is not None}
@@ -78,25 +77,41 @@ def generate_code(kernel: Kernel, device: Device) -> Code:
     return code
 
 
-def build(codes: Sequence[Code], device: Device) -> list[Executable]:
-    """Load what the disk cache has, compile and load the rest."""
-    loaded: dict[int, Executable] = {}
-    for number, code in enumerate(codes):
-        known = cache.lookup(code, device)
-        executable = None if known is None else try_load(code, known, device)
-        if executable is not None:
-            loaded[number] = executable
-    missing = [number for number in range(len(codes)) if number not in loaded]
-    start = time.perf_counter()
-    with progress(len(missing)) as bar:
-        for number, binary in device.compile_many([codes[n] for n in missing]):
-            position = missing[number]
-            loaded[position] = device.load(codes[position], binary)
-            cache.store(codes[position], device, binary)
+def build(kernels: Mapping[Name, Kernel], device: Device) -> dict[Name, Executable]:
+    """Generate every kernel, load what the disk cache has, compile and load the rest.
+
+    A device may compile the first ones while the next are generated.
+    """
+    codes: dict[Name, Code] = {}
+    loaded: dict[Name, Executable] = {}
+    missing: list[Name] = []
+
+    def new_codes() -> Iterator[Code]:
+        for key, kernel in kernels.items():
+            code = codes[key] = generate_code(kernel, device)
+            known = cache.lookup(code, device)
+            executable = None if known is None else try_load(code, known, device)
+            if executable is None:
+                missing.append(key)
+                yield code
+            else:
+                loaded[key] = executable
+                bar.update()
+
+    with progress(len(kernels)) as bar:
+        # Who watches wants to know what each part took: one after the other.
+        new = new_codes() if config.debug < 2 else list(new_codes())
+        start = time.perf_counter()
+        for number, binary in device.compile_many(new):
+            key = missing[number]
+            loaded[key] = device.load(codes[key], binary)
+            cache.store(codes[key], device, binary)
             bar.update()
     if config.debug >= 2:
-        log_build(codes, missing, device.target.arch, time.perf_counter() - start)
-    return [loaded[number] for number in range(len(codes))]
+        seconds = time.perf_counter() - start
+        hits = [key not in missing for key in codes]
+        log_build(list(codes.values()), hits, device.target.arch, seconds)
+    return {key: loaded[key] for key in kernels}
 
 
 class NoProgress(AbstractContextManager["NoProgress"]):
@@ -120,9 +135,10 @@ def progress(count: int) -> Any:
     )
 
 
-def log_build(codes: Sequence[Code], missing: Sequence[int], arch: str, seconds: float) -> None:
+def log_build(codes: Sequence[Code], hits: Sequence[bool], arch: str, seconds: float) -> None:
     """Print which kernels the disk cache had, and how long it took to compile the others."""
-    for number, code in enumerate(codes):
-        log_action("compile", f"{code.name}, {'miss' if number in missing else 'hit'}")
-    if missing:
-        log_action("compile", f"{len(missing)} kernels for {arch}, {seconds * 1e3:.1f} ms")
+    for code, is_hit in zip(codes, hits, strict=True):
+        log_action("compile", f"{code.name}, {'hit' if is_hit else 'miss'}")
+    count = hits.count(False)
+    if count:
+        log_action("compile", f"{count} kernels for {arch}, {seconds * 1e3:.1f} ms")

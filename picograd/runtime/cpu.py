@@ -7,7 +7,8 @@ import ctypes
 import os
 import platform
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from picograd.runtime.device import (
     check_size,
     empty_tape,
 )
-from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, compiler_version, host
+from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
 from picograd.runtime.workers import Remember, Runner
@@ -193,14 +194,24 @@ class CpuDevice(Device):
         """Translate LLVM IR to an object file."""
         return self.machine.compile(code)
 
-    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
-        """Compile one after the other: LLVM gains nothing from company."""
-        for position, code in enumerate(codes):
-            yield position, self.compile(code)
+    def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
+        """Compile on all threads, the first while the next are still being written."""
+        with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
+            work: list[tuple[Job, Future[None]]] = []
+            try:
+                for code in codes:
+                    job = self.machine.start(code)
+                    work.append((job, pool.submit(job.run)))
+                for position, (job, done) in enumerate(work):
+                    done.result()
+                    yield position, job.result()
+            finally:
+                for _, done in work:
+                    done.cancel()
 
     def assembly(self, code: Code) -> str:
         """Translate LLVM IR to assembly text (DEBUG=4)."""
-        return self.machine.assembly(code)
+        return self.machine.start(code).assembly()
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Load an object file; DeviceError if it is damaged."""

@@ -10,7 +10,7 @@ import struct
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -195,9 +195,9 @@ class CudaDevice(Device):
         """Translate CUDA C to a cubin for this GPU's architecture."""
         return compile_cuda(code, self.target.arch)
 
-    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+    def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Compile in batches; the kernels of a batch share one cubin."""
-        yield from compile_batches(codes, self.target.arch)
+        yield from compile_batches(list(codes), self.target.arch)
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Load a cubin, once however many kernels share it."""

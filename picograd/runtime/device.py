@@ -10,7 +10,7 @@ A device runs its work in the order it was given. `run_tape` may return before t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,8 +107,11 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
-        """Compile several kernels, together where that is faster; yields (position, binary)."""
+    def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
+        """Compile several kernels, together where that is faster; yields (position, binary).
+
+        All of `codes` are taken before the first is yielded.
+        """
 
     @abstractmethod
     def load(self, code: Code, binary: bytes) -> Executable:

@@ -2,16 +2,21 @@
 
 Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. They
 are loaded by ORC, where every object is a library of its own and symbol names need not differ.
-llvmlite holds a lock of its own around every call, so threads may compile at the same time.
+llvmlite holds a lock of its own around every call, because its modules share one context. Each of
+ours has its own, and LLVM lets threads work on different contexts at the same time: the two calls
+that take long, the passes and the emission of code, take no lock.
 """
 
+import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 from llvmlite.binding.ffi import ObjectRef
 from llvmlite.binding.newpassmanagers import NewPassManager
 
@@ -61,63 +66,110 @@ def target_machine(machine: Host) -> Any:
     )
 
 
-def optimize(source: str, machine: Any) -> Any:
-    """Parse, verify and optimise IR; RuntimeError if it is not valid."""
-    module = llvm.parse_assembly(source)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    run_passes(builder.getModulePassManager(), module, builder)
-    if "alwaysinline" in source:  # vector variants of functions, called by what was vectorised
-        last = llvm.create_new_module_pass_manager()
-        last.add_always_inliner_pass()
-        run_passes(last, module, builder)
-    return module
+def without_lock(name: str) -> Callable[..., Any]:
+    """Find a function of LLVM's that may run beside others, on contexts of their own."""
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)  # an llvmlite that wraps it otherwise: with the lock
 
 
-def run_passes(passes: Any, module: Any, builder: Any) -> None:
-    """Run a pass manager once, and free it.
+class Job:
+    """This class is one kernel on its way through LLVM, in a context of its own.
 
-    In llvmlite up to 0.50 the class inherits the `_dispose` that does nothing first: 110 KB would
-    be lost with every kernel.
+    `run` may be called on any thread and is nothing but native calls: a thread that comes back to
+    Python waits up to 5 ms for another one to let it in. RuntimeError if the IR is not valid.
     """
-    passes.run(module, builder)
-    if type(passes)._dispose is ObjectRef._dispose:
-        NewPassManager._dispose(passes)
-        passes.detach()
-    else:
-        passes.close()
+
+    memory: Any
+
+    def __init__(self, source: str, machine: Host) -> None:
+        self.machine, self.memory = target_machine(machine), None
+        self.context, self.problem = llvm.create_context(), ffi.OutputString()
+        self.module = llvm.parse_assembly(source, self.context)
+        self.module.triple = self.machine.triple
+        self.module.data_layout = str(self.machine.target_data)
+        self.module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        self.builder = llvm.create_pass_builder(self.machine, options)
+        self.managers = [self.builder.getModulePassManager()]
+        if "alwaysinline" in source:  # vector variants of functions, called by what was vectorised
+            last = llvm.create_new_module_pass_manager()
+            last.add_always_inliner_pass()
+            self.managers.append(last)
+
+    def optimize(self) -> None:
+        """Run the passes over the module."""
+        run_passes = without_lock("LLVMPY_RunNewModulePassManager")
+        for passes in self.managers:
+            run_passes(passes, self.module, self.builder)
+
+    def run(self) -> None:
+        """Run the passes, and write machine code."""
+        self.optimize()
+        emit = without_lock("LLVMPY_TargetMachineEmitToMemory")
+        self.memory = emit(self.machine, self.module, 1, self.problem)
+
+    def result(self) -> bytes:
+        """Give the object file, once `run` is done, and let the rest go."""
+        if not self.memory:
+            raise RuntimeError(str(self.problem))
+        memory, self.memory = self.memory, None
+        lib = ffi.lib
+        try:
+            size = lib.LLVMPY_GetBufferSize(memory)
+            return ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size)
+        finally:
+            lib.LLVMPY_DisposeMemoryBuffer(memory)
+            self.close()
+
+    def assembly(self) -> str:
+        """Give assembly text."""
+        self.optimize()
+        text = str(self.machine.emit_assembly(self.module))
+        self.close()
+        return text
+
+    def close(self) -> None:
+        """Free the pass managers.
+
+        In llvmlite up to 0.50 the class inherits the `_dispose` that does nothing first: 110 KB
+        would be lost with every kernel.
+        """
+        for passes in self.managers:
+            if type(passes)._dispose is ObjectRef._dispose:
+                NewPassManager._dispose(passes)
+                passes.detach()
+            else:
+                passes.close()
+        self.managers = []
+        self.module.close()  # before its context goes
 
 
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
-    machine: Any
     linked: int
 
     def __init__(self, machine: Host) -> None:
         self.host = machine
-        self.machine = target_machine(machine)
         self.linker: Any = None
         self.linked = 0  # libraries of this linker so far
 
-    def compile(self, code: Code) -> bytes:
-        """Translate IR to an object file; CompileError if it is not valid."""
+    def start(self, code: Code) -> Job:
+        """Begin to translate IR to an object file; CompileError if it is not valid."""
         try:
-            module = optimize(code.source, self.machine)
+            return Job(code.source, self.host)
         except RuntimeError as error:
             found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
             line = int(found.group(1)) if found else None
             raise compile_error(code, str(error), line) from None
-        return bytes(self.machine.emit_object(module))
 
-    def assembly(self, code: Code) -> str:
-        """Translate IR to assembly text of the host, for people."""
-        return str(self.machine.emit_assembly(optimize(code.source, self.machine)))
+    def compile(self, code: Code) -> bytes:
+        """Translate IR to an object file; CompileError if it is not valid."""
+        job = self.start(code)
+        job.run()
+        return job.result()
 
     def load(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
         """Load an object; the result maps symbols to addresses and unloads it when dropped.

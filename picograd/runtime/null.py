@@ -3,7 +3,7 @@
 For tests of what would run on a machine that is not there, and for measuring host time alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -83,8 +83,9 @@ class NullDevice(Device):
         """Count a compilation, and do it if asked to at opening."""
         return next(binary for _, binary in self.compile_many([code]))
 
-    def compile_many(self, codes: Sequence[Code]) -> Iterator[tuple[int, bytes]]:
+    def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Count compilations, and do them if asked to at opening."""
+        codes = list(codes)
         self.compiled += len(codes)
         if self.is_compiling:
             yield from compile_batches(codes, self.target.arch)
