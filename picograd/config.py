@@ -58,7 +58,7 @@ FLAGS = (
          "usable cores", least=1, most=1024),
     Flag("PICOGRAD_DYNAMIC", int, 1, "1: sizes that vary share a plan; 0: each has its own",
          "codegen", most=1),
-    Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels; 0: none",
+    Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels and plans; 0: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
     Flag("PICOGRAD_PLANS_SIZE", int, 512, "MiB of memory for plans and loaded kernels", "debug"),

@@ -45,15 +45,37 @@ def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
         for key, executable in build(missing, device).items():
             found[key] = executable
             cache.describe_kernel(key[-1], executable.code, device)
-    kept = {key: each for key, each in found.items() if each is not None}
-    LOADED.update(kept)
+    kept = keep(found)
     return [kept[key] for key in keys]
+
+
+def keep(found: Mapping[Name, Executable | None]) -> dict[Name, Executable]:
+    """Let other plans find loaded kernels; gives those that are."""
+    kept = {key: each for key, each in found.items() if each is not None}
+    for key, each in kept.items():
+        each.canonical = key[-1]
+    LOADED.update(kept)
+    return kept
+
+
+def load_named(canonical: Sequence[str], device: Device) -> list[Executable] | None:
+    """Find the kernels of these canonical keys, in memory or on disk; None if one is missing."""
+    settings = (device.name, config.key())
+    keys = [(settings, name) for name in canonical]
+    known = {key: LOADED.get(key) or find_on_disk(key, device) for key in keys}
+    kept = keep(known)
+    return [kept[key] for key in keys] if len(kept) == len(known) else None
 
 
 def load_known(new: Mapping[Name, Kernel], device: Device) -> dict[Name, Executable | None]:
     """Load the kernels that another process left on disk."""
-    known = {key: cache.find_kernel(key[-1], device) for key in new}
-    return {key: try_load(*each, device) for key, each in known.items() if each is not None}
+    return {key: find_on_disk(key, device) for key in new}
+
+
+def find_on_disk(key: Name, device: Device) -> Executable | None:
+    """Load a kernel that another process left on disk."""
+    known = cache.find_kernel(key[-1], device)
+    return None if known is None else try_load(*known, device)
 
 
 def try_load(code: Code, binary: bytes, device: Device) -> Executable | None:

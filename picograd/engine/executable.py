@@ -162,6 +162,7 @@ class CompiledPlan:
     executables: tuple[Executable, ...] = ()  # each once
     nbytes: int = 0  # of memory it takes beside the code, about
     key: Any = None  # in the cache of plans
+    launches: int = 0  # of kernels, those of a loop's body once
 
     @property
     def is_worn(self) -> bool:
@@ -194,7 +195,7 @@ class CompiledPlan:
             else:
                 run_actions((action,), addresses, scalars, watch is not None)
         if watch is not None:
-            end_watch(watch, plan)
+            end_watch(watch, self.launches)
         return [found[number] for number in plan.outputs]
 
     def copy(self, step: CopyStep, buffers: list[Any], addresses: list[int]) -> None:
@@ -219,14 +220,14 @@ def start_watch() -> tuple[int, float, float]:
     return TOTALS.launches, TOTALS.seconds, time.perf_counter()
 
 
-def end_watch(watch: tuple[int, float, float], plan: Plan) -> None:
+def end_watch(watch: tuple[int, float, float], count: int) -> None:
     """Tell DEBUG and the profiles how long a plan took."""
     launches, seconds, start = watch
     wall = time.perf_counter() - start
     if config.debug:
         log_plan_run(TOTALS.launches - launches, TOTALS.seconds - seconds, wall)
     for profile in PROFILES:
-        profile.add_span("host", f"plan of {len(plan.kernels)} kernels", start, wall, {})
+        profile.add_span("host", f"plan of {count} kernels", start, wall, {})
 
 
 def run_actions(
@@ -300,9 +301,10 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
     actions = compile_steps(plan, devices, loaded)
     kernels_used = tuple({id(each): each for each in loaded.values()}.values())
     nbytes = NODE_BYTES * len(found.order) + SLOT_BYTES * len(plan.slots)
-    nbytes += LAUNCH_BYTES * sum(1 for _ in all_launches(plan))
-    orders = input_order, scalar_order
-    return CompiledPlan(without_memory(plan), actions, devices, *orders, kernels_used, nbytes)
+    count = sum(1 for _ in all_launches(plan))
+    nbytes += LAUNCH_BYTES * count
+    numbers = input_order, scalar_order, kernels_used, nbytes
+    return CompiledPlan(without_memory(plan), actions, devices, *numbers, launches=count)
 
 
 def without_memory(plan: Plan) -> Plan:

@@ -1,6 +1,7 @@
 """The one driver, read this first: from graph nodes to computed buffers.
 
     graph_key   which plan?                        engine/plan_key.py
+    find_stored a plan on disk?                    engine/stored_plan.py
     schedule    graph -> Plan (kernels)            schedule/schedule.py
     compile     kernels -> executables             engine/compile.py, codegen/pipeline.py
     run         buffers in, launches, buffers out  engine/executable.py
@@ -25,6 +26,7 @@ from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, sca
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
 from picograd.engine.sizes import BoundedPlan, bounded_plan
+from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
@@ -97,7 +99,10 @@ def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if not isinstance(compiled, CompiledPlan):
-        compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
+        compiled = find_stored(found)
+        if compiled is None:
+            compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
+            store_plan(found, compiled)
         PLANS.put(key, compiled)
     return compiled
 

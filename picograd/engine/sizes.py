@@ -341,7 +341,7 @@ def bound_plan(
     elements = sum(node.size for node in order)
     # What lies far beyond the sizes is computed in part: then even sooner.
     waste = max(binding.elements // (2 * elements), 1)
-    patience = patience_of(bound, len(inner.plan.kernels), elements) // waste
+    patience = patience_of(bound, inner.launches, elements) // waste
     return BoundedPlan(inner, bound, patience, nbytes, binding, family)
 
 

@@ -37,6 +37,7 @@ class Executable:
     workspaces: tuple[Allocation, ...] = ()
     nbytes: int = 0  # of memory the code takes, about
     single: "Tape | None" = None  # the tape `launch` runs it through
+    canonical: str = ""  # of its kernel
 
 
 @dataclass(frozen=True, slots=True)

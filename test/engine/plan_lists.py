@@ -17,6 +17,7 @@ for name in ("nn.optim", "func", "amp")[:: 1 - 2 * (int(sys.argv[1]) % 2)]:
 # ruff: noqa: E402 - the rest after those
 import picograd
 from picograd import Tensor, nn
+from picograd.config import config
 from picograd.engine.executable import all_launches
 from picograd.engine.realize import PLANS
 from picograd.schedule.canonical import canonical_key
@@ -89,6 +90,7 @@ def recurrent() -> None:
 
 def main() -> None:
     """Train, and print a line for every plan."""
+    config.verify = 1  # one found on disk would not show its kernels
     for script in (convolutions, adversaries, recurrent):
         known = len(PLANS)
         picograd.manual_seed(0)
