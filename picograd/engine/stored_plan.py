@@ -1,8 +1,8 @@
 """Plans on disk, beside the kernels: a second process schedules nothing that it has seen.
 
 A plan's entry is named by a hash of the structural key of its graph, of the devices, the settings
-and our code. It holds what running needs, as JSON: slots, arenas, and the tapes, whose launches name
-their kernels by canonical key; the kernels are entries of their own (cache.py, whose rules for
+and our code. It holds what running needs, as JSON: slots, arenas, and the tapes, whose launches
+name their kernels by canonical key; the kernels are entries of their own (cache.py, whose rules for
 whom a folder may belong to hold for both). What is damaged, or lacks a kernel, is a miss.
 
 Not stored are plans whose key holds more than plain values (the body of a loop stands for itself),
@@ -39,8 +39,11 @@ def find_stored(found: GraphKey) -> CompiledPlan | None:
         return None
     name = entry_name(found)
     text = cache.get(name) if name else None
+    if text is None:
+        return None
     try:
-        return None if text is None else read_plan(json.loads(text), found)
+        described = json.loads(text)
+        return read_plan(described, found)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
@@ -61,8 +64,10 @@ def entry_name(found: GraphKey) -> str | None:
     rows, roots = found.key.rows
     if not all(map(is_plain, rows)):
         return None
-    devices = sorted({node.device for node in found.order})
-    machines = [(name, get_device(name).target, get_device(name).compiler) for name in devices]
+    machines = []
+    for name in sorted({node.device for node in found.order}):
+        device = get_device(name)
+        machines.append((name, device.target, device.compiler))
     parts = ("plan", rows, roots, machines, config.key(), generator_version())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -120,7 +125,9 @@ def read_plan(described: dict[str, Any], found: GraphKey) -> CompiledPlan | None
     check_numbers(scalars, len(found.scalars))
     check_numbers(described["outputs"], len(slots))
     plan = Plan(slots, (), (), (), tuple(described["outputs"]), arenas, ())
-    devices = {name: get_device(name) for name in sorted({s.device for s in slots} | set(arenas))}
+    names = {slot.device for slot in slots}
+    names.update(arenas)
+    devices = {name: get_device(name) for name in sorted(names)}
     check_room(plan, devices)
     kernels = {}
     for name, wanted in described["kernels"].items():
@@ -158,8 +165,11 @@ def read_tape(
     for number, places, scalars in rows:
         check_numbers(places, slots)
         check_numbers(scalars, len(dtypes))
-        launches.append(TapeLaunch(kernels[number], tuple(places), tuple(scalars)))
-    return TapeRun(device, device.make_tape(launches, count, [BY_NAME[name] for name in dtypes]))
+        wanted = tuple(places), tuple(scalars)
+        launches.append(TapeLaunch(kernels[number], *wanted))
+    scalar_dtypes = [BY_NAME[name] for name in dtypes]
+    tape = device.make_tape(launches, count, scalar_dtypes)
+    return TapeRun(device, tape)
 
 
 def executables_of(actions: Sequence[Action]) -> list[Executable]:

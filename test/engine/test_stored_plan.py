@@ -144,7 +144,7 @@ def test_what_only_this_process_knows_is_not_stored(folder):
         x = Tensor(np.arange(6, dtype=np.float32).reshape(3, 2), device="cpu")
         _, found = picograd.scan(lambda carry, row: (carry + row, carry), x[0], x)
         assert found.tolist() == [[0, 1], [0, 2], [2, 5]]  # the body of a loop
-        assert picograd.fft.fft(x[:, 0] * 2).real.tolist()[0] == 12  # a call of NumPy
+        assert picograd.linalg.inv(x[:2] + x[:2].T).shape == (2, 2)  # a call of NumPy
         assert not any(plan["actions"] == [] for _, plan in stored(folder))
     assert not stored_plan.is_plain((1, (object(),))) and stored_plan.is_plain((1, ("a", None)))
 
