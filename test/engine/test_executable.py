@@ -1,5 +1,7 @@
 """CompiledPlan: runs again on other buffers; temporaries and outputs; copies between devices."""
 
+import gc
+
 import numpy as np
 import pytest
 from debug_tools import fresh_engine, small_network
