@@ -170,6 +170,8 @@ def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
     its past for `HOPS` values: `backward` of a small script serves leaves that did not ask.
     """
     past = [leaf for leaf in found.leaves if leaf.op != "buffer"]
+    if not past and not stored:
+        return
     for node in found.order if past else ():
         if node.op == "detach" and node.inputs[0].realized is not None:
             source = node.inputs[0]

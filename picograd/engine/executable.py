@@ -163,6 +163,19 @@ class CompiledPlan:
     nbytes: int = 0  # of memory it takes beside the code, about
     key: Any = None  # in the cache of plans
     launches: int = 0  # of kernels, those of a loop's body once
+    stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
+
+    def __post_init__(self) -> None:
+        """Note what a run needs of a plan that is one stretch of launches."""
+        plan, first = self.plan, self.actions[0] if len(self.actions) == 1 else None
+        if isinstance(first, TapeRun) and set(self.devices) == {first.device.name}:
+            self.stretch = first
+        made = plan.slots[len(self.input_numbers) :]
+        # of results what a buffer is made of, of temporaries where they are in the arena
+        self.places = [
+            (slot.dtype, slot.size) if slot.kind == "output" else max(slot.offset, 0)
+            for slot in made
+        ]
 
     @property
     def is_worn(self) -> bool:
@@ -173,6 +186,29 @@ class CompiledPlan:
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        if self.stretch is None or config.debug or PROFILES:
+            return self.run_actions(buffers, values, origin)
+        device = self.stretch.device
+        found: list[Any] = [buffers[number] for number in self.input_numbers]
+        addresses = [buffer.address for buffer in found]
+        arenas = [device.allocate(size) for size in self.plan.arenas.values()]
+        base = arenas[0].address if arenas else 0  # none when every temporary is empty
+        for place in self.places:
+            buffer = None
+            if type(place) is tuple:
+                buffer = device.new_buffer(*place, origin)
+                addresses.append(buffer.address)
+            else:
+                addresses.append(base + place)
+            found.append(buffer)
+        scalars = [values[number] for number in self.scalar_numbers]
+        device.run_tape(self.stretch.tape, addresses, scalars)
+        return [found[number] for number in self.plan.outputs]
+
+    def run_actions(
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str
+    ) -> list[Buffer]:
+        """Run what is no single stretch of launches, or is watched."""
         watch = start_watch() if config.debug or PROFILES else None
         plan = self.plan
         inputs = [buffers[number] for number in self.input_numbers]

@@ -26,23 +26,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried
+from picograd.engine import carried, small
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
+from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
+from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, check
 from picograd.graph.node import Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
+MEMORY = ("buffer", "assign")  # ops of nodes that have memory
 HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 LOCK = threading.RLock()
-LIVE: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
 BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
@@ -150,14 +153,37 @@ def recorded() -> int:
 
 def track(node: Node, tensor: Any) -> None:
     """Remember which tensor owns a node."""
-    LIVE[id(node)] = tensor
-    carried.NEW[id(node)] = None
+    LIVE.set(id(node), tensor)
+    if node.inputs:
+        carried.NEW[id(node)] = None
+
+
+def adopt(node: Node, tensor: Any) -> bool:
+    """Give a node to a tensor, unless that cannot be: another has it, or it is being overwritten.
+
+    An operation that gives its operand back may find it computed by another thread meanwhile.
+    """
+    key, table = id(node), LIVE.data
+    with LOCK:
+        if node.realized is not None:
+            return False
+        found = table.get(key)
+        if found is not None:
+            if found() is not None:
+                return False
+            del table[key]
+        if node.op in MEMORY and is_overwritten(node):
+            return False
+        table[key] = weakref.ref(tensor)
+        if node.inputs:
+            carried.NEW[key] = None
+    return True
 
 
 def forget(node: Node, tensor: Any) -> None:
     """Drop the entry of a node its tensor no longer has."""
     if LIVE.get(id(node)) is tensor:
-        LIVE.pop(id(node), None)  # another thread may have moved the tensor meanwhile
+        LIVE.drop(id(node))  # another thread may have moved the tensor meanwhile
 
 
 def drop(node: Node, tensor: Any) -> None:
@@ -170,8 +196,7 @@ def drop(node: Node, tensor: Any) -> None:
 
 def is_owned(node: Node) -> bool:
     """Tell whether a node is a live tensor's."""
-    found = entries(LIVE).get(id(node))
-    return found is not None and found() is not None
+    return LIVE.get(id(node)) is not None
 
 
 def owner(node: Node) -> Any:
@@ -184,7 +209,7 @@ def is_overwritten(node: Node) -> bool:
 
     A view of a view may come back as the leaf itself, after its own tensor moved on.
     """
-    if not entries(WRITES) or (node.op != "buffer" and node.op != "assign"):
+    if not entries(WRITES) or node.op not in MEMORY:
         return False
     with LOCK:
         write = BY_TARGET.get(id(node))
@@ -214,8 +239,7 @@ def is_place() -> bool:
 
 def live_tensors() -> list[Any]:
     """List every live tensor, in the order of recording."""
-    found = [reference() for reference in LIVE.valuerefs()]  # one step: others may record
-    return [tensor for tensor in found if tensor is not None]
+    return LIVE.tensors()
 
 
 def live_nodes() -> list[Node]:
@@ -229,6 +253,7 @@ def flushed() -> None:
         carried.NEW.clear()
     FLUSHED[0] += RECORDED[0]
     RECORDED[0], IS_DUE[0] = 0, False
+    LIVE.sweep()
 
 
 @locked
@@ -283,8 +308,14 @@ def compute(nodes: Sequence[Node]) -> None:
     flushed()
     if is_tracing():
         return
+    graph = None
+    if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
+        if nodes[0].realized is None and nodes[0].inputs:
+            graph = small.small_graph(nodes[0])
+        if graph is not None and small.compute(graph, LIVE):
+            return
     checks = [each for each in WAITING if nodes and each[0].device == nodes[0].device]
-    compute_all([*nodes, *(failed for failed, _ in checks)])
+    compute_all([*nodes, *(failed for failed, _ in checks)], graph)
     if checks:
         WAITING[:] = [each for each in WAITING if each not in checks]
     for failed, error in checks:
@@ -294,8 +325,8 @@ def compute(nodes: Sequence[Node]) -> None:
             check_later(buffer, error)
 
 
-def compute_all(nodes: Sequence[Node]) -> None:
-    """Compute nodes, with what was written before."""
+def compute_all(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
+    """Compute nodes, with what was written before; `graph` is that under them if it is small."""
     wanted, roots, order = with_readers(nodes)
     if roots:
         again = [*carried.read_again(order), *kept_calls(order, roots)]
@@ -305,7 +336,9 @@ def compute_all(nodes: Sequence[Node]) -> None:
             roots = pending_roots(wanted)
             order = walk_pending(roots)
         found = graph_key(roots, order)
-        realize_roots(roots, found)
+        plan = realize_roots(roots, found)
+        if graph is not None and not again:
+            small.note(graph, found, plan)
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
@@ -320,15 +353,11 @@ def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
 
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run."""
-    if not entries(WRITES):
-        return []
     return [node for node in WRITES if node.realized is None]
 
 
 def changed_values() -> list[Node]:
     """List the values given in place to tensors without memory, as far as they still have them."""
-    if not entries(CHANGED):
-        return []
     return [node for node in CHANGED if id(node) in LIVE and leaf_buffer(node) is None]
 
 
@@ -340,7 +369,8 @@ def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[No
     nothing asked for depends on one. The second list is those of them that are to be computed, the
     third what is under these, as `walk_pending` lists it.
     """
-    writes, changed = pending_writes(), changed_values()
+    writes = pending_writes() if entries(WRITES) else []
+    changed = changed_values() if entries(CHANGED) else []
     if not nodes or not (writes or changed):
         roots = pending_roots(nodes)
         return list(nodes), roots, walk_pending(roots)

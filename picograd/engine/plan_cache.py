@@ -74,10 +74,12 @@ class PlanCache:
                 self.bytes += executable.nbytes
         self.shrink()
 
-    def touch(self, plan: Runnable) -> None:
-        """Note that a plan is used now."""
-        if plan.key in self.plans:
+    def touch(self, plan: Runnable) -> bool:
+        """Note that a plan is used now; tells whether it is there."""
+        is_kept = plan.key in self.plans
+        if is_kept:
             self.plans.move_to_end(plan.key)
+        return is_kept
 
     def charge(self, plan: Runnable, nbytes: int) -> None:
         """Count memory that lives as long as a plan does."""

@@ -10,7 +10,7 @@ only where a plan is missing, `with_scalars` puts the scalar in its place.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -55,6 +55,7 @@ class GraphKey:
     buffers: list[Buffer]
     scalars: list[RuntimeScalar | Given | GivenInt]
     numbers: dict[int, int]  # position in `order` by the identity of a node
+    places: dict[int, int] = field(default_factory=dict)  # of buffers and scalars, likewise
 
 
 def leaf_buffer(node: Node) -> Buffer | None:
@@ -78,42 +79,52 @@ def walk_pending(roots: Sequence[Node]) -> list[Node]:
 def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
     """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
     order = walk_pending(roots) if order is None else order
-    numbers = {id(node): position for position, node in enumerate(order)}
+    numbers: dict[int, int] = {}
     found = GraphKey(NO_KEY, order, [], [], [], numbers)
-    buffer_numbers: dict[int, int] = {}
-    scalar_numbers: dict[int, int] = {}
     rows: list[Any] = []
     for node in order:
-        op, inputs, place = node.op, node.inputs, (node.shape, node.dtype.name, node.device)
+        inputs = node.inputs
         if inputs and node.realized is None:
+            op, arg = node.op, node.arg
             if len(inputs) == 1:
                 read: Any = numbers[id(inputs[0])]
+            elif len(inputs) == 2:
+                read = numbers[id(inputs[0])], numbers[id(inputs[1])]
             else:
                 read = tuple([numbers[id(child)] for child in inputs])
-            arg = node.arg
             if op in MOVING and starts_of(node):
-                arg = placed(node, partial(name_start, found.scalars, scalar_numbers))
-            row: tuple[Any, ...] = (op, read, arg, place)
+                arg = placed(node, partial(name_start, found))
+            row: tuple[Any, ...] = (op, read, arg, node.shape, node.dtype.name, node.device)
             if type(node) is EndedNode:
-                row += ends_of(node, partial(name_count, found.scalars, scalar_numbers))
-            rows.append(row)
-            continue
-        buffer = leaf_buffer(node)
-        if buffer is not None:
-            number = buffer_numbers.setdefault(id(buffer), len(found.buffers))
-            if number == len(found.buffers):
-                found.buffers.append(buffer)
-            found.leaves.append(node)
-            rows.append((number, place))
-        elif op == "scalar" or (op == "const" and type(node.arg) in GIVEN):
-            number = scalar_numbers.setdefault(id(node.arg), len(found.scalars))
-            if number == len(found.scalars):
-                found.scalars.append(node.arg)
-            rows.append(("scalar", number, place))
+                row += ends_of(node, partial(name_count, found))
         else:
-            rows.append((op, hashable(node), place))
+            row = leaf_row(node, found)
+        numbers[id(node)] = len(rows)
+        rows.append(row)
     found.key = Key((tuple(rows), tuple([numbers[id(root)] for root in roots])))
     return found
+
+
+def leaf_row(node: Node, found: GraphKey) -> tuple[Any, ...]:
+    """Describe a node below which nothing is computed; notes its buffer or scalar."""
+    buffer = leaf_buffer(node)
+    if buffer is not None:
+        number = found.places.setdefault(id(buffer), len(found.buffers))
+        if number == len(found.buffers):
+            found.buffers.append(buffer)
+        found.leaves.append(node)
+        return number, node.shape, node.dtype.name, node.device
+    if node.op == "scalar" or (node.op == "const" and type(node.arg) in GIVEN):
+        return "scalar", name_of(found, node.arg), node.shape, node.dtype.name, node.device
+    return node.op, hashable(node), node.shape, node.dtype.name, node.device
+
+
+def name_of(found: GraphKey, scalar: Any) -> int:
+    """Give the number of a runtime scalar, a new one where it was not met before."""
+    number = found.places.setdefault(id(scalar), len(found.scalars))
+    if number == len(found.scalars):
+        found.scalars.append(scalar)
+    return number
 
 
 def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
@@ -125,20 +136,14 @@ def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def name_count(scalars: list[Any], numbers: dict[int, int], end: End) -> int:
+def name_count(found: GraphKey, end: End) -> int:
     """Name the runtime scalar of an end by its number."""
-    number = numbers.setdefault(id(end.count), len(scalars))
-    if number == len(scalars):
-        scalars.append(end.count)
-    return number
+    return name_of(found, end.count)
 
 
-def name_start(scalars: list[Any], numbers: dict[int, int], start: GivenInt) -> tuple[str, int]:
+def name_start(found: GraphKey, start: GivenInt) -> tuple[str, int]:
     """Name the position of a slice by its number among the scalars."""
-    number = numbers.setdefault(id(start), len(scalars))
-    if number == len(scalars):
-        scalars.append(start)
-    return "at", number
+    return "at", name_of(found, start)
 
 
 def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:

@@ -395,22 +395,25 @@ def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[Node | None] = [*reversed(roots)]
+    pop, push = stack.pop, stack.append
     while stack:
-        node = stack.pop()
+        node = pop()
         if node is None:  # what is below it has all that it reads in the list
-            done: Any = stack.pop()
+            done: Any = pop()
             order.append(done)
         elif node not in seen:
             seen.add(node)
             inputs = node.inputs
-            if inputs and not (is_leaf and is_leaf(node)):
-                waiting = [child for child in inputs if child not in seen]
-                if waiting:
-                    waiting.reverse()
-                    stack += (node, None)
-                    stack += waiting
-                    continue
-            order.append(node)
+            if (
+                not inputs
+                or (is_leaf and is_leaf(node))
+                or (len(inputs) == 1 and inputs[0] in seen)
+            ):
+                order.append(node)
+            else:
+                push(node)
+                push(None)
+                stack += inputs[::-1]
     return order
 
 

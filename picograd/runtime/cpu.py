@@ -259,7 +259,8 @@ class CpuDevice(Device):
             runner.start()
         with runner.lock:
             state.pack_addresses(state.addresses, 0, *addresses)
-            state.pack_scalars(state.scalars, 0, *scalars)
+            if scalars:
+                state.pack_scalars(state.scalars, 0, *scalars)
             runner.enter(runner.state.address, *state.call, timed)
 
     def run_loop(

@@ -62,7 +62,7 @@ class Pool:
 
     def allocate(self, nbytes: int) -> Allocation:
         """Hand out a block of at least `nbytes`; its content is undefined."""
-        size = size_class(nbytes)
+        size = SMALLEST if nbytes <= SMALLEST else size_class(nbytes)
         blocks = self.free[size]
         try:
             address = blocks.pop()

@@ -243,14 +243,20 @@ class Recorded:
         """Let the graph go once the value is computed; the engine calls this."""
         node = self._node
         buffer = node.realized
-        is_leaf = self.is_leaf
-        if buffer is None or node.op == "buffer" or not is_leaf:
+        if buffer is None or node.op == "buffer" or not self.is_leaf:
             return
         storage = Storage(buffer)
-        storage.version = VERSIONS.get(node, 0)
+        if VERSIONS:
+            storage.version = VERSIONS.get(node, 0)
         is_made = node.leaf is not None
-        keeps = not is_made and MODE.enabled and node.dtype.is_float and bool(node.inputs)
-        self._move(Node("buffer", (), storage, node.shape, node.dtype, node.device))
+        keeps = not is_made and MODE.enabled and node.dtype.kind == "float" and node.inputs
+        leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf = weakref.ref(self)
+        if RUNNING.traces:
+            note_changed(self)
+        pending.forget(node, self)
+        self._node = leaf
+        pending.track(leaf, self)
         self._history = node if keeps else None
 
 
@@ -259,11 +265,10 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     tensor._tracks, tensor._is_frozen = tracks, False
     tensor._history = tensor._hooks = tensor._view = tensor._views = tensor._grad = None
     tensor.name = ""
-    with pending.LOCK:
-        if is_shared(node) or pending.is_overwritten(node):
-            node = same_value(node)
-        tensor._node = node
-        pending.track(node, tensor)
+    tensor._node = node
+    if not pending.adopt(node, tensor):
+        tensor._node = same_value(node)
+        pending.adopt(tensor._node, tensor)
     if RUNNING.traces:
         note_made(tensor)
 

@@ -35,7 +35,7 @@ def symbolic() -> Iterator[None]:
     """Open a block in which samples are symbols: nothing is computed until it ends."""
     with pending.LOCK:
         is_outermost = not LEVELS
-        before = set(pending.LIVE) if is_outermost else set()
+        before = set(pending.LIVE.identities()) if is_outermost else set()
         try:
             with tracing("vmap"):
                 yield
@@ -81,7 +81,7 @@ def check_backward() -> None:
 
 def forget_samples(before: set[int]) -> None:
     """Take tensors off the engine's list that were made since, live on, and depend on a sample."""
-    made = [tensor for key, tensor in list(pending.LIVE.items()) if key not in before]
+    made = [tensor for tensor in pending.live_tensors() if id(tensor._node) not in before]
     marked = dependent([tensor.node for tensor in made])
     for tensor in made:
         if id(tensor.node) in marked:

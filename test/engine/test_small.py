@@ -1,0 +1,105 @@
+"""Small graphs seen before take the short way; what the long way looks for sends them there."""
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.engine import carried, pending, small
+from picograd.engine.live import LiveTable
+
+
+@pytest.fixture
+def long_way(monkeypatch):
+    """Count the computations that took the long way; nothing is carried over from other tests."""
+    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING):
+        table.clear()
+    taken = []
+    whole = pending.compute_all
+
+    def counted(*args):
+        taken.append(args)
+        whole(*args)
+
+    monkeypatch.setattr(pending, "compute_all", counted)
+    return taken
+
+
+def leaf(value, shape=(2, 3)):
+    return Tensor(np.full(shape, value, np.float32))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: a + b,
+        lambda a, b: a + a,
+        lambda a, b: (a * b).relu(),
+        lambda a, b: a * 2.5,
+        lambda a, b: a.sum(),
+        lambda a, b: a.reshape(3, 2) @ b,
+    ],
+)
+def test_the_second_time_is_short_and_right(function, long_way):
+    function(leaf(1.0), leaf(2.0)).realize()
+    del long_way[:]
+    for x, y in ((3.0, 4.0), (-1.0, 0.5)):
+        found = function(leaf(x), leaf(y)).numpy()
+        values = np.full((2, 3), x, np.float32), np.full((2, 3), y, np.float32)
+        with np.errstate(all="ignore"):
+            wanted = function(*map(Tensor, values))
+        pending.compute_all([wanted._node], None)
+        assert np.array_equal(found, wanted.numpy())
+    assert len(long_way) == 2  # those asked for here
+
+
+def test_which_operands_are_one_is_part_of_the_key():
+    a, b = leaf(3.0), leaf(4.0)
+    (a + b).realize()
+    assert small.small_graph((a + a)._node).key != small.small_graph((a + b)._node).key
+    assert (a + a).numpy()[0, 0] == 6.0 and (b + a).numpy()[0, 0] == 7.0
+
+
+def test_numbers_are_arguments_and_their_values_are_not_in_the_key():
+    a = leaf(1.0)
+    assert (a * 2.5).numpy()[0, 0] == 2.5
+    assert (a * 3.5).numpy()[0, 0] == 3.5
+    assert small.small_graph((a * 2.5)._node).key == small.small_graph((a * 3.5)._node).key
+
+
+def test_a_value_that_lives_on_takes_the_long_way(long_way):
+    for _ in range(2):
+        (leaf(1.0) + 1).exp().realize()
+    del long_way[:]
+    middle = leaf(1.0) + 1
+    middle.exp().realize()
+    assert len(long_way) == 1 and middle._node in carried.PASSED
+    assert np.array_equal(middle.numpy(), np.full((2, 3), 2.0, np.float32))
+
+
+def test_writes_that_wait_are_run(long_way):
+    a, b = leaf(1.0), leaf(2.0)
+    (a + b).realize()
+    a += 1
+    assert (a + b).numpy()[0, 0] == 4.0
+
+
+def test_gradients_pass_what_was_computed_the_short_way():
+    for _ in range(2):
+        a, b = leaf(3.0), leaf(4.0)
+        product = a * b
+        product.realize()
+        product.backward(leaf(1.0))
+        assert a.grad.numpy()[0, 0] == 4.0
+
+
+def test_a_table_forgets_what_is_gone():
+    table, kept = LiveTable(), leaf(1.0)
+    table.limit = 2
+    for number in range(5):
+        table.set(number, leaf(0.0))
+    table.set(7, kept)
+    assert table.identities() == [7] and table.tensors() == [kept] and 7 in table and 3 not in table
+    table.sweep()
+    assert list(table.data) == [7] and len(table) == 1
+    table.drop(7)
+    assert table.get(7) is None
