@@ -195,11 +195,11 @@ class CompiledPlan:
         base = arenas[0].address if arenas else 0  # none when every temporary is empty
         for place in self.places:
             buffer = None
-            if type(place) is tuple:
+            if isinstance(place, int):
+                addresses.append(base + place)
+            else:
                 buffer = device.new_buffer(*place, origin)
                 addresses.append(buffer.address)
-            else:
-                addresses.append(base + place)
             found.append(buffer)
         scalars = [values[number] for number in self.scalar_numbers]
         device.run_tape(self.stretch.tape, addresses, scalars)

@@ -5,7 +5,6 @@ import pytest
 
 from picograd import Tensor
 from picograd.engine import carried, pending, small
-from picograd.engine.live import LiveTable
 
 
 @pytest.fixture
@@ -90,16 +89,3 @@ def test_gradients_pass_what_was_computed_the_short_way():
         product.realize()
         product.backward(leaf(1.0))
         assert a.grad.numpy()[0, 0] == 4.0
-
-
-def test_a_table_forgets_what_is_gone():
-    table, kept = LiveTable(), leaf(1.0)
-    table.limit = 2
-    for number in range(5):
-        table.set(number, leaf(0.0))
-    table.set(7, kept)
-    assert table.identities() == [7] and table.tensors() == [kept] and 7 in table and 3 not in table
-    table.sweep()
-    assert list(table.data) == [7] and len(table) == 1
-    table.drop(7)
-    assert table.get(7) is None
