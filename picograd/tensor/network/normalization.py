@@ -107,9 +107,13 @@ def group_norm(
     if batch * channels:
         count = input.numel() // num_groups
         check_several("group_norm", "a value per group", input, count)
-    rows = input.reshape(batch, num_groups, input.numel() // max(1, batch * num_groups))
-    y = apply(composite.layer_norm, rows, 1, None, None, eps).reshape(input.shape)
-    return scale_channels(y, weight, bias)
+    # Channels stay an axis of their own: what scales them works on the rows that were averaged.
+    sizes = num_groups, channels // num_groups, math.prod(input.shape[2:])
+    rows = input.reshape(batch, *sizes)
+    y = apply(composite.layer_norm, rows, 2, None, None, eps)
+    y = y if weight is None else y * weight.reshape(*sizes[:2], 1)
+    y = y if bias is None else y + bias.reshape(*sizes[:2], 1)
+    return y.cast(input.dtype).reshape(input.shape)
 
 
 def check_several(op: str, what: str, input: Tensor, count: int) -> None:
@@ -206,14 +210,6 @@ def local_response_norm(
     seen = low + 1 + high
     windows = (input * input).pad(margins).unfold(1, seen, 1)
     return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
-
-
-def scale_channels(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Multiply and shift each channel (axis 1)."""
-    shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
-    y = input if weight is None else input * weight.reshape(shape)
-    y = y if bias is None else y + bias.reshape(shape)
-    return y.cast(input.dtype)
 
 
 @listed
