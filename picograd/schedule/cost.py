@@ -6,8 +6,9 @@
     on the chip  what a task reads again for nothing: a core's second-level cache, a block's
                  registers and first-level cache
 
-Two questions are asked. Should a row be worked on again by the kernel that reduced it
-(`row_work`)? Should a value that several kernels read be stored (`shared_work`)?
+Three questions are asked. Should a row be worked on again by the kernel that reduced it
+(`row_work`)? Should a value that several kernels read be stored (`shared_work`), or an operand of a
+product, which is computed anew each time it is packed (`operand_work`)?
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.
 SHORT_RUN = 16  # fewer neighbouring columns are worked on one after the other, as rows are
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
+PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
+UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
 
@@ -168,6 +171,42 @@ def shared_work(
     again = (kernels - 1) * count * element / made.bandwidth
     store = (kernels + 1) * count * itemsize / made.bandwidth + made.launch
     return SharedWork(kernels, operations, loads, again, store)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandWork:
+    """An operand of a product: computed whenever it is packed, or stored before."""
+
+    times: int  # that an element is packed
+    operations: int
+    loads: int
+    again: float  # nanoseconds of computing it each time
+    store: float  # of computing and writing it once, and reading it each time
+
+    @property
+    def is_stored(self) -> bool:
+        """Tell whether storing it is faster."""
+        return self.again > self.store
+
+    def __str__(self) -> str:
+        work = f"{self.operations} operations and {self.loads} loads"
+        times = f"computed then {self.again / 1e3:.3g} us, stored {self.store / 1e3:.3g} us"
+        return f"packed {self.times} times, {work}: {times}"
+
+
+def operand_work(
+    times: int, operations: int, loads: int, count: int, itemsize: int, made: Machine
+) -> OperandWork:
+    """Estimate what an operand of `count` elements costs that is packed so many times."""
+    element = operations * OPERATION_BYTES + loads * LOAD_BYTES
+    again = times * count * element / made.bandwidth
+    store = count * (element + (1 + times) * itemsize) / made.bandwidth + made.launch
+    return OperandWork(times, operations, loads, again, store)
+
+
+def packings(own: int, other: int) -> int:
+    """Count how often an operand with `own` rows or columns meets a block of the other's."""
+    return other if min(own, other) <= UNPACKED else ceil_div(other, PACKED)
 
 
 def is_small(nbytes: int, made: Machine) -> bool:

@@ -13,6 +13,7 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.schedule.cost import COSTS, RowWork
 
@@ -145,6 +146,20 @@ def recount(facts: Facts, limit: int) -> int:
             stack += found.inputs
     if total <= limit:
         facts.cost = total
+    return total
+
+
+def operations_of(facts: Facts) -> int:
+    """Count the operations of the distinct floating nodes under `facts`: views take none."""
+    seen: set[int] = set()
+    stack, total = [facts], 0
+    while stack:
+        found = stack.pop()
+        if found.number in seen or found.is_loaded:
+            continue
+        seen.add(found.number)
+        total += COSTS[found.node.op] if found.node.op in ELEMENTWISE else 0
+        stack += found.inputs
     return total
 
 

@@ -2,7 +2,8 @@
 
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
+from picograd.schedule.cost import packings
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
@@ -81,6 +82,25 @@ def product_sides(node: Node) -> tuple[set[int], set[int]]:
     a = {d for d in wide if labels_out[d] in labels_a}
     b = {d for d in wide if labels_out[d] in labels_b}
     return (set(), set()) if a & b else (a, b)
+
+
+def times_packed(node: Node, number: int, size: int) -> int:
+    """Count how often an element of a value of `size` elements is read, as an operand, to pack it.
+
+    A convolution packs an image once for each tap of its kernel.
+    """
+    if isinstance(node.arg, ConvSpec):
+        (x, w), wanted = node.inputs, node.shape[2]
+        points, taps = product((node.shape[0], *node.shape[3:])), product(w.shape[3:])
+        own, other = (points, wanted) if number == 0 else (wanted, points)
+        read = points * node.shape[1] * x.shape[2] * taps if number == 0 else w.size
+    else:
+        mine, others, wanted = node.arg[number], node.arg[1 - number], node.arg[2]
+        sizes = dict(zip(wanted, node.shape, strict=True))
+        own = product(n for label, n in sizes.items() if label not in others)
+        other = product(n for label, n in sizes.items() if label not in mine)
+        read = node.inputs[number].size
+    return ceil_div(read * packings(own, other), max(size, 1))
 
 
 def is_product(hero: Facts) -> bool:

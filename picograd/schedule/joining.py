@@ -1,5 +1,6 @@
 """joining: where a value could be a member of the group that computes what it reads."""
 
+from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import ends_of, sources_of
 from picograd.schedule.group import (
     FREE,
@@ -14,6 +15,7 @@ from picograd.schedule.group import (
 )
 from picograd.schedule.heroes import has_every_axis, is_product, product_sides
 from picograd.schedule.readers import PRODUCTS
+from picograd.schedule.views import VIEWS
 
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 # Nothing joins their kernels.
@@ -47,6 +49,21 @@ def has_room(home: Group, facts: Facts) -> bool:
     """Tell whether one more member keeps a kernel short."""
     is_short = home.operations + facts.cost <= GROUP_LIMIT
     return is_short and len(home.members) < MEMBER_LIMIT
+
+
+def is_own_map(operand: Facts) -> bool:
+    """Tell whether an operand is elementwise work that nothing but its product reads.
+
+    Floats of 16 bits are stored: that rounds them.
+    """
+    facts = operand
+    while not facts.is_loaded and facts.kernels == 1 and facts.node.op in (*VIEWS, "detach"):
+        facts = facts.inputs[0]
+    if facts.is_loaded or facts.kernels != 1 or facts.node.op not in ELEMENTWISE:
+        return False
+    if facts.node.dtype.is_narrow_float:
+        return False
+    return bool(facts.loads) and not facts.has_window and not facts.is_moved
 
 
 def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Labels] | None:

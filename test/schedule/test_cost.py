@@ -2,7 +2,14 @@
 
 import pytest
 
-from picograd.schedule.cost import column_tile, machine, row_work, shared_work
+from picograd.schedule.cost import (
+    column_tile,
+    machine,
+    operand_work,
+    packings,
+    row_work,
+    shared_work,
+)
 from picograd.target import Target, cuda_target
 
 GPU = cuda_target("sm_90a")
@@ -67,3 +74,16 @@ def test_values_are_stored_where_computing_them_again_is_dear(target: Target) ->
     assert is_stored(2, 2, 4) and not is_stored(2, 2, 2)
     assert is_stored(6, 10, 2)
     assert not is_stored(2, 40, 1, 100)  # a kernel of its own would take longer
+
+
+def test_an_operand_is_stored_if_packing_it_again_takes_longer() -> None:
+    made = machine(cores(1))
+    once, often = (operand_work(n, 11, 2, 1 << 20, 4, made) for n in (1, 30))
+    assert not once.is_stored and often.is_stored
+    assert not operand_work(12, 1, 1, 1 << 20, 4, made).is_stored
+    assert "packed 30 times, 11 operations and 2 loads: computed then" in str(often)
+
+
+def test_what_is_not_packed_is_read_for_each_row_or_column() -> None:
+    assert packings(1, 1000) == 1000 and packings(1000, 2) == 2
+    assert packings(1000, 100) == 1 and packings(1000, 1000) == 4

@@ -1,9 +1,14 @@
 """Members: what may be computed by the kernel of what it reads."""
 
-from plan_support import SAME, check_plan, leaf, spread
+from dataclasses import replace
 
+from plan_support import SAME, TARGET, check_plan, leaf, spread
+
+from picograd.dtype import bfloat16
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
 
 
 def heroes(*roots: Node, tolerance: float = 1e-3) -> list[str]:
@@ -45,3 +50,35 @@ def test_a_reduction_stores_the_elements_it_reads() -> None:
     assert heroes(y, y.reduce("sum", (0,)), (y * x).reduce("sum", (0,))) == ["reduce.col"]
     far = y - spread(y.reduce("sum", (0,), keepdim=True), y.shape)
     check_plan([y, far, far.reduce("max", (0,))], tolerance=1e-3)
+
+
+def test_a_product_packs_elementwise_work_that_it_alone_reads() -> None:
+    x, y = leaf(20, 6), leaf(6, 30)
+    assert heroes(build.matmul(x * 0.5, y * spread(leaf(1, 30), (6, 30)))) == ["contract"]
+    gated = x.unary("silu") * leaf(20, 6)
+    assert heroes(build.matmul(gated, y)) == ["contract"]
+    assert heroes(build.matmul(y.permute((1, 0)).unary("exp"), leaf(6, 20))) == ["contract"]
+    half = (x * 0.5).permute((1, 0))
+    assert heroes(build.matmul(half, x), half) == ["map", "contract"]  # it is stored anyway
+    assert heroes(build.matmul(half, x), build.matmul(y.permute((1, 0)), half))[0] == "map"
+    rounded = x.cast(bfloat16) * spread(leaf(1, 6).cast(bfloat16), (20, 6))
+    assert heroes(build.matmul(rounded, y.cast(bfloat16)), tolerance=2e-2)[0] == "map"
+
+
+def test_a_convolution_packs_elementwise_work_once_for_each_tap() -> None:
+    x, weight = leaf(2, 1, 3, 8, 8), leaf(1, 4, 3, 1, 1)
+    point = replace(SAME, padding=((0, 0), (0, 0)))
+    assert heroes((x * 2.0 + 1.0).conv(weight * 0.5, point)) == ["conv"]
+    assert heroes((x * 2.0 + 1.0).conv(leaf(1, 4, 3, 3, 3), SAME)) == ["conv"]  # zeros around it
+    plan = schedule([leaf(64, 1, 8, 32, 32).unary("exp").conv(leaf(1, 5, 8, 3, 3), SAME)], TARGET)
+    assert [kernel.hero for kernel in plan.kernels] == ["map", "conv"]
+    assert any("operand of conv, packed 9 times, 6 operations" in why for why in plan.reasons)
+
+
+def test_an_operand_that_is_dear_or_packed_often_is_stored() -> None:
+    for width, count in ((64, 1), (8192, 2)):
+        wide = build.matmul(leaf(512, 64).unary("silu"), leaf(64, width))
+        assert len(schedule([wide], TARGET).kernels) == count
+    thin = build.matmul(leaf(2, 4096).unary("silu"), leaf(4096, 4096))
+    assert len(schedule([thin], TARGET).kernels) == 2  # a vector is read for each column
+    assert len(schedule([thin], cuda_target("sm_90a")).kernels) == 2

@@ -17,6 +17,7 @@ from picograd.codegen.operands import (
 from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
+from picograd.schedule.cost import COSTS
 from picograd.schedule.index import (
     Axis,
     Index,
@@ -32,6 +33,7 @@ from picograd.target import Target
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
 DEPTH = 384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
+MOVING = {"cast", "const", "scalar", "index"}  # of an operand: what packing does anyway
 WORK_PER_TASK = 1 << 20  # multiply-adds that outweigh handing out a task (about 10 us)
 
 
@@ -235,6 +237,11 @@ def packing_weight(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) 
     return 2 if nearest(strides(expr, side)) <= nearest(strides(expr, depth)) else 16
 
 
+def packed_operations(expr: Expr) -> int:
+    """Operations of packing an element that are more than moving it."""
+    return sum(COSTS.get(node.op, 0) for node in walk(expr) if node.op not in MOVING)
+
+
 def counts(low: int, high: int) -> list[int]:
     """Numbers of parts worth trying: all small ones, then steps of a quarter."""
     found = [low]
@@ -257,7 +264,9 @@ def share_work(
     """
     _, m, n, k = product.sizes
     batch = max(product.sizes[0], 1)
-    weight = packing_weight(product.b, product.columns, product.depth)
+    b_weight = packing_weight(product.b, product.columns, product.depth)
+    b_weight += packed_operations(product.b)
+    a_weight = 2 + packed_operations(product.a)
     best, found = 0.0, (least[0], least[1], 1)
     for rows in counts(least[0], most[0]):
         for columns in counts(least[1], most[1]):
@@ -265,7 +274,7 @@ def share_work(
                 tasks = batch * rows * columns * parts
                 whole = rows * round_up(ceil_div(m, rows), block[0])
                 work = whole * columns * round_up(ceil_div(n, columns), block[1])
-                work += weight * rows * n + 2 * columns * m
+                work += b_weight * rows * n + a_weight * columns * m
                 work += 6 * parts * m * n // max(k, 1) if parts > 1 else 0
                 idle = ceil_div(tasks, threads) * threads / tasks
                 time = work * idle * (1 + 0.25 * threads / tasks)
