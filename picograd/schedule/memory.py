@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from picograd.helpers import round_up
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
-CLOSE = 1.02  # times what lives at one step: an arena that is not worth another search
-FEW = 1000  # temporaries for which any search is quick
+CLOSE = 1.01  # times what lives at one step: an arena that is not worth another search
 ROUNDS = 64  # gaps too small that are passed, one temporary: then it is placed above all
 Placement = tuple[list[int], int]  # an offset each, and the size of the arena
 
@@ -33,7 +32,7 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     """Find an offset for each temporary, and the size of the arena, in bytes."""
     sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
     firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
-    wanted = most_alive(sizes, firsts, lasts) * (1.0 if len(sizes) < FEW else CLOSE)
+    wanted = most_alive(sizes, firsts, lasts) * CLOSE
     backward = [-step for step in lasts], [-step for step in firsts]
     found = place_by_time(sizes, firsts, lasts)
     if found[1] > wanted:
