@@ -31,6 +31,7 @@ SHORT_RUN = 16  # fewer neighbouring columns are worked on one after the other, 
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
+PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
 UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
@@ -199,7 +200,8 @@ def operand_work(
 ) -> OperandWork:
     """Estimate what an operand of `count` elements costs that is packed so many times."""
     element = operations * OPERATION_BYTES + loads * LOAD_BYTES
-    again = times * count * element / made.bandwidth
+    packed = max(operations * PACKED_OPERATION_BYTES, loads * LOAD_BYTES)
+    again = times * count * packed / made.bandwidth
     store = count * (element + (1 + times) * itemsize) / made.bandwidth + made.launch
     return OperandWork(times, operations, loads, again, store)
 

@@ -19,18 +19,15 @@ AXIS_NUMBERS = count()
 class Axis:
     """One loop variable running over 0..size-1. Compared by identity; `name` is for people."""
 
-    __slots__ = ("name", "number", "size")
+    __slots__ = ("bounds", "name", "number", "size")
     name: str
     number: int
     size: int
+    bounds: tuple[int, int]
 
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size, self.number = name, size, next(AXIS_NUMBERS)
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Inclusive bounds."""
-        return 0, max(self.size - 1, 0)
+        self.bounds = 0, max(size - 1, 0)
 
     def __repr__(self) -> str:
         return f"{self.name}:{self.size}"
@@ -123,9 +120,9 @@ class Index:
         self.terms, self.const = terms, const
         lo = hi = const
         for atom, c in terms:
-            low, high = atom.bounds
-            lo += c * low if c > 0 else c * high
-            hi += c * high if c > 0 else c * low
+            low, high = atom.bounds if c > 0 else atom.bounds[::-1]
+            lo += c * low
+            hi += c * high
         self.lo, self.hi = lo, hi
         self.hash = hash((frozenset(terms), const))
 
@@ -291,21 +288,24 @@ def substitute(
             break
     else:
         return x
-    result = constant(x.const)
+    moved: list[tuple[Atom, int]] = []
     plain: list[tuple[Atom, int]] = []
+    const = x.const
     for atom, c in x.terms:
         if isinstance(atom, Axis):
-            if atom in axes:
-                result = result + axes[atom] * c
-            else:
+            if atom not in axes:
                 plain.append((atom, c))
+                continue
+            new = axes[atom]
         elif isinstance(atom, Dynamic):
             plain.append((Dynamic(rewrite_expr(atom.expr), *atom.bounds), c))
+            continue
         else:
             inner = substitute(atom.index, axes, rewrite_expr)
-            moved = inner // atom.n if isinstance(atom, Div) else inner % atom.n
-            result = result + moved * c
-    return result + build(plain, 0)
+            new = inner // atom.n if isinstance(atom, Div) else inner % atom.n
+        moved += [(each, factor * c) for each, factor in new.terms]
+        const += new.const * c
+    return build(moved + plain, const)
 
 
 def flatten(indices: Iterable[Index], shape: Iterable[int]) -> Index:

@@ -304,7 +304,7 @@ def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
 def rewrite(
     root: Expr,
     axes: Mapping[Axis, Index],
-    replace: Callable[[Expr], Expr | None] = lambda expr: None,
+    replace: Callable[[Expr], Expr | None] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another."""
     done: dict[int, Expr] = {}
@@ -321,23 +321,25 @@ def rewrite(
         return found
 
     for expr in walk(root):
-        new = rebuild(expr, move, inner)
-        done[id(expr)] = replace(new) or new
+        args = tuple([done[id(each)] for each in expr.args])
+        arg = moved_argument(expr, move) if expr.op in INDEXED else expr.arg
+        new = Expr(expr.op, args, arg, expr.dtype)
+        if replace is not None:
+            new = replace(new) or new
+        done[id(expr)] = new
     return done[id(root)]
 
 
-def rebuild(expr: Expr, move: Callable[[Index], Index], inner: Callable[[Expr], Expr]) -> Expr:
-    """Copy one node with indices mapped through `move` and arguments through `inner`."""
+def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:
+    """Map the indices that a node carries itself through `move`."""
     arg = expr.arg
     if expr.op == "load":
-        arg = (arg[0], move(arg[1]))
-    elif expr.op == "index":
-        arg = move(arg)
-    elif expr.op == "guard":
-        arg = tuple([(move(index), lo, hi) for index, lo, hi in arg])
-    elif expr.op == "tile":
-        arg = (arg[0], tuple([move(index) for index in arg[1]]))
-    return Expr(expr.op, tuple([inner(a) for a in expr.args]), arg, expr.dtype)
+        return arg[0], move(arg[1])
+    if expr.op == "index":
+        return move(arg)
+    if expr.op == "guard":
+        return tuple([(move(index), lo, hi) for index, lo, hi in arg])
+    return arg[0], tuple([move(index) for index in arg[1]])
 
 
 def format_expr(root: Expr) -> str:
