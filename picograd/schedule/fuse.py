@@ -12,15 +12,7 @@ from dataclasses import replace
 
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.helpers import product
-from picograd.schedule.cost import (
-    COSTS,
-    OPERATION_LIMIT,
-    RowWork,
-    machine,
-    operand_work,
-    row_work,
-    shared_work,
-)
+from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -30,15 +22,12 @@ from picograd.schedule.group import (
     Labels,
     Sink,
     identity_labels,
-    operations_of,
     place,
     recount,
     reshape_dimensions,
     waits_for_rows,
 )
-from picograd.schedule.heroes import times_packed
-from picograd.schedule.joining import ALONG, find_place, is_own_map, summed_places
-from picograd.schedule.readers import PRODUCTS
+from picograd.schedule.joining import ALONG, find_place, packed_work, summed_places
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
@@ -397,8 +386,10 @@ class Fuser:
         for number, source in enumerate(facts.inputs):
             base = strip_views(source)
             is_array = base.node.op not in ("const", "iota", "scalar")
+            work = packed_work(facts, number, self.target)
             if is_array and (node.op not in INLINING or source.has_window):
-                self.store_operand(facts, number, base)
+                if work is None or work.is_stored:
+                    self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
             self.settle(source, base)
         if node.op == "copy" and not facts.inputs[0].is_loaded:
             self.store(facts.inputs[0], "copied to another device")
@@ -416,20 +407,6 @@ class Fuser:
         floating = [each.cost for each in facts.inputs if not each.is_loaded]
         facts.cost = 4 + sum(floating)
         self.join(facts, group, "hero", identity_labels(node.shape))
-
-    def store_operand(self, facts: Facts, number: int, base: Facts) -> None:
-        """Store an operand, unless the kernel that packs it is the only one to read it and computes
-        it in no more time; a group that it can join computes it for nothing."""
-        node, reason = base.node, f"operand of {facts.node.op}"
-        is_packed = self.target.packs_operands and facts.node.op in PRODUCTS
-        if is_packed and is_own_map(facts.inputs[number]) and find_place(base) is None:
-            times = times_packed(facts.node, number, node.size)
-            known = operations_of(base), len(base.loads), node.size, node.dtype.itemsize
-            work = operand_work(times, *known, self.machine)
-            if not work.is_stored:
-                return
-            reason = f"{reason}, {work}"
-        self.store(base, reason)
 
     def visit_host_call(self, facts: Facts) -> None:
         """The host reads and writes whole arrays, row-major."""

@@ -2,6 +2,7 @@
 
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import ends_of, sources_of
+from picograd.schedule.cost import OperandWork, machine, operand_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -9,13 +10,15 @@ from picograd.schedule.group import (
     Facts,
     Group,
     Labels,
+    operations_of,
     place,
     place_in,
     waits_for_rows,
 )
-from picograd.schedule.heroes import has_every_axis, is_product, product_sides
+from picograd.schedule.heroes import has_every_axis, is_product, product_sides, times_packed
 from picograd.schedule.readers import PRODUCTS
-from picograd.schedule.views import VIEWS
+from picograd.schedule.views import strip_views
+from picograd.target import Target
 
 ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
 # Nothing joins their kernels.
@@ -51,19 +54,34 @@ def has_room(home: Group, facts: Facts) -> bool:
     return is_short and len(home.members) < MEMBER_LIMIT
 
 
-def is_own_map(operand: Facts) -> bool:
-    """Tell whether an operand is elementwise work that nothing but its product reads.
+def is_own_map(operand: Facts, base: Facts) -> bool:
+    """Tell whether an operand is views of elementwise work that nothing but its product reads.
 
     Floats of 16 bits are stored: that rounds them.
     """
+    if base.is_loaded or base.node.op not in ELEMENTWISE or base.node.dtype.is_narrow_float:
+        return False
     facts = operand
-    while not facts.is_loaded and facts.kernels == 1 and facts.node.op in (*VIEWS, "detach"):
+    while facts is not base and facts.kernels == 1:
         facts = facts.inputs[0]
-    if facts.is_loaded or facts.kernels != 1 or facts.node.op not in ELEMENTWISE:
-        return False
-    if facts.node.dtype.is_narrow_float:
-        return False
-    return bool(facts.loads) and not facts.has_window and not facts.is_moved
+    is_own = facts is base and base.kernels == 1
+    return is_own and bool(base.loads) and not base.has_window and not base.is_moved
+
+
+def packed_work(product: Facts, number: int, target: Target) -> OperandWork | None:
+    """Estimate what an operand costs that only its product reads, if that may compute it itself.
+
+    None for what must be in memory, and for what a group before it computes for nothing.
+    """
+    operand = product.inputs[number]
+    base = strip_views(operand)
+    if product.node.op not in PRODUCTS or not target.packs_operands:
+        return None
+    if not is_own_map(operand, base) or find_place(base) is not None:
+        return None
+    times = times_packed(product.node, number, base.size)
+    known = operations_of(base), len(base.loads), base.size, base.node.dtype.itemsize
+    return operand_work(times, *known, machine(target))
 
 
 def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Labels] | None:

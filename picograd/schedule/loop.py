@@ -302,9 +302,7 @@ def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def rewrite(
-    root: Expr,
-    axes: Mapping[Axis, Index],
-    replace: Callable[[Expr], Expr | None] | None = None,
+    root: Expr, axes: Mapping[Axis, Index], replace: Callable[[Expr], Expr | None] | None = None
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another."""
     done: dict[int, Expr] = {}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from plan_support import SAME, TARGET, check_plan, leaf, spread
 
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float64
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
@@ -61,6 +61,9 @@ def test_a_product_packs_elementwise_work_that_it_alone_reads() -> None:
     half = (x * 0.5).permute((1, 0))
     assert heroes(build.matmul(half, x), half) == ["map", "contract"]  # it is stored anyway
     assert heroes(build.matmul(half, x), build.matmul(y.permute((1, 0)), half))[0] == "map"
+    wide = half.cast(float64)
+    both = build.matmul(wide, x.cast(float64)), build.matmul(half, x)
+    assert heroes(*both) == ["map", "contract"]  # a cast hides that two products read it
     rounded = x.cast(bfloat16) * spread(leaf(1, 6).cast(bfloat16), (20, 6))
     assert heroes(build.matmul(rounded, y.cast(bfloat16)), tolerance=2e-2)[0] == "map"
 
