@@ -194,12 +194,14 @@ class Fuser:
         """Count the operations of the nodes so far that one kernel computes with this one.
 
         Each once, and the cost of each value that they read: never less than what the node takes,
-        where the sum over its inputs counts a value that several of them read as often.
+        where the sum over its inputs counts a value that several of them read as often. What is
+        read through several views is computed at other places for each.
         """
         total = self.together.get(facts.sink, 0) + cost
         entered = self.entered.setdefault(facts.sink, set())
         for source in facts.inputs:
-            if source.number not in entered and (source.is_loaded or source.sink != facts.sink):
+            is_apart = source.is_loaded or source.sink != facts.sink or source.node.op in VIEWS
+            if is_apart and source.number not in entered:
                 entered.add(source.number)
                 total += source.cost
         self.together[facts.sink] = total

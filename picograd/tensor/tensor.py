@@ -628,9 +628,10 @@ class Tensor(
         tracks = MODE.enabled and (self._tracks or (isinstance(source, Tensor) and source._tracks))
         check_leaf_write("setitem", self)
         listed = selector(items)
-        if self._view is not None and aliasing.is_repeating(self) and aliasing.is_basic(listed):
-            self[items].copy_(source)  # the part may be one that shows no element twice
-            return
+        if self._view is not None and aliasing.is_basic(listed):
+            if aliasing.is_folded(self.shape, aliasing.strides_of(self)):
+                self[items].copy_(source)  # the part may be one that shows no element twice
+                return
         if source is not self and isinstance(source, Tensor) and source._view is not None:
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
                 check_overlap("setitem", self[items], source)

@@ -173,6 +173,18 @@ def is_repeating(tensor: Any) -> bool:
     return any(not step and size > 1 for step, size in zip(strides_of(tensor), tensor.shape))
 
 
+def is_folded(shape: Shape, strides: Strides) -> bool:
+    """Tell whether elements may be shown twice: a step is no further than finer axes reach."""
+    if any(type(each) is TracedNumber for each in (*shape, *strides)):
+        return any(not step and size > 1 for step, size in zip(strides, shape))
+    reached = 0
+    for step, size in sorted(zip(strides, shape)):
+        if size > 1 and step <= reached:
+            return True
+        reached += step * (size - 1)
+    return False
+
+
 def is_overlapping(first: Any, second: Any) -> bool:
     """Tell whether two tensors of one memory share some elements, but are not the same.
 
@@ -221,16 +233,16 @@ def check_target(op: str, tensor: Any) -> None:
         raise ShapeError(op, text, "call .clone() first")
 
 
-def written(view: View, base: Node, value: Node) -> Node:
-    """Compute the base after a value was written through its view."""
+def written(view: View, base: Node, value: Node, is_repeated: bool = False) -> Node:
+    """Compute the base after a value was written through its view, which may repeat elements."""
     steps = view.steps()
     if not value.size:
         return base
     if steps is None:
-        return scattered(view.on, base, value)
+        return scattered(view.on, base, value, is_repeated)
     moves = [step for step in steps if step.op not in SAME_PLACES]
     if any(step.op not in parts.SHOW for step in moves):
-        return scattered(lambda places: moved(places, moves), base, value)
+        return scattered(lambda node: moved(node, moves), base, value, is_repeated)
     return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
 
 
@@ -241,13 +253,30 @@ def moved(node: Node, steps: Sequence[Node]) -> Node:
     return node
 
 
-def scattered(show: Callable[[Node], Node], base: Node, value: Node) -> Node:
-    """Write a value through a view of any kind: what it shows of the positions is an index."""
+def scattered(
+    show: Callable[[Node], Node], base: Node, value: Node, is_repeated: bool
+) -> Node:
+    """Write a value through a view of any kind: what it shows of the positions is an index.
+
+    Where a view shows elements several times, those that change are written alone: what another
+    window still shows as it was must not undo them.
+    """
     count = product(base.shape)
     places = Node("iota", (), 0, (count,), int64, base.device).reshape(base.shape)
     index = show(places).reshape((value.size,))
-    flat = base.reshape((count,)).scatter(value.reshape((value.size,)), [index], (0,), None)
+    inside = changed(show(base), value).reshape((value.size,)) if is_repeated else None
+    flat = base.reshape((count,))
+    flat = flat.scatter(value.reshape((value.size,)), [index], (0,), None, inside)
     return flat.reshape(base.shape)
+
+
+def changed(before: Node, after: Node) -> Node:
+    """Mark where two values differ; NaN does not differ from NaN."""
+    is_same = after.binary("equal", before)
+    if before.dtype.is_float:
+        are_nan = [each.binary("equal", each).binary("equal", False) for each in (before, after)]
+        is_same = is_same.binary("logical_or", are_nan[0].binary("logical_and", are_nan[1]))
+    return is_same.binary("equal", False)
 
 
 def expanded_strides(step: Node, strides: Strides) -> Strides:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.recording import Recorded, become, rewrite
+from picograd.tensor.shaping import resizing
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
@@ -47,6 +48,9 @@ class InPlaceMethods(Recorded):
     squeeze_: Final = seen_as("squeeze")
     unsqueeze_: Final = seen_as("unsqueeze")
     as_strided_: Final = seen_as("as_strided")
+    resize_: Final = resizing.resize_
+    resize_as_: Final = resizing.resize_as_
+    set_: Final = resizing.set_
     abs_: Final = in_place("abs")
     neg_: Final = in_place("neg")
     exp_: Final = in_place("exp")

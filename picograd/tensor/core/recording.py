@@ -96,9 +96,15 @@ class Recorded:
 
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
+        if value is not None:
+            check_gradient(self, value)
         if RUNNING.traces:
             note_gradient(self, False)
         self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
 
     @property
     def node(self) -> Node:
@@ -551,6 +557,16 @@ def check_write(op: str, target: "Recorded", node: Node) -> None:
     check_device(op, (target._node, node))
 
 
+def check_gradient(owner: "Recorded", gradient: Any) -> None:
+    """Raise unless a value can be the gradient of a tensor: of its shape, dtype and device."""
+    if not isinstance(gradient, Recorded):
+        text = f"it must be a tensor or None, not {type(gradient).__name__}"
+        raise DTypeError("grad", text, "wrap it in picograd.Tensor(...)")
+    if gradient is owner:
+        raise GradientError("grad", "a tensor cannot be its own gradient", "assign a .clone()")
+    check_write("grad", owner, gradient._node)
+
+
 def check_leaf_write(op: str, target: "Recorded") -> None:
     """Raise GradientError for an in-place operation on a leaf that asked for gradients."""
     if target._tracks and MODE.enabled and target.is_leaf:
@@ -842,7 +858,8 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
     if any(is_chosen(view) or view.function is bits.show_bits for view in views):
         after = written_each(views, before, value)
     else:
-        after = aliasing.written(aliasing.composed(views), before, value)
+        is_repeated = aliasing.is_folded(target.shape, aliasing.strides_of(target))
+        after = aliasing.written(aliasing.composed(views), before, value, is_repeated)
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:  # its gradient goes where it went

@@ -1,0 +1,95 @@
+"""Resizing: a tensor shows more or fewer elements of its memory, or other memory, in place."""
+
+from collections.abc import Sequence
+
+from picograd.errors import DTypeError, GradientError
+from picograd.helpers import product, row_major
+from picograd.tensor.core import recording
+from picograd.tensor.core.annotations import Shape, Sizes, Tensor
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.operands import as_shape
+from picograd.tensor.core.recording import become, is_view, show_memory
+from picograd.tensor.shaping.joining import as_strided
+
+
+def resize_(input: Tensor, *sizes: Sizes) -> Tensor:
+    """Give a tensor another shape in place: it shows the elements that follow in its memory.
+
+    What is beyond the end is new memory, all of it, with zeros there; other views keep the old.
+    Raises GradientError for a tensor that tracks gradients.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([1, 2, 3, 4])
+    >>> x.resize_(2, 1).tolist(), x.resize_(3).tolist()
+    ([[1], [2]], [1, 2, 3])
+    """
+    need_tensor("resize_", input)
+    shape = as_shape(sizes, "resize_")
+    if input.requires_grad:
+        text = "a tensor that tracks gradients cannot be resized"
+        raise GradientError("resize_", text, "resize x.detach()")
+    if shape == input.shape:
+        return input
+    memory, offset = recording.memory_of(input)
+    missing = offset + product(shape) - memory.numel()
+    if missing > 0:
+        grow(input, memory, offset, missing)
+        memory, offset = input, 0
+    return become("resize_", input, lambda held: shown(held, shape, offset))
+
+
+def shown(held: Tensor, shape: Shape, offset: int) -> Tensor:
+    """Show elements of the memory of a tensor, from an offset on."""
+    is_all = not is_view(held) and product(shape) == held.numel()
+    return held.view(shape) if is_all else as_strided(held, shape, row_major(shape), offset)
+
+
+def grow(input: Tensor, memory: Tensor, offset: int, missing: int) -> None:
+    """Give a tensor new memory: what it has from an offset on, and some zeros."""
+    with no_grad():
+        kept = memory.reshape(-1)[offset:]
+        fresh = kept.cat(kept.new_zeros(missing))
+    input.node = fresh.node
+
+
+def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
+    """Give a tensor the shape of another in place, as `resize_` does.
+
+    >>> import picograd
+    >>> picograd.Tensor([1, 2, 3, 4]).resize_as_(picograd.zeros(2, 2)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    need_tensor("resize_as_", the_template)
+    return resize_(input, the_template.shape)
+
+
+def set_(
+    input: Tensor,
+    source: Tensor | None = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
+    """Let a tensor show the memory of another from now on; without one it is empty.
+
+    A size, with strides, chooses of that memory. Raises DTypeError where the dtypes differ.
+
+    >>> import picograd
+    >>> x, y = picograd.Tensor([1, 2, 3]), picograd.Tensor([0])
+    >>> y.set_(x, 1, (2,)).mul_(5).tolist(), x.tolist()
+    ([10, 15], [1, 10, 15])
+    """
+    need_tensor("set_", input)
+    if source is None:
+        source = input.new_zeros(0)
+    need_tensor("set_", source)
+    if source.dtype is not input.dtype:
+        text = f"the source is {source.dtype.name} but the tensor is {input.dtype.name}"
+        raise DTypeError("set_", text, "cast it first")
+    if size is not None:
+        strides = row_major(tuple(size)) if stride is None else stride
+        source = as_strided(source, size, strides, storage_offset)
+    if source is not input:
+        show_memory(input, source)
+    return input
