@@ -50,7 +50,7 @@ class Trace:
     kept: list[Any] = field(default_factory=list)  # tensors made here that later calls continue
     birth: Any = field(default_factory=object)  # what objects remember that are made here
     refusals: list[str] = field(default_factory=list)  # why the next call must trace again
-    checks: list[tuple[Any, PicogradError]] = field(default_factory=list)  # a bool, its error
+    checks: list[tuple[Any, ...]] = field(default_factory=list)  # see `note_check`
     constants: dict[int, Any] = field(default_factory=dict)  # leaves of data that it spells out
     made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
@@ -208,10 +208,13 @@ def note_refusal(reason: str) -> None:
         trace.refusals.append(reason)
 
 
-def note_check(failed: Any, error: PicogradError) -> None:
-    """Remember a bool node that must be false; a replay raises the error when it is not."""
+def note_check(failed: Any, error: PicogradError, checked: Any, look: Any) -> None:
+    """Remember a bool node that must be false; a replay raises the error when it is not.
+
+    `look`, unless None, raises for wrong values of the node that is checked.
+    """
     for trace in RUNNING.traces[-1:]:
-        trace.checks.append((failed, error))
+        trace.checks.append((failed, error, checked, look))
 
 
 @contextmanager

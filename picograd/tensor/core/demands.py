@@ -64,7 +64,7 @@ def demand(
         if node.size:
             look(values)
         return True
-    report(failed(), error, node)
+    report(failed(), error, node, look=look)
     return False
 
 
@@ -75,8 +75,13 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
     return None if values is None or not values.size else (int(values.min()), int(values.max()))
 
 
-def report(failed: Node, error: PicogradError, *beside: Node) -> None:
-    """Raise an error where a bool is true; `beside` is computed with it.
+def report(
+    failed: Node,
+    error: PicogradError,
+    *beside: Node,
+    look: Callable[[Array], None] | None = None,
+) -> None:
+    """Raise an error where a bool is true; `beside` is computed with it, and what `look` checks.
 
     Off the CPU, where nobody looks before a value is read, the next computation computes the bool.
     """
@@ -85,7 +90,7 @@ def report(failed: Node, error: PicogradError, *beside: Node) -> None:
     elif RUNNING.active[-1:] == ["picograd.scan"] and RUNNING.steps:
         RUNNING.steps[-1].append((failed, error))
     elif is_tracing_jit():
-        note_check(failed, error)
+        note_check(failed, error, beside[0] if beside else None, look)
     elif not is_tracing() and not is_host(failed.device):
         pending.check_beside(failed, error)
     elif not is_tracing():

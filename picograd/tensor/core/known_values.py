@@ -4,6 +4,7 @@ Checks of values (a divisor, a probability) look at these; they never compute an
 checked in any case, an index, is the matter of `demands`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,7 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     """
     if node.size > most:
         return None
-    views: list[Node] = []
-    source = node
-    while source.realized is None and source.inputs and len(views) < STEPS:
-        if source.op not in VIEWS and source.op != "contiguous" and not is_widening(source):
-            return None
-        views.append(source)
-        source = source.inputs[0]
+    source, views = below_views(node)
     if source.op == "const":
         return np.broadcast_to(np.asarray(source.arg), node.shape)
     if is_tracing() and not is_constant(source):
@@ -48,8 +43,22 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
         values = buffer_to_numpy(buffer, source.shape) if source.size <= most else None
     else:
         values = buffer_view(buffer, source.shape)
-    if values is None:
-        return None
+    return None if values is None else seen_through(values, views)
+
+
+def below_views(node: Node) -> tuple[Node, list[Node]]:
+    """Follow a node down to what it shows; gives that, and the views, the last one first."""
+    views: list[Node] = []
+    while node.realized is None and node.inputs and len(views) < STEPS:
+        if node.op not in VIEWS and node.op != "contiguous" and not is_widening(node):
+            break
+        views.append(node)
+        node = node.inputs[0]
+    return node, views
+
+
+def seen_through(values: Any, views: Sequence[Node]) -> Any:
+    """Apply views to an array, the last one first in the list."""
     for view in reversed(views):
         meaning = OPS[view.op].numpy
         if view.op in VIEWS and meaning is not None:

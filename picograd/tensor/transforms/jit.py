@@ -55,6 +55,7 @@ from picograd.tensor.transforms.jit_arguments import (
     number_names,
     signature_of,
 )
+from picograd.tensor.transforms.jit_checks import early_checks
 from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
@@ -439,6 +440,7 @@ def is_gone(capture: Capture) -> bool:
 
 def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
     """Compute the roots of a trace by one plan; gives the results, and the scalars it read."""
+    checks = tracer.find_checks(capture)
     roots, sizes = list(tracer.roots.values()), tracer.sizes
     if not roots:
         return [], []
@@ -459,6 +461,9 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
         capture.inputs[position] = copy_of(capture.inputs[position])
     values = scalar_values(found.scalars)
     capture.set_plan(plan)
+    capture.early = early_checks(checks, found)
+    if capture.early is not None:
+        capture.early.run(found.buffers)
     results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
     hang(traced, results)

@@ -83,6 +83,8 @@ def replay(
     numbers: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
     """Run a captured plan on its inputs; the function itself does not run."""
+    if capture.early is not None:
+        capture.early.run(inputs)
     if capture.recorded != pending.recorded():
         prepare_writes(capture, arguments)
     for position in capture.copies:

@@ -39,6 +39,7 @@ from picograd.tensor.transforms.jit_arguments import (
     template,
     tensors_in,
 )
+from picograd.tensor.transforms.jit_checks import Check, Early, is_early
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
 from picograd.traced_number import Numbers, math_followed, plain
@@ -100,6 +101,7 @@ class Capture:
     checks: list[tuple[int, PicogradError]] = field(
         default_factory=list
     )  # (root, the error if it is true)
+    early: Early | None = None  # checks that come before the plan
     sizes: Any = None  # the graph for other sizes, if some are followed
     graph: Any = None  # what the gradients of outputs need (jit_gradient)
     traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
@@ -388,8 +390,22 @@ class Tracer:
                 self.root(tensor._node)
             else:
                 capture.escapes.append((weakref.ref(tensor), self.given(tensor)))
-        capture.checks = [(self.root(node), error) for node, error in self.trace.checks]
         return capture
+
+    def find_checks(self, capture: Capture) -> list[Check]:
+        """Add checks to the roots; gives those that are to come before what the trace changes."""
+        changes = capture.written, capture.written_gradients, capture.replaced, capture.gradients
+        is_changing = any(changes) or capture.escapes or capture.stores
+        known: set[int] = set()
+        if is_changing and self.sizes is None and self.trace.checks:
+            known = {id(leaf_buffer(node)) for node in walk_pending(list(self.roots.values()))}
+        early: list[Any] = []
+        for check in self.trace.checks:
+            if known and is_early(check, known):
+                early.append(check)
+            else:
+                capture.checks.append((self.root(check[0]), check[1]))
+        return early
 
     def find_kept(self) -> list[Tensor]:
         """List the tensors that later calls continue: not those of what is gone already."""
