@@ -223,8 +223,8 @@ m.copy_(lower)
 
 path = torch.zeros(4, 5)
 path[0, 1:] = 9; path[1:, 0] = 9
-for n in range(1, 3):
-    for k in range(1, 3):
+for n in range(1, 4):
+    for k in range(1, 5):
         before = torch.min(path[n - 1, k], path[n, k - 1])
         path[n, k] = x[n - 1, k - 1].abs() + torch.min(before, path[n - 1, k - 1])
 x.copy_(path[1:, 1:])
