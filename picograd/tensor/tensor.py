@@ -607,16 +607,20 @@ class Tensor(
         """
         return self.fill_(0)
 
-    def fill_(self, value: Scalar) -> "Tensor":
-        """Overwrite with one number.
+    def fill_(self, value: "Scalar | Tensor") -> "Tensor":
+        """Overwrite with one number, or with the one of a tensor that has no axes.
 
         >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).fill_(7).tolist()
         [7.0, 7.0]
         """
         check_leaf_write("fill_", self)
-        node = indexing.fit_value(indexing.value_node(self._node, value), self.shape)
-        write(self, node, False, is_alike=True)
+        tracks = isinstance(value, Tensor) and value._tracks and MODE.enabled
+        if isinstance(value, Tensor) and value.shape:
+            text = f"a tensor of shape {value.shape} is not one number"
+            raise ShapeError("fill_", text, "use copy_, which broadcasts")
+        number = indexing.value_node(self._node, read(value))
+        write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
@@ -634,7 +638,9 @@ class Tensor(
                 return
         if source is not self and isinstance(source, Tensor) and source._view is not None:
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
-                check_overlap("setitem", self[items], source)
+                part = self[items]
+                if part.numel() == source.numel():  # what is repeated may be read from anywhere
+                    check_overlap("setitem", part, source)
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 

@@ -253,9 +253,7 @@ def moved(node: Node, steps: Sequence[Node]) -> Node:
     return node
 
 
-def scattered(
-    show: Callable[[Node], Node], base: Node, value: Node, is_repeated: bool
-) -> Node:
+def scattered(show: Callable[[Node], Node], base: Node, value: Node, is_repeated: bool) -> Node:
     """Write a value through a view of any kind: what it shows of the positions is an index.
 
     Where a view shows elements several times, those that change are written alone: what another

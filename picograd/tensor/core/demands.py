@@ -76,10 +76,7 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
 
 
 def report(
-    failed: Node,
-    error: PicogradError,
-    *beside: Node,
-    look: Callable[[Array], None] | None = None,
+    failed: Node, error: PicogradError, *beside: Node, look: Callable[[Array], None] | None = None
 ) -> None:
     """Raise an error where a bool is true; `beside` is computed with it, and what `look` checks.
 

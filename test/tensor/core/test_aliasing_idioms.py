@@ -116,6 +116,12 @@ x.add_(y)
 y = x; v = torch.nn.functional.relu(x, inplace=True); v += y; b.copy_(x[0])
 torch.nn.Dropout(0.5, inplace=True).eval()(x)[0].fill_(1); torch.nn.Identity()(x)[1].fill_(2)
 torch.nn.Flatten()(x)[1].fill_(2); torch.nn.Unflatten(1, (2, 2))(x)[:, 0].fill_(3)
+x[:] = x[0]; x[1:3] = x[2]; b[:] = b[1]; s[0] = s[0, 1:2]; b[1:3] = b[2]; x[0] = x[:, 0][0]
+x.fill_(b[0]); m[1].fill_(x.max()); i.fill_(b[1] * 5); x.expand(3, 4)[0].fill_(b.sum())
+v = b.unfold(0, 3, 1); v[1] = 5; v[0, 1:] *= 2; v.clamp_(max=1); v[0, v[0] > 1] = 0.5
+v = x.view(-1).as_strided((5, 4), (2, 1)); v[2] = b; v[torch.tensor([0, 4])] = 3; \
+v.index_fill_(0, torch.tensor([1]), 9); v.t()[3, 2] = 4
+v = m.unfold(0, 2, 1).unfold(1, 2, 1); v[1, 1] = 7; v[0, 2, 1, :] -= 2; x.copy_(m[:3] * 2)
 torch.nn.functional.dropout(x, 0.5, training=False)[0].fill_(3); \
 torch.nn.Sequential()(x)[1].fill_(1)
 for gate in m.chunk(4): torch.nn.init.constant_(gate, 0.5)\n\
@@ -155,6 +161,8 @@ v = u.unsqueeze(1); v[:, 0].mul_(b); r = u * u
 v = u.movedim(0, 1); v[2].mul_(3); r = u * b
 v = u.unfold(1, 2, 2); v[:, 1].mul_(3); r = u * u
 v = u.as_strided((2, 2), (4, 1), 1); v.mul_(b[:2]); r = u * u
+v = u.view(-1).unfold(0, 4, 2); v[1] = b; v[3] *= b; r = u * u
+u[1:].fill_(b[1]); u[0].fill_(b.sum()); r = u * w
 v = u[1:].view(2, 2, 2).transpose(0, 2); v[0] = b.view(2, 2); r = u * u
 v = u[0]; z = u.t()[0]; v.mul_(2); r = z * z
 v = u.view(-1); z = v[::2]; z *= b[0]; v[1::2] -= b[1]; r = u * v.view(3, 4)
@@ -221,6 +229,12 @@ with torch.no_grad(): v = u[0]\nv.add_(1)
 u[0].detach_()
 u.requires_grad_(False)
 w.data = i
+w.grad = 3
+w.grad = [[1.0]]
+w.grad = w
+w.grad = x[:1]
+w.grad = x.double()
+b.fill_(x)
 x[0].expand(3, 4).copy_(s[0])
 torch.broadcast_tensors(b, x)[0].add_(1)
 i[0] += 1.5

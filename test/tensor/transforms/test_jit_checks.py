@@ -7,7 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.tensor import jit_replay
+from picograd.tensor.transforms import jit_replay
 
 
 def state(*tensors: Tensor) -> list[Any]:
@@ -68,7 +68,8 @@ def test_a_function_that_changes_nothing_is_one_plan(monkeypatch: pytest.MonkeyP
     captures = []
     replay = jit_replay.replay
     monkeypatch.setattr(
-        "picograd.tensor.jit.replay", lambda *args: (captures.append(args[0]), replay(*args))[1]
+        "picograd.tensor.transforms.jit.replay",
+        lambda *args: (captures.append(args[0]), replay(*args))[1],
     )
     table = Tensor.zeros(4, 2).realize()
     look = picograd.jit(lambda position: table[position] + 1)
