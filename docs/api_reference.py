@@ -19,8 +19,12 @@ import picograd
 from picograd import Tensor, nn
 
 FOLDER = Path(__file__).parent / "api"
-NOTE = "Generated from docstrings by `docs/api_reference.py`; every example is a test."
-WORDS = """Words of signatures (`picograd/tensor/core/annotations.py`), which type checkers follow:
+NOTE = """Generated from docstrings by `docs/api_reference.py`; every example is a test, after
+`import numpy, picograd` and `from picograd import Tensor, nn`."""
+WORDS = """In calls `axis` may stand for `dim`, `keepdims` for `keepdim`, and `input` for the first
+argument of a function, which takes `out=`, too.
+
+Words of signatures (`picograd/tensor/core/annotations.py`), which type checkers follow:
 
 | word | what it takes |
 |---|---|
@@ -59,7 +63,7 @@ TENSOR_PAGES = (
          "transcendental", "activation_functions"),
     ),
     Page("reductions", "Reductions, sorting, statistics",
-         ("methods_reduce", "methods_order", "statistics")),
+         ("reduce", "methods_order", "statistics")),
     Page("movement", "Shapes and joining",
          ("methods_movement", "methods_assemble", "joining", "axis_formulas", "functions",
           "methods_family")),

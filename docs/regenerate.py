@@ -2,7 +2,8 @@
 
     python docs/regenerate.py [--check] [page ...]
 
-Without pages it also writes the reference, docs/api, by `docs/api_reference.py`.
+Without pages it also writes the reference, docs/api, by `docs/api_reference.py`, and what type
+checkers read of derived names by `docs/stubs.py`.
 
 A `python` block runs after those before it on its page, in an empty folder; a `console` block runs
 each line that starts with `$` in the repository. A `text` block right after a `python` block, and
@@ -167,6 +168,7 @@ def main() -> int:
     options = parser.parse_args()
     stale = []
     if not options.pages and not options.check:
+        print(run([sys.executable, str(ROOT / "docs/stubs.py")], ROOT), end="")
         print(run([sys.executable, str(ROOT / "docs/api_reference.py")], ROOT), end="")
     for page in map(Path.resolve, options.pages or pages()):
         wrong = [finding for finding in findings(page) if not finding.is_right]

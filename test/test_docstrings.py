@@ -5,10 +5,16 @@ import doctest
 import importlib
 from pathlib import Path
 
+import numpy
 import pytest
+
+import picograd
 
 ROOT = Path(__file__).parents[1]
 FILES = [p for p in sorted((ROOT / "picograd").rglob("*.py")) if "\n    >>> " in p.read_text()]
+
+
+KNOWN = {"picograd": picograd, "Tensor": picograd.Tensor, "nn": picograd.nn, "numpy": numpy}
 
 
 def name_of(path: Path) -> str:
@@ -19,6 +25,7 @@ def name_of(path: Path) -> str:
 def test_examples(path: Path) -> None:
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     module = importlib.import_module(name_of(path))
-    names = {**vars(module), **vars(builtins)}  # `round` is Python's, whatever the file imports
+    # `round` is Python's, whatever the file imports
+    names = {**vars(module), **vars(builtins), **KNOWN}
     result = doctest.testmod(module, optionflags=options, globs=names)
     assert result.attempted and not result.failed

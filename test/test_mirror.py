@@ -84,7 +84,10 @@ ELSEWHERE = {
     "tensor/shaping/methods_movement.py": "ops/test_movement.py",
     "tensor/math/methods_operator.py": "tensor/test_tensor.py",
     "tensor/linalg/methods_product.py": "ops/test_products.py",
-    "tensor/reductions/methods_reduce.py": "ops/test_reduce.py",
+    "tensor/core/calling.py": "tensor/core/test_spelling.py",
+    "tensor/core/function.py": "tensor/core/test_stubs.py",
+    "tensor/methods.py": "tensor/core/test_stubs.py",
+    "tensor/public.py": "tensor/core/test_stubs.py",
     "tensor/indexing/masking.py": "tensor/transforms/test_masked_choice.py",
     "tensor/core/recording.py": "tensor/test_tensor.py",
 }

@@ -86,23 +86,6 @@ logical_or: Final = Tensor.logical_or
 logical_not: Final = Tensor.logical_not
 logical_xor: Final = Tensor.logical_xor
 
-sum: Final = Tensor.sum
-prod: Final = Tensor.prod
-mean: Final = Tensor.mean
-max: Final = Tensor.max
-min: Final = Tensor.min
-amax: Final = Tensor.amax
-amin: Final = Tensor.amin
-argmax: Final = Tensor.argmax
-argmin: Final = Tensor.argmin
-var: Final = Tensor.var
-std: Final = Tensor.std
-norm: Final = Tensor.norm
-any: Final = Tensor.any
-all: Final = Tensor.all
-logsumexp: Final = Tensor.logsumexp
-softmax: Final = Tensor.softmax
-log_softmax: Final = Tensor.log_softmax
 cumsum: Final = Tensor.cumsum
 cumprod: Final = Tensor.cumprod
 cummax: Final = Tensor.cummax
@@ -208,12 +191,6 @@ heaviside: Final = Tensor.heaviside
 logit: Final = Tensor.logit
 deg2rad: Final = Tensor.deg2rad
 rad2deg: Final = Tensor.rad2deg
-std_mean: Final = Tensor.std_mean
-var_mean: Final = Tensor.var_mean
-aminmax: Final = Tensor.aminmax
-count_nonzero: Final = Tensor.count_nonzero
-nansum: Final = Tensor.nansum
-nanmean: Final = Tensor.nanmean
 take: Final = Tensor.take
 index_fill: Final = Tensor.index_fill
 index_copy: Final = Tensor.index_copy
@@ -277,8 +254,6 @@ from_dlpack: Final = Tensor.from_dlpack
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Repeat tensors to their common shape: views of them.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> x, y = picograd.broadcast_tensors(Tensor([1.0, 2.0]), Tensor([[3.0], [4.0]]))
     >>> x.tolist(), y.tolist()
     ([[1.0, 2.0], [1.0, 2.0]], [[3.0, 3.0], [4.0, 4.0]])
@@ -291,8 +266,6 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """Put matrices on the diagonal of a larger one.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.block_diag(Tensor([[1.0]]), Tensor([[2.0, 3.0]])).tolist()
     [[1.0, 0.0, 0.0], [0.0, 2.0, 3.0]]
     """
@@ -302,8 +275,6 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 0 after making everything at least 2-d.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.vstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
@@ -313,8 +284,6 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 1, or along axis 0 for vectors.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.hstack([Tensor([1.0, 2.0]), Tensor([3.0])]).tolist()
     [1.0, 2.0, 3.0]
     """
@@ -324,8 +293,6 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join along axis 2 after making everything at least 3-d.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.dstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
     [[[1.0, 3.0], [2.0, 4.0]]]
     """
@@ -341,7 +308,6 @@ def tril_indices(
 ) -> Tensor:
     """List the positions of a lower triangle, (2, count) in int64.
 
-    >>> import picograd
     >>> picograd.tril_indices(2, 2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
@@ -357,7 +323,6 @@ def triu_indices(
 ) -> Tensor:
     """List the positions of an upper triangle, (2, count) in int64.
 
-    >>> import picograd
     >>> picograd.triu_indices(2, 2).tolist()
     [[0, 0, 1], [0, 1, 1]]
     """

@@ -80,9 +80,9 @@ from picograd.tensor.math.methods_elementwise import ElementwiseMethods
 from picograd.tensor.math.methods_elementwise import where as where
 from picograd.tensor.math.methods_operator import OperatorMethods
 from picograd.tensor.math.methods_special import SpecialMethods
+from picograd.tensor.methods import Methods
 from picograd.tensor.network.methods_network import NetworkMethods
 from picograd.tensor.reductions.methods_order import OrderMethods
-from picograd.tensor.reductions.methods_reduce import ReduceMethods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_assemble import AssemblyMethods
 from picograd.tensor.shaping.methods_movement import MovementMethods
@@ -91,7 +91,7 @@ from picograd.tensor.shaping.methods_movement import MovementMethods
 class Tensor(
     OperatorMethods,
     ElementwiseMethods,
-    ReduceMethods,
+    Methods,
     MovementMethods,
     OrderMethods,
     SelectMethods,
@@ -109,7 +109,6 @@ class Tensor(
     float32, arrays keep their dtype. Two or more ints are the sizes of a tensor of zeros, and no
     data is a tensor of no elements, as in PyTorch; one int is a number.
 
-    >>> from picograd import Tensor
     >>> (Tensor([1.0, 2.0]) * 3).tolist()
     [3.0, 6.0]
     """
@@ -157,7 +156,6 @@ class Tensor(
     def dim(self) -> int:
         """Count the axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).dim()
         2
         """
@@ -176,7 +174,6 @@ class Tensor(
     def size(self, dim: int | None = None) -> Shape | int:
         """Give the shape, or the size of one axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).size()
         (1, 2)
         """
@@ -186,7 +183,6 @@ class Tensor(
     def element_size(self) -> int:
         """Count the bytes of one element.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).element_size()
         4
         """
@@ -203,7 +199,6 @@ class Tensor(
 
         Or that along one axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).stride()
         (2, 1)
         """
@@ -217,7 +212,6 @@ class Tensor(
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
         """Ask for gradients, or stop asking; returns the tensor.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).requires_grad_().requires_grad
         True
         """
@@ -229,7 +223,6 @@ class Tensor(
     def realize(self, *others: "Tensor") -> "Tensor":
         """Compute this tensor and others now, together.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
         """
@@ -241,7 +234,6 @@ class Tensor(
 
         PyTorch's shares memory with the tensor; here `numpy.from_dlpack(x)` does.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
         """
@@ -256,7 +248,6 @@ class Tensor(
     def item(self) -> Scalar:
         """Compute, and return the only element as a Python number.
 
-        >>> from picograd import Tensor
         >>> Tensor([2.5]).item()
         2.5
         """
@@ -270,7 +261,6 @@ class Tensor(
     def tolist(self) -> Any:
         """Compute, and return nested lists of Python numbers.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
         """
@@ -280,7 +270,6 @@ class Tensor(
     def cpu(self) -> "Tensor":
         """Copy to the CPU.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).cpu().device
         'cpu'
         """
@@ -302,7 +291,6 @@ class Tensor(
 
         Every copy may overlap with the host: `non_blocking` changes nothing.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).to("cpu").device
         'cpu'
         """
@@ -324,7 +312,6 @@ class Tensor(
 
         Raises GradientError for a computed tensor that tracks gradients.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.5])
         >>> x.to_("float64") is x, x.dtype
         (True, picograd.float64)
@@ -341,7 +328,6 @@ class Tensor(
     def cast(self, dtype: DTypeLike) -> "Tensor":
         """Convert the elements; the same tensor when the dtype is the same.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5]).cast("int64").tolist()
         [1, 2]
         """
@@ -351,8 +337,6 @@ class Tensor(
     def type(self, dtype: DTypeLike) -> "Tensor":
         """Convert the elements.
 
-        >>> import picograd
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5]).type(picograd.int32).tolist()
         [1, 2]
         """
@@ -361,7 +345,6 @@ class Tensor(
     def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).bitcast("int32").tolist()
         [1065353216, 1073741824]
         """
@@ -373,7 +356,6 @@ class Tensor(
     def float(self) -> "Tensor":
         """Convert to float32.
 
-        >>> from picograd import Tensor
         >>> Tensor([1, 2]).float().tolist()
         [1.0, 2.0]
         """
@@ -382,7 +364,6 @@ class Tensor(
     def half(self) -> "Tensor":
         """Convert to float16.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).half().dtype
         picograd.float16
         """
@@ -395,7 +376,6 @@ class Tensor(
     def double(self) -> "Tensor":
         """Convert to float64.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).double().dtype
         picograd.float64
         """
@@ -404,7 +384,6 @@ class Tensor(
     def int(self) -> "Tensor":
         """Convert to int32.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5]).int().tolist()
         [1, 2]
         """
@@ -413,7 +392,6 @@ class Tensor(
     def long(self) -> "Tensor":
         """Convert to int64.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5]).long().tolist()
         [1, 2]
         """
@@ -426,7 +404,6 @@ class Tensor(
     def detach(self) -> "Tensor":
         """Give the same values, cut off from gradients.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0], requires_grad=True).detach().requires_grad
         False
         """
@@ -437,7 +414,6 @@ class Tensor(
     def clone(self) -> "Tensor":
         """Copy; gradients flow through.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0])
         >>> y = x.clone()
         >>> y += 1
@@ -449,7 +425,6 @@ class Tensor(
     def contiguous(self) -> "Tensor":
         """Give the elements in row-major order: this tensor itself if they are, else a copy.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.contiguous().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -491,7 +466,6 @@ class Tensor(
     def grad_fn(self) -> Any:
         """What computed this tensor, with `name()` and `next_functions`; None for a leaf.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).grad_fn is None
         True
         """
@@ -500,7 +474,6 @@ class Tensor(
     def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call a hook with this tensor's gradient; what it returns, unless None, replaces it.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0], requires_grad=True)
         >>> handle = x.register_hook(lambda grad: grad * 10)
         >>> x.sum().backward()
@@ -512,7 +485,6 @@ class Tensor(
     def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call a hook with this leaf after `backward` has added to its `grad`.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0], requires_grad=True)
         >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad.tolist()))
         >>> x.sum().backward()
@@ -527,7 +499,6 @@ class Tensor(
     def retain_grad(self) -> None:
         """Keep the gradient of a computed tensor in `grad` too.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0], requires_grad=True)
         >>> y = x * 2
         >>> y.retain_grad()
@@ -541,7 +512,6 @@ class Tensor(
     def retains_grad(self) -> builtins.bool:
         """Whether this computed tensor keeps its gradient.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).retains_grad
         False
         """
@@ -550,7 +520,6 @@ class Tensor(
     def detach_(self) -> "Tensor":
         """Cut this tensor itself off from gradients: it becomes a leaf.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0], requires_grad=True) * 2).detach_().requires_grad
         False
         """
@@ -574,7 +543,6 @@ class Tensor(
     def assign(self, value: TensorLike) -> "Tensor":
         """Overwrite with values of the same shape and dtype, in place; no gradient flows.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).assign(Tensor([3.0, 4.0])).tolist()
         [3.0, 4.0]
         """
@@ -587,7 +555,6 @@ class Tensor(
     def copy_(self, value: TensorLike) -> "Tensor":
         """Overwrite with values that broadcast, converted to this dtype and device.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).copy_(Tensor([3.0, 4.0])).tolist()
         [3.0, 4.0]
         """
@@ -601,7 +568,6 @@ class Tensor(
     def zero_(self) -> "Tensor":
         """Overwrite with zeros.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).zero_().tolist()
         [0.0, 0.0]
         """
@@ -610,7 +576,6 @@ class Tensor(
     def fill_(self, value: "Scalar | Tensor") -> "Tensor":
         """Overwrite with one number, or with the one of a tensor that has no axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).fill_(7).tolist()
         [7.0, 7.0]
         """
@@ -663,7 +628,6 @@ class Tensor(
     ) -> "Tensor":
         """Make zeros, float32 unless told otherwise.
 
-        >>> from picograd import Tensor
         >>> Tensor.zeros(2, 2).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
         """
@@ -675,7 +639,6 @@ class Tensor(
     ) -> "Tensor":
         """Make ones, float32 unless told otherwise.
 
-        >>> from picograd import Tensor
         >>> Tensor.ones(2, 2).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
         """
@@ -687,7 +650,6 @@ class Tensor(
     ) -> "Tensor":
         """Make a tensor whose values nobody promises; here zeros.
 
-        >>> from picograd import Tensor
         >>> Tensor.empty(2, 3).shape
         (2, 3)
         """
@@ -703,7 +665,6 @@ class Tensor(
     ) -> "Tensor":
         """Fill a shape with one value; its Python type gives the dtype.
 
-        >>> from picograd import Tensor
         >>> Tensor.full((2, 2), 7.0).tolist()
         [[7.0, 7.0], [7.0, 7.0]]
         """
@@ -716,7 +677,6 @@ class Tensor(
     ) -> "Tensor":  # fmt: skip
         """Count from start (0) up to but not including end.
 
-        >>> from picograd import Tensor
         >>> Tensor.arange(0, 1, 0.25).tolist()
         [0.0, 0.25, 0.5, 0.75]
         """
@@ -734,7 +694,6 @@ class Tensor(
     ) -> "Tensor":
         """Space numbers evenly, both ends included.
 
-        >>> from picograd import Tensor
         >>> Tensor.linspace(0, 1, 5).tolist()
         [0.0, 0.25, 0.5, 0.75, 1.0]
         """
@@ -750,7 +709,6 @@ class Tensor(
     ) -> "Tensor":
         """Make an identity matrix.
 
-        >>> from picograd import Tensor
         >>> Tensor.eye(2).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
@@ -762,8 +720,6 @@ class Tensor(
 
         The dtype stays. A read-only, strided or misaligned array is copied.
 
-        >>> from picograd import Tensor
-        >>> import numpy
         >>> Tensor.from_numpy(numpy.ones(2)).tolist()
         [1.0, 1.0]
         """
@@ -785,7 +741,6 @@ class Tensor(
         tensor. Read-only, strided or misaligned memory is copied; `copy=False` makes that an
         ExportError, `copy=True` always copies.
 
-        >>> import numpy, picograd
         >>> picograd.Tensor.from_dlpack(numpy.ones(2)).tolist()
         [1.0, 1.0]
         """
@@ -796,7 +751,6 @@ class Tensor(
     def manual_seed(seed: builtins.int) -> random.Generator:
         """Restart the default random generator from a seed.
 
-        >>> from picograd import Tensor
         >>> generator = Tensor.manual_seed(0)
         >>> first = Tensor.rand(2).tolist()
         >>> generator = Tensor.manual_seed(0)
@@ -815,7 +769,6 @@ class Tensor(
     ) -> "Tensor":
         """Draw from the uniform distribution on [0, 1).
 
-        >>> from picograd import Tensor
         >>> x = Tensor.rand(2, 3)
         >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
         ((2, 3), True, True)
@@ -832,7 +785,6 @@ class Tensor(
     ) -> "Tensor":
         """Draw from the standard normal distribution.
 
-        >>> from picograd import Tensor
         >>> Tensor.randn(2, 3).shape
         (2, 3)
         """
@@ -850,7 +802,6 @@ class Tensor(
     ) -> "Tensor":
         """Draw from the uniform distribution on [low, high).
 
-        >>> from picograd import Tensor
         >>> x = Tensor.uniform(2, 3, low=5, high=6)
         >>> x.shape, bool((x >= 5).all()), bool((x < 6).all())
         ((2, 3), True, True)
@@ -889,7 +840,6 @@ class Tensor(
 
         Or with the sizes in front, randint(*sizes, low=0, high=10).
 
-        >>> from picograd import Tensor
         >>> x = Tensor.randint(0, 10, (2, 3))
         >>> x.shape, bool((x >= 0).all()), bool((x < 10).all())
         ((2, 3), True, True)
@@ -912,7 +862,6 @@ class Tensor(
 
         Raises ShapeError for a dtype that cannot hold the numbers, DTypeError for bool.
 
-        >>> from picograd import Tensor
         >>> sorted(Tensor.randperm(3).tolist())
         [0, 1, 2]
         """
@@ -924,7 +873,6 @@ class Tensor(
     ) -> "Tensor":
         """Join tensors along an axis: cat([a, b], dim), or a.cat(b, dim=dim).
 
-        >>> from picograd import Tensor
         >>> Tensor.cat([Tensor([1.0, 2.0]), Tensor([3.0])]).tolist()
         [1.0, 2.0, 3.0]
         >>> Tensor([[1.0]]).cat(Tensor([[2.0]]), Tensor([[3.0]]), dim=1).tolist()
@@ -937,7 +885,6 @@ class Tensor(
     ) -> "Tensor":
         """Join tensors along a new axis: stack([a, b], dim), or a.stack(b, dim=dim).
 
-        >>> from picograd import Tensor
         >>> Tensor.stack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
         >>> Tensor([1.0]).stack(Tensor([2.0])).tolist()
@@ -951,7 +898,6 @@ class Tensor(
 
         Or with labels 0..51 after each tensor: einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
-        >>> from picograd import Tensor
         >>> Tensor.einsum("ij,j->i", Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
         [3.0, 7.0]
         """
@@ -975,7 +921,6 @@ class Tensor(
     ) -> builtins.bool:
         """Tell whether all elements are close to another tensor's; computes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
         True
         """
@@ -985,10 +930,10 @@ class Tensor(
 
 
 Recorded.kind = Tensor
-INNER = (object, Recorded, ElementwiseMethods)
+INNER = (object, Recorded, ElementwiseMethods, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand
-spell_methods(Tensor.__mro__)
+spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
 
 
 def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:

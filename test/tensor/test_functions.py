@@ -13,9 +13,9 @@ X = Tensor([[1.0, 4.0], [9.0, 16.0]])
 @pytest.mark.parametrize("name", ["exp", "sqrt", "sum", "relu", "argmax", "cumsum", "tril"])
 def test_function_is_the_method(name: str) -> None:
     more = (0,) if name == "cumsum" else ()
-    one, other = getattr(functions, name)(X, *more), getattr(X, name)(*more)
+    one, other = getattr(picograd, name)(X, *more), getattr(X, name)(*more)
     np.testing.assert_array_equal(one.numpy(), other.numpy())
-    assert getattr(picograd, name) is getattr(functions, name)
+    assert getattr(picograd, name).__name__ == name
 
 
 @pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "rand_like"])

@@ -19,7 +19,6 @@ from picograd.tensor.core.recording import Recorded, read, wrap
 def is_tensor(obj: Any) -> TypeGuard[Tensor]:
     """Tell whether an object is a tensor.
 
-    >>> import picograd
     >>> picograd.is_tensor([1.0])
     False
     """

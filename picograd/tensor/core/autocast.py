@@ -75,7 +75,6 @@ class autocast:
     in a region keeps its dtypes outside; `backward` belongs outside. Source: Micikevicius et al.
     (2018), "Mixed Precision Training". Raises DTypeError for other dtypes.
 
-    >>> import picograd
     >>> x = picograd.ones(2, 2)
     >>> with picograd.autocast("cpu"):
     ...     print((x @ x).dtype, (x + x).dtype)

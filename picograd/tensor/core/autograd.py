@@ -84,8 +84,6 @@ class GradMode(ContextDecorator):
 class no_grad(GradMode):
     """This class stops the recording of gradients: `with no_grad():` or `@no_grad()`.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> x = Tensor([1.0], requires_grad=True)
     >>> with picograd.no_grad():
     ...     y = x * 2
@@ -99,8 +97,6 @@ class no_grad(GradMode):
 class enable_grad(GradMode):
     """This class resumes the recording of gradients inside `no_grad`.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> x = Tensor([1.0], requires_grad=True)
     >>> with picograd.no_grad():
     ...     with picograd.enable_grad():
@@ -117,8 +113,6 @@ class inference_mode(GradMode):
 
     PyTorch's forbids later use of the results in recorded operations; here they are plain tensors.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> x = Tensor([1.0], requires_grad=True)
     >>> with picograd.inference_mode():
     ...     y = x * 2
@@ -145,7 +139,6 @@ class inference_mode(GradMode):
 class set_grad_enabled(GradMode):
     """This class switches recording by a flag: at once, and in a `with` until its end.
 
-    >>> import picograd
     >>> with picograd.set_grad_enabled(False):
     ...     picograd.is_grad_enabled()
     False
@@ -178,7 +171,6 @@ class set_grad_enabled(GradMode):
 def is_grad_enabled() -> bool:
     """Tell whether operations are recorded for gradients.
 
-    >>> import picograd
     >>> picograd.is_grad_enabled()
     True
     """

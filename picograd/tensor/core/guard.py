@@ -43,23 +43,35 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **options)
         except RAW as error:
-            trace = error.__traceback__ and error.__traceback__.tb_next
-            arguments = (*args, *options.values())
-            if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
-                raise
-            if isinstance(error, MemoryError):
-                raise too_large(function.__name__, error, arguments) from None
-            if isinstance(error, TypeError) and not fits(function, args, options):
-                raise
-            if is_own(function.__name__, trace, arguments):
-                raise
-            if lacks_tensor(function, args) or is_explained(
-                error, frames_of(trace), flat(arguments)
-            ):
-                raise translated(function.__name__, error, arguments) from error
-            raise unexplained(function.__name__, error) from error
+            raise explained(function, error, args, options)  # noqa: B904 (it says of what)
 
     return checked
+
+
+def explained(
+    function: Callable[..., Any], error: Exception, args: tuple[Any, ...], options: dict[str, Any]
+) -> Exception:
+    """Choose what to raise where a call failed: the error itself, or what it means."""
+    trace = error.__traceback__ and error.__traceback__.tb_next
+    if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
+        return error
+    op, arguments = function.__name__, (*args, *options.values())
+    if isinstance(error, MemoryError):
+        return because(None, too_large(op, error, arguments))
+    if isinstance(error, TypeError) and not fits(function, args, options):
+        return error
+    if is_own(op, trace, arguments):
+        return error
+    frames = frames_of(trace)
+    if lacks_tensor(function, args) or is_explained(error, frames, flat(arguments)):
+        return because(error, translated(op, error, arguments))
+    return because(error, unexplained(op, error))
+
+
+def because(cause: Exception | None, error: Exception) -> Exception:
+    """Let an error say what it was raised from, as `raise ... from` does."""
+    error.__cause__ = cause
+    return error
 
 
 def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
@@ -67,9 +79,10 @@ def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
 
     An in-place form has that of the method it is the form of.
     """
-    name = getattr(function, "form_of", "")
+    found = getattr(Recorded.kind, getattr(function, "form_of", ""), function)
+    bind = getattr(found, "read", None) or inspect.signature(found).bind
     try:
-        inspect.signature(getattr(Recorded.kind, name, function)).bind(*args, **options)
+        bind(*args, **options)
     except TypeError:
         return False
     except ValueError:  # of a function that has none
@@ -80,7 +93,9 @@ def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
 def lacks_tensor(function: Callable[..., Any], args: Any) -> bool:
     """Tell whether something else stands in the place of the first tensor."""
     first = next(iter(inspect.signature(function).parameters), "")
-    return first in ("self", "input", "x") and bool(args) and not isinstance(args[0], Recorded)
+    return (
+        first in ("self", "input", "x", "node") and bool(args) and not isinstance(args[0], Recorded)
+    )
 
 
 def frames_of(trace: TracebackType | None) -> list[FrameType]:

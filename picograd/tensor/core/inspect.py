@@ -15,7 +15,6 @@ from picograd.tensor.tensor import Tensor
 def plan(*tensors: Tensor) -> PlanView:
     """Return the plan that would compute these tensors, without running it.
 
-    >>> import picograd
     >>> x = picograd.ones(4, 8)
     >>> [kernel.hero for kernel in picograd.plan(x.softmax(1)).kernels]
     ['reduce.row']
@@ -32,7 +31,6 @@ def explain(
     `picograd.target.Target`; empty: the tensor's device. `assembly` adds machine code, `full` the
     helpers before CUDA kernels.
 
-    >>> import picograd
     >>> text = picograd.explain(picograd.Tensor([-1.0, 2.0]).relu(), "cuda")
     >>> [line.split()[-1] for line in text.splitlines() if line.startswith("== ")][2:4]
     ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
@@ -56,7 +54,6 @@ def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:
 def synchronize(device: str | None = None) -> None:
     """Wait until a device (default: the default device) has done all work given so far.
 
-    >>> import picograd
     >>> picograd.synchronize("cpu")
     """
     pending.compute_checks()

@@ -136,7 +136,6 @@ class FamilyMethods(Recorded):
     def logdet(self: Any) -> Tensor:
         """Compute the logarithm of determinants; NaN where one is negative.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [0.0, 1.0]]).logdet().item()
         0.0
         """
@@ -151,7 +150,6 @@ class FamilyMethods(Recorded):
     def mod(self: Any, other: TensorLike) -> Tensor:
         """Compute the remainder of a division rounded down: its sign is that of the divisor.
 
-        >>> from picograd import Tensor
         >>> Tensor([7, -7]).mod(3).tolist()
         [1, 2]
         """
@@ -160,7 +158,6 @@ class FamilyMethods(Recorded):
     def idiv(self: Any, other: TensorLike) -> Tensor:
         """Divide, rounded towards 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([7, -7]).idiv(2).tolist()
         [3, -3]
         """
@@ -169,7 +166,6 @@ class FamilyMethods(Recorded):
     def ger(self: Any, vec2: Same) -> Tensor:
         """Multiply every element of one vector with every element of another.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).ger(Tensor([3.0, 4.0])).tolist()
         [[3.0, 4.0], [6.0, 8.0]]
         """
@@ -180,7 +176,6 @@ class FamilyMethods(Recorded):
     ) -> Tensor:
         """Compute beta * self + alpha * the sum of batch1 @ batch2 over the batch.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0]]).addbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
         [[12.0]]
         """
@@ -189,7 +184,6 @@ class FamilyMethods(Recorded):
     def absolute(self: Any) -> Tensor:
         """Compute |x|.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 2.0, -3.0]).absolute().tolist()
         [1.0, 2.0, 3.0]
         """
@@ -198,7 +192,6 @@ class FamilyMethods(Recorded):
     def fix(self: Any) -> Tensor:
         """Round towards 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.5, 0.2, 2.0]).fix().tolist()
         [-1.0, 0.0, 2.0]
         """
@@ -207,7 +200,6 @@ class FamilyMethods(Recorded):
     def char(self: Any) -> Tensor:
         """Convert to int8.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5, -3.0]).char().tolist()
         [1, 2, -3]
         """
@@ -216,7 +208,6 @@ class FamilyMethods(Recorded):
     def byte(self: Any) -> Tensor:
         """Convert to uint8.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5, 255.0]).byte().tolist()
         [1, 2, 255]
         """
@@ -225,7 +216,6 @@ class FamilyMethods(Recorded):
     def short(self: Any) -> Tensor:
         """Convert to int16.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.5, -3.0]).short().tolist()
         [1, 2, -3]
         """
@@ -234,7 +224,6 @@ class FamilyMethods(Recorded):
     def ndimension(self: Any) -> int:
         """Count the axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).ndimension()
         2
         """
@@ -243,7 +232,6 @@ class FamilyMethods(Recorded):
     def nelement(self: Any) -> int:
         """Count the elements.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).nelement()
         2
         """
@@ -252,7 +240,6 @@ class FamilyMethods(Recorded):
     def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
         """Take a stretch of an axis, as a copy.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).narrow_copy(0, 1, 2).tolist()
         [2.0, 3.0]
         """
@@ -261,7 +248,6 @@ class FamilyMethods(Recorded):
     def unsafe_chunk(self: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces: `chunk`.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_chunk(2)]
         [[1.0, 2.0], [3.0]]
         """
@@ -270,7 +256,6 @@ class FamilyMethods(Recorded):
     def unsafe_split(self: Any, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces of one size: `split`.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split(2)]
         [[1.0, 2.0], [3.0]]
         """
@@ -281,7 +266,6 @@ class FamilyMethods(Recorded):
     ) -> tuple[Tensor, ...]:
         """Cut into pieces of listed sizes: `split_with_sizes`.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split_with_sizes([1, 2])]
         [[1.0], [2.0, 3.0]]
         """
@@ -290,7 +274,6 @@ class FamilyMethods(Recorded):
     def is_inference(self: Any) -> bool:
         """Tell whether it was made in inference mode: never, that is `no_grad`.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).is_inference()
         False
         """
@@ -299,7 +282,6 @@ class FamilyMethods(Recorded):
     def is_pinned(self: Any) -> bool:
         """Tell whether its memory is pinned: never.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).is_pinned()
         False
         """
@@ -308,7 +290,6 @@ class FamilyMethods(Recorded):
     def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0])[1:].storage_offset()
         1
         """
@@ -318,7 +299,6 @@ class FamilyMethods(Recorded):
     def H(self: Any) -> Tensor:
         """This matrix transposed.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).H.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -331,7 +311,6 @@ class FamilyMethods(Recorded):
     def mH(self: Any) -> Tensor:
         """This tensor with its last two axes swapped.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mH.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -341,7 +320,6 @@ class FamilyMethods(Recorded):
     def data(self: Any) -> Tensor:
         """The same values, cut off from gradients; assigned, it shows that memory from then on.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0], requires_grad=True).data.requires_grad
         False
         """
@@ -363,7 +341,6 @@ class FamilyMethods(Recorded):
     def is_cuda(self: Any) -> bool:
         """Whether it lives on an NVIDIA GPU.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0], device="cpu").is_cuda
         False
         """
@@ -373,7 +350,6 @@ class FamilyMethods(Recorded):
     def is_cpu(self: Any) -> bool:
         """Whether it lives in the host's memory.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0], device="cpu").is_cpu
         True
         """
@@ -383,7 +359,6 @@ class FamilyMethods(Recorded):
     def is_sparse(self: Any) -> bool:
         """Whether it stores non-zeros only: never.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).is_sparse
         False
         """
@@ -393,7 +368,6 @@ class FamilyMethods(Recorded):
     def is_quantized(self: Any) -> bool:
         """Whether it is quantised: never.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).is_quantized
         False
         """
@@ -403,7 +377,6 @@ class FamilyMethods(Recorded):
     def is_meta(self: Any) -> bool:
         """Whether it has a shape but no values: never.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).is_meta
         False
         """
@@ -413,7 +386,6 @@ class FamilyMethods(Recorded):
     def real(self: Any) -> Tensor:
         """The real part: the tensor itself.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).real.tolist()
         [1.0, 2.0]
         """

@@ -125,7 +125,6 @@ class ProtocolMethods(Recorded):
         default stream, -1 for no waiting. `dl_device` (1, 0) asks for a copy on the CPU. Raises
         ExportError (a BufferError) for a tensor that asks for gradients: export its detach().
 
-        >>> import numpy, picograd
         >>> numpy.from_dlpack(picograd.Tensor([1.0, 2.0])).tolist()
         [1.0, 2.0]
         """

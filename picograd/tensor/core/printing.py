@@ -53,7 +53,6 @@ def set_printoptions(
 
     `profile` is "default", "short" or "full"; `sci_mode` forces (True) or forbids exponents.
 
-    >>> import picograd
     >>> picograd.set_printoptions(precision=2)
     >>> picograd.Tensor([1.0, 0.123456])
     Tensor([1.00, 0.12])

@@ -86,7 +86,6 @@ class Recorded:
     def grad(self) -> "Tensor | None":
         """The gradient that `backward` added up; None before.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0]).grad is None
         True
         """
@@ -142,7 +141,6 @@ class Recorded:
     def shape(self) -> Shape:
         """Sizes of the axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).shape
         (1, 2)
         """
@@ -152,7 +150,6 @@ class Recorded:
     def dtype(self) -> DType:
         """Element type.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).dtype
         picograd.float32
         """
@@ -162,7 +159,6 @@ class Recorded:
     def device(self) -> str:
         """Name of the device it lives on.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0], device="cpu").device
         'cpu'
         """
@@ -172,7 +168,6 @@ class Recorded:
     def ndim(self) -> int:
         """Number of axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).ndim
         2
         """
@@ -182,7 +177,6 @@ class Recorded:
     def itemsize(self) -> int:
         """Bytes of one element.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).itemsize
         4
         """
@@ -192,7 +186,6 @@ class Recorded:
     def nbytes(self) -> int:
         """Bytes of all elements.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).nbytes
         8
         """
@@ -202,7 +195,6 @@ class Recorded:
     def requires_grad(self) -> bool:
         """Whether `backward` gives this tensor, or what it was computed from, a gradient.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0], requires_grad=True).requires_grad
         True
         """
@@ -228,7 +220,6 @@ class Recorded:
     def is_leaf(self) -> bool:
         """Whether the user made this tensor, rather than an operation on tensors that track.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0], requires_grad=True)
         >>> x.is_leaf, (x * 2).is_leaf
         (True, False)
@@ -395,6 +386,27 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     if is_view:
         note_view(made, operands[0], function, *nodes[1:])
     return made
+
+
+def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
+    """Record an operation that may give several results: a tuple of tensors."""
+    found: list[Any] = []
+
+    def first(*nodes: Any) -> Node:
+        result = function(*nodes)
+        if isinstance(result, tuple):
+            found.append(result)
+            result = result[0]
+        return result  # type: ignore[no-any-return]
+
+    first.__name__ = function.__name__
+    made = apply(first, *operands)
+    if not found:
+        return made
+    (results,) = found
+    tracked = any(isinstance(each, Recorded) and each._tracks for each in operands)
+    others = [wrap(node, tracked and MODE.enabled and node.dtype.is_float) for node in results[1:]]
+    return (made, *others)
 
 
 def is_plain() -> bool:
@@ -959,7 +971,6 @@ def grad(
     `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the grad_outputs, and
     the gradients, have a leading axis of cases, computed together. The graph is always kept.
 
-    >>> import picograd
     >>> x = picograd.Tensor([3.0], requires_grad=True)
     >>> picograd.grad(x * x, x)[0].tolist()
     [6.0]

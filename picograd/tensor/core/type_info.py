@@ -20,7 +20,6 @@ FORMATS = {
 class finfo:
     """This class holds the limits of a float dtype: max, min, eps, tiny, smallest_normal, bits.
 
-    >>> import picograd
     >>> picograd.finfo(picograd.float16).max
     65504.0
     """
@@ -56,7 +55,6 @@ class finfo:
 class iinfo:
     """This class holds the limits of an integer dtype: min, max and bits.
 
-    >>> import picograd
     >>> picograd.iinfo(picograd.int8).max
     127
     """
@@ -82,7 +80,6 @@ class iinfo:
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Find the dtype two dtypes become together.
 
-    >>> import picograd
     >>> picograd.promote_types(picograd.int64, picograd.float16)
     picograd.float16
     """
@@ -92,7 +89,6 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
 def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
     """Find the dtype of an operation on two tensors or numbers.
 
-    >>> import picograd
     >>> picograd.result_type(picograd.Tensor([1]), 2.5)
     picograd.float32
     """
@@ -118,7 +114,6 @@ def scalar_result(kind: DType) -> DType:
 def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     """Tell whether a dtype may be written into another: its category is not the higher one.
 
-    >>> import picograd
     >>> picograd.can_cast(picograd.float32, picograd.int64)
     False
     """
@@ -128,7 +123,6 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
 def get_default_dtype() -> DType:
     """Give the dtype of new floats.
 
-    >>> import picograd
     >>> picograd.get_default_dtype()
     picograd.float32
     """

@@ -23,7 +23,6 @@ class SelectMethods(Recorded):
     def gather(self: Same, dim: int, index: Same) -> Same:
         """Read out[i][j] = self[i][index[i][j]] (dim 1); an index outside the axis is an error.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).gather(1, Tensor([[1], [0]])).tolist()
         [[2.0], [3.0]]
         """
@@ -32,7 +31,6 @@ class SelectMethods(Recorded):
     def take_along_dim(self: Same, indices: Same, dim: int | None = None) -> Same:
         """Read by index along an axis; the other axes broadcast.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
         [[2.0], [3.0]]
         """
@@ -41,7 +39,6 @@ class SelectMethods(Recorded):
     def index_select(self: Same, dim: int, index: Same) -> Same:
         """Take slices along an axis in the order of an index.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).index_select(0, Tensor([2, 0])).tolist()
         [3.0, 1.0]
         """
@@ -60,7 +57,6 @@ class SelectMethods(Recorded):
 
         `src` may be a number, which is also called `value`.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).scatter(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
         [20.0, 2.0, 10.0]
         """
@@ -72,7 +68,6 @@ class SelectMethods(Recorded):
     def scatter_add(self: Same, dim: int, index: Same, src: Same) -> Same:
         """Add src[i][j] to out[i][index[i][j]] (dim 1).
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).scatter_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
         [31.0, 2.0, 3.0]
         """
@@ -81,7 +76,6 @@ class SelectMethods(Recorded):
     def index_add(self: Same, dim: int, index: Same, source: Same, *, alpha: Scalar = 1) -> Same:
         """Add slices of `source`, times alpha, along an axis at the positions of a 1-d index.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).index_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
         [31.0, 2.0, 3.0]
         """
@@ -99,7 +93,6 @@ class SelectMethods(Recorded):
 
         The latter computes.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
         """
@@ -109,7 +102,6 @@ class SelectMethods(Recorded):
     def argwhere(self: Same) -> Same:
         """List the positions of non-zero elements; computes.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 5.0, 6.0]).argwhere().tolist()
         [[1], [2]]
         """
@@ -118,7 +110,6 @@ class SelectMethods(Recorded):
     def take(self: Same, index: Same) -> Same:
         """Read elements by position in the flattened tensor.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take(Tensor([3, 0])).tolist()
         [4.0, 1.0]
         """
@@ -127,7 +118,6 @@ class SelectMethods(Recorded):
     def put(self: Same, index: Same, source: Same, accumulate: bool = False) -> Same:
         """Write elements by position in the flattened tensor.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).put(Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
         [20.0, 2.0, 10.0]
         """
@@ -136,7 +126,6 @@ class SelectMethods(Recorded):
     def index_fill(self: Same, dim: int, index: Same, value: TensorLike) -> Same:
         """Write one number over the slices that a 1-d index names.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).index_fill(0, Tensor([2, 0]), 9).tolist()
         [9.0, 2.0, 9.0]
         """
@@ -145,7 +134,6 @@ class SelectMethods(Recorded):
     def index_copy(self: Same, dim: int, index: Same, source: Same) -> Same:
         """Write slices of `source` over those that a 1-d index names.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).index_copy(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
         [20.0, 2.0, 10.0]
         """
@@ -156,7 +144,6 @@ class SelectMethods(Recorded):
     ) -> Same:
         """Reduce src[i][j] into out[i][index[i][j]] (dim 1): sum, prod, mean, amax, amin.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).scatter_reduce(0, Tensor([0, 0]), Tensor([10.0, 20.0]),
         ...     "amax").tolist()
         [20.0, 2.0, 3.0]
@@ -167,7 +154,6 @@ class SelectMethods(Recorded):
     def masked_scatter(self: Same, mask: Same, source: Same) -> Same:
         """Write the elements of source, in order, where the mask holds; computes the mask.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0])
         >>> x.masked_scatter(x > 1.5, Tensor([8.0, 9.0])).tolist()
         [1.0, 8.0, 9.0]

@@ -38,7 +38,6 @@ def check_source(op: str, x: Tensor, src: Tensor, shape: tuple[int, ...]) -> Non
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Write one slice along an axis; the result is a copy.
 
-    >>> import picograd
     >>> x = picograd.Tensor([[1, 2], [3, 4]])
     >>> picograd.select_scatter(x, picograd.Tensor([8, 9]), 0, 1).tolist()
     [[1, 2], [8, 9]]
@@ -60,7 +59,6 @@ def slice_scatter(
 ) -> Tensor:
     """Write a range along an axis; the result is a copy.
 
-    >>> import picograd
     >>> x = picograd.Tensor([1, 2, 3, 4])
     >>> picograd.slice_scatter(x, picograd.Tensor([8, 9]), start=0, end=4, step=2).tolist()
     [8, 2, 9, 4]
@@ -80,7 +78,6 @@ def diagonal_scatter(
 ) -> Tensor:
     """Write a diagonal of two axes; the result is a copy.
 
-    >>> import picograd
     >>> x = picograd.Tensor([[1, 2], [3, 4]])
     >>> picograd.diagonal_scatter(x, picograd.Tensor([8, 9])).tolist()
     [[8, 2], [3, 9]]
@@ -104,7 +101,6 @@ def index_put(
 
     With `accumulate` values are added, repeated places several times.
 
-    >>> import picograd
     >>> x, places = picograd.Tensor([0, 0, 0]), picograd.Tensor([2, 2])
     >>> picograd.index_put(x, (places,), picograd.Tensor([3, 4]), accumulate=True).tolist()
     [0, 0, 7]
@@ -134,7 +130,6 @@ def index_put_(
 ) -> Tensor:
     """Write values at index tensors in place.
 
-    >>> import picograd
     >>> x = picograd.Tensor([1, 2, 3])
     >>> x.index_put_((picograd.Tensor([0]),), picograd.Tensor(9)).tolist()
     [9, 2, 3]
@@ -155,7 +150,6 @@ def index_reduce(
 
     `reduce` is "prod", "mean", "amax" or "amin".
 
-    >>> import picograd
     >>> x, places = picograd.Tensor([1.0, 1.0]), picograd.Tensor([0, 0])
     >>> picograd.index_reduce(x, 0, places, picograd.Tensor([2.0, 3.0]), "prod").tolist()
     [6.0, 1.0]
@@ -179,7 +173,6 @@ def index_reduce(
 def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
     """Write one number over the main diagonal; with `wrap`, of a tall matrix, again and again.
 
-    >>> import picograd
     >>> picograd.Tensor([[1, 2], [3, 4]]).fill_diagonal_(0).tolist()
     [[0, 2], [3, 0]]
     """
@@ -192,7 +185,6 @@ def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
 def fill_diagonal_(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
     """Write one number over the main diagonal, in place; see `fill_diagonal`.
 
-    >>> import picograd
     >>> picograd.Tensor.zeros(2, 2).fill_diagonal_(1.0).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -205,7 +197,6 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     Missing rows are `fill_value`; rows beyond `size` are dropped. Nothing is computed early, so
     it can be used inside `jit`.
 
-    >>> import picograd
     >>> picograd.nonzero_static(picograd.Tensor([0, 5, 7]), size=3).tolist()
     [[1], [2], [-1]]
     """
@@ -247,7 +238,6 @@ def masked_select(
     With `size` the result has that length, padded with `fill_value` or cut off, and nothing is
     computed early, so it can be used inside `jit`.
 
-    >>> import picograd
     >>> x = picograd.Tensor([3, 4, 5])
     >>> picograd.masked_select(x, x > 3).tolist(), x.masked_select(x > 3, size=3).tolist()
     ([4, 5], [4, 5, 0])
@@ -275,7 +265,6 @@ def nonzero(
 
     `as_tuple` gives one vector per axis instead. With `size`, as `nonzero_static`.
 
-    >>> import picograd
     >>> x = picograd.Tensor([[0, 1], [2, 0]])
     >>> x.nonzero().tolist(), [each.tolist() for each in x.nonzero(as_tuple=True)]
     ([[0, 1], [1, 0]], [[0, 1], [1, 0]])

@@ -67,7 +67,6 @@ class Slogdet(NamedTuple):
 def inv(A: Tensor) -> Tensor:
     """Invert square matrices (..., N, N).
 
-    >>> import picograd
     >>> picograd.linalg.inv(picograd.Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
@@ -77,8 +76,6 @@ def inv(A: Tensor) -> Tensor:
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """Solve A X = B, or X A = B: (..., N, N) and (..., N, K), or B (..., N).
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.solve(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
     [0.5, 0.25]
     """
@@ -91,8 +88,6 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 def det(A: Tensor) -> Tensor:
     """Compute determinants; the second derivative needs an invertible matrix.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> round(picograd.linalg.det(Tensor([[1.0, 2.0], [3.0, 4.0]])).item(), 4)
     -2.0
     """
@@ -102,8 +97,6 @@ def det(A: Tensor) -> Tensor:
 def slogdet(A: Tensor) -> Slogdet:
     """Compute the sign of determinants and the logarithm of their size.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> sign, logarithm = picograd.linalg.slogdet(Tensor([[-1.0, 0.0], [0.0, 1.0]]))
     >>> sign.item(), logarithm.item()
     (-1.0, 0.0)
@@ -114,8 +107,6 @@ def slogdet(A: Tensor) -> Slogdet:
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """Write positive definite matrices as L L^T, or U^T U.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
@@ -129,7 +120,6 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     "reduced" gives K = min(M, N) columns, "complete" M of them, "r" no Q. Gradients need as many
     columns as R has rows, which the complete form of a tall matrix has not.
 
-    >>> import picograd
     >>> Q, R = picograd.linalg.qr(picograd.Tensor([[3.0], [4.0]]))
     >>> (Q @ R).round().tolist()
     [[3.0], [4.0]]
@@ -149,7 +139,6 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     With `full_matrices` U is (M, M) and Vh (N, N); the vectors beyond min(M, N) may be any basis
     and have no gradient.
 
-    >>> import picograd
     >>> picograd.linalg.svd(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]])).S.tolist()
     [4.0, 3.0]
     """
@@ -173,8 +162,6 @@ def complement(basis: Tensor) -> Tensor:
 def svdvals(A: Tensor) -> Tensor:
     """Compute singular values, descending.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.svdvals(Tensor([[3.0, 0.0], [0.0, 4.0]])).tolist()
     [4.0, 3.0]
     """
@@ -185,8 +172,6 @@ def svdvals(A: Tensor) -> Tensor:
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """Find eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> values, vectors = picograd.linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))
     >>> values.tolist()
     [1.0, 2.0]
@@ -201,8 +186,6 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Find the eigenvalues of symmetric matrices, ascending.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.eigvalsh(Tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
@@ -220,7 +203,6 @@ def pinv(
 ) -> Tensor:
     """Compute the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0.
 
-    >>> import picograd
     >>> picograd.linalg.pinv(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
@@ -231,8 +213,6 @@ def pinv(
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """Multiply a square matrix with itself; negative powers invert it first.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.matrix_power(Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
     """
@@ -258,8 +238,6 @@ def vector_norm(
 ) -> Tensor:
     """Compute the norm of all elements, or along axes.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.vector_norm(Tensor([[3.0, 4.0]]), dim=1).tolist()
     [5.0]
     """
@@ -272,8 +250,6 @@ def matrix_norm(
 ) -> Tensor:
     """Compute the norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.matrix_norm(Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """
@@ -299,8 +275,6 @@ def norm(
 ) -> Tensor:
     """Compute a vector norm, or a matrix norm for two axes and an `ord`, as torch.linalg.norm.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.norm(Tensor([3.0, 4.0])).item()
     5.0
     """
@@ -315,7 +289,6 @@ def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
     """Compute the condition number: the ratio of the extreme singular values (p of None, 2, -2),
     or norm(A, p) * norm(inv(A), p).
 
-    >>> import picograd
     >>> picograd.linalg.cond(picograd.Tensor([[4.0, 0.0], [0.0, 2.0]])).item()
     2.0
     """
@@ -331,8 +304,6 @@ def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
 def matmul(A: Tensor, B: Tensor) -> Tensor:
     """Multiply matrices; batches broadcast.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.matmul(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
     [3.0, 7.0]
     """
@@ -342,7 +313,6 @@ def matmul(A: Tensor, B: Tensor) -> Tensor:
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Sum the products along an axis; the others broadcast.
 
-    >>> import picograd
     >>> picograd.linalg.vecdot(picograd.Tensor([1.0, 2.0]), picograd.Tensor([3.0, 4.0])).item()
     11.0
     """
@@ -353,8 +323,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Multiply vectors of three along an axis: the result is at right angles to both.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.cross(Tensor([1.0, 0.0, 0.0]), Tensor([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]
     """
@@ -364,8 +332,6 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Take the diagonals of the last two axes.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.linalg.diagonal(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [1.0, 4.0]
     """
@@ -375,7 +341,6 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """List the powers of each element along a new last axis: (..., n) -> (..., n, N).
 
-    >>> import picograd
     >>> picograd.linalg.vander(picograd.Tensor([2, 3])).tolist()
     [[1, 2], [1, 3]]
     """

@@ -98,8 +98,6 @@ def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
 def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a complex tensor (..., 2) along one axis.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.fft(Tensor([[1.0, 0.0], [2.0, 0.0]])).tolist()
     [[3.0, 0.0], [-1.0, 0.0]]
     """
@@ -109,8 +107,6 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
 def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a complex tensor (..., 2) back along one axis.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.ifft(Tensor([[3.0, 0.0], [-1.0, 0.0]])).tolist()
     [[1.0, 0.0], [2.0, 0.0]]
     """
@@ -120,7 +116,6 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform a real tensor to its first n // 2 + 1 frequencies, (..., 2).
 
-    >>> import picograd
     >>> picograd.fft.rfft(picograd.Tensor([1.0, 1.0])).tolist()
     [[2.0, 0.0], [0.0, 0.0]]
     """
@@ -130,8 +125,6 @@ def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform n // 2 + 1 frequencies (..., 2) back to n real numbers.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.irfft(picograd.fft.rfft(Tensor([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
@@ -157,7 +150,6 @@ def fftn(
 ) -> Tensor:
     """Transform a complex tensor (..., 2) along several axes.
 
-    >>> import picograd
     >>> picograd.fft.fftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
     [[[1.0, 0.0]]]
     """
@@ -171,7 +163,6 @@ def ifftn(
 ) -> Tensor:
     """Transform a complex tensor (..., 2) back along several axes.
 
-    >>> import picograd
     >>> picograd.fft.ifftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
     [[[1.0, 0.0]]]
     """
@@ -185,7 +176,6 @@ def rfftn(
 ) -> Tensor:
     """Transform a real tensor along several axes; the last of them is halved.
 
-    >>> import picograd
     >>> picograd.fft.rfftn(picograd.Tensor([[1.0, 1.0]])).tolist()
     [[[2.0, 0.0], [0.0, 0.0]]]
     """
@@ -201,7 +191,6 @@ def irfftn(
 ) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
-    >>> import picograd
     >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [1.0, 1.0]
     """
@@ -216,8 +205,6 @@ def fft2(
 ) -> Tensor:
     """Transform a complex tensor (..., 2) along two axes.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.fft2(Tensor([[[1.0, 0.0], [2.0, 0.0]]])).tolist()
     [[[3.0, 0.0], [-1.0, 0.0]]]
     """
@@ -229,8 +216,6 @@ def ifft2(
 ) -> Tensor:
     """Transform a complex tensor (..., 2) back along two axes.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.ifft2(Tensor([[[3.0, 0.0], [-1.0, 0.0]]])).tolist()
     [[[1.0, 0.0], [2.0, 0.0]]]
     """
@@ -242,8 +227,6 @@ def rfft2(
 ) -> Tensor:
     """Transform a real tensor along two axes; the last of them is halved.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.rfft2(Tensor([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 2, 2)
     """
@@ -255,8 +238,6 @@ def irfft2(
 ) -> Tensor:
     """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.fft.irfft2(picograd.fft.rfft2(Tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
@@ -271,7 +252,6 @@ def conjugate(x: Tensor) -> Tensor:
 def hfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform n // 2 + 1 numbers (..., 2) of a Hermitian signal to n real frequencies.
 
-    >>> import picograd
     >>> picograd.fft.hfft(picograd.Tensor([[1.0, 0.0], [0.0, 0.0]])).tolist()
     [1.0, 1.0]
     """
@@ -282,7 +262,6 @@ def hfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
 def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform real frequencies back to the first n // 2 + 1 numbers of a Hermitian signal.
 
-    >>> import picograd
     >>> picograd.fft.ihfft(picograd.Tensor([1.0, 1.0])).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
@@ -298,7 +277,6 @@ def fftfreq(
 ) -> Tensor:
     """List the frequencies of `fft`, in cycles per unit of the distance d.
 
-    >>> import picograd
     >>> picograd.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
@@ -311,7 +289,6 @@ def rfftfreq(
 ) -> Tensor:
     """List the frequencies of `rfft`, in cycles per unit of the distance d.
 
-    >>> import picograd
     >>> picograd.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
@@ -331,7 +308,6 @@ def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:
 def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
     """Bring frequency 0 to the middle of all axes, or of some; name them for (..., 2).
 
-    >>> import picograd
     >>> picograd.fft.fftshift(picograd.fft.fftfreq(4)).tolist()
     [-0.5, -0.25, 0.0, 0.25]
     """
@@ -341,7 +317,6 @@ def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
 def ifftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
     """Undo `fftshift`.
 
-    >>> import picograd
     >>> picograd.fft.ifftshift(picograd.Tensor([3, 1, 2])).tolist()
     [1, 2, 3]
     """
@@ -383,7 +358,6 @@ def stft(
 
     Complex numbers are (real, imaginary), so `return_complex` changes nothing.
 
-    >>> import picograd
     >>> picograd.stft(picograd.Tensor.ones(16), 8).shape
     (5, 9, 2)
     """
@@ -418,7 +392,6 @@ def istft(
 ) -> Tensor:
     """Undo `stft`: add the frames up where they lay, and divide by the squared windows there.
 
-    >>> import picograd
     >>> x = picograd.Tensor.ones(16)
     >>> picograd.istft(picograd.stft(x, 8), 8).round().sum().item()
     16.0

@@ -15,7 +15,6 @@ class ProductMethods(Recorded):
     def dot(self: Same, other: Same) -> Same:
         """Multiply vectors or matrices, as NumPy's dot for up to two axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).dot(Tensor([1.0, 1.0, 2.0])).item()
         9.0
         """
@@ -24,7 +23,6 @@ class ProductMethods(Recorded):
     def mm(self: Same, other: Same) -> Same:
         """Multiply two matrices.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mm(Tensor([[1.0, 0.0], [1.0, 1.0]])).tolist()
         [[3.0, 2.0], [7.0, 4.0]]
         """
@@ -33,7 +31,6 @@ class ProductMethods(Recorded):
     def bmm(self: Same, other: Same) -> Same:
         """Multiply two stacks of matrices.
 
-        >>> from picograd import Tensor
         >>> Tensor([[[1.0, 2.0], [3.0, 4.0]]]).bmm(Tensor([[[1.0], [1.0]]])).tolist()
         [[[3.0], [7.0]]]
         """
@@ -42,7 +39,6 @@ class ProductMethods(Recorded):
     def outer(self: Same, other: Same) -> Same:
         """Multiply every element of one vector with every element of another.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).outer(Tensor([3.0, 4.0])).tolist()
         [[3.0, 4.0], [6.0, 8.0]]
         """
@@ -51,7 +47,6 @@ class ProductMethods(Recorded):
     def linear(self: Same, weight: Same, bias: Same | None = None) -> Same:
         """Compute self @ weight.T + bias.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0, 1.0]]), Tensor([0.5])).tolist()
         [[3.5]]
         """

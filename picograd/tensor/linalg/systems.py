@@ -60,7 +60,6 @@ def solve_triangular(
 ) -> Tensor:
     """Solve A X = B, or X A = B, for triangular A; the other triangle is not read.
 
-    >>> import picograd
     >>> A, B = picograd.Tensor([[2.0, 9.0], [1.0, 1.0]]), picograd.Tensor([[2.0], [3.0]])
     >>> picograd.linalg.solve_triangular(A, B, upper=False).tolist()
     [[1.0], [2.0]]
@@ -88,7 +87,6 @@ def as_matrices(A: Tensor, B: Tensor) -> Tensor:
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Solve A X = B given the Cholesky factor of A: A = L L^T, or U^T U.
 
-    >>> import picograd
     >>> L = picograd.Tensor([[2.0]])
     >>> picograd.cholesky_solve(picograd.Tensor([[8.0]]), L).tolist()
     [[2.0]]
@@ -101,7 +99,6 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """Invert a matrix given its Cholesky factor.
 
-    >>> import picograd
     >>> picograd.cholesky_inverse(picograd.Tensor([[2.0]])).tolist()
     [[0.25]]
     """
@@ -128,7 +125,6 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
 
     Gradients need square matrices.
 
-    >>> import picograd
     >>> P, L, U = picograd.linalg.lu(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))
     >>> (P @ L @ U).tolist()
     [[0.0, 2.0], [4.0, 0.0]]
@@ -157,7 +153,6 @@ def need_pivot(pivot: bool) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """Compute L and U in one matrix, and the rows swapped at each step, counted from 1 (int32).
 
-    >>> import picograd
     >>> [x.tolist() for x in picograd.linalg.lu_factor(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))]
     [[[4.0, 0.0], [0.0, 2.0]], [2, 2]]
     """
@@ -170,7 +165,6 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
     """Take P, L and U out of what `lu_factor` returns.
 
-    >>> import picograd
     >>> A = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]])
     >>> P, L, U = picograd.lu_unpack(*picograd.linalg.lu_factor(A))
     >>> (P @ L @ U).tolist()
@@ -185,7 +179,6 @@ def lu_solve(
 ) -> Tensor:
     """Solve A X = B, X A = B, or with A^T, given what `lu_factor` says of A.
 
-    >>> import picograd
     >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
     >>> picograd.linalg.lu_solve(*picograd.linalg.lu_factor(A), B).tolist()
     [[2.0], [1.0]]
@@ -216,7 +209,6 @@ def lstsq(
     the residuals (if M > N and the rank is full), "gelsd" and "gelss" also rank and singular
     values. What is not given is empty. Gradients reach A and B.
 
-    >>> import picograd
     >>> A, B = picograd.Tensor([[1.0], [1.0]]), picograd.Tensor([[1.0], [3.0]])
     >>> result = picograd.linalg.lstsq(A, B, driver="gelsd")
     >>> round(result.solution.item(), 4), round(result.residuals.item(), 4), result.rank.item()
@@ -259,7 +251,6 @@ def matrix_rank(
 
     Unless given, rtol is eps * max(M, N) without an atol, and 0 with one.
 
-    >>> import picograd
     >>> picograd.linalg.matrix_rank(picograd.Tensor([[1.0, 2.0], [2.0, 4.0]])).item()
     1
     """
@@ -278,7 +269,6 @@ def matrix_rank(
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """Invert the map from the last axes of a tensor to its first `ind`.
 
-    >>> import picograd
     >>> picograd.linalg.tensorinv(picograd.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)
     """
@@ -295,7 +285,6 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Find X with tensordot(A, X) = B, summed over all axes of X.
 
-    >>> import picograd
     >>> B = picograd.Tensor([[1.0, 2.0]])
     >>> picograd.linalg.tensorsolve(picograd.eye(2).reshape(1, 2, 2), B).tolist()
     [1.0, 2.0]
@@ -318,7 +307,6 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
 
-    >>> import picograd
     >>> picograd.linalg.matrix_exp(picograd.Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
@@ -329,7 +317,6 @@ def matrix_exp(A: Tensor) -> Tensor:
 def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Solve A X = input, given what `lu_factor` says of A: `lu_solve` in PyTorch's old order.
 
-    >>> import picograd
     >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
     >>> picograd.lu_solve(B, *picograd.linalg.lu_factor(A)).tolist()
     [[2.0], [1.0]]
@@ -340,7 +327,6 @@ def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply several matrices in the cheapest order: `linalg.multi_dot` of its arguments.
 
-    >>> import picograd
     >>> a = picograd.Tensor([[1.0, 2.0]])
     >>> picograd.chain_matmul(a, a.T, a).tolist()
     [[5.0, 10.0]]
@@ -377,7 +363,6 @@ def chain_order(sizes: list[int]) -> Any:
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply several matrices in the cheapest order; the first and last may be vectors.
 
-    >>> import picograd
     >>> a = picograd.Tensor([[1.0, 2.0]])
     >>> picograd.linalg.multi_dot([a, a.T, a]).tolist()
     [[5.0, 10.0]]

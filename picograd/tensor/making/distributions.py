@@ -101,7 +101,6 @@ def uniform_(
 ) -> Tensor:
     """Overwrite with draws from [low, high), in place.
 
-    >>> import picograd
     >>> bool((picograd.zeros(8).uniform_(2, 3) >= 2).all())
     True
     """
@@ -115,7 +114,6 @@ def normal_(
 ) -> Tensor:
     """Overwrite with draws from a normal distribution, in place.
 
-    >>> import picograd
     >>> picograd.zeros(2).normal_(5.0, 0.0).tolist()
     [5.0, 5.0]
     """
@@ -129,7 +127,6 @@ def log_normal_(
 ) -> Tensor:
     """Overwrite with exp of draws from a normal distribution, in place.
 
-    >>> import picograd
     >>> picograd.zeros(2).log_normal_(0.0, 1e-9).tolist()
     [1.0, 1.0]
     """
@@ -150,7 +147,6 @@ def exponential_(
 ) -> Tensor:
     """Overwrite with draws from lambd exp(-lambd x), x > 0, in place.
 
-    >>> import picograd
     >>> bool((picograd.zeros(8).exponential_() > 0).all())
     True
     """
@@ -179,7 +175,6 @@ def cauchy_(
 ) -> Tensor:
     """Overwrite with draws from the Cauchy distribution, in place.
 
-    >>> import picograd
     >>> bool(picograd.zeros(8).cauchy_().isfinite().all())
     True
     """
@@ -194,7 +189,6 @@ def cauchy_(
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
 
-    >>> import picograd
     >>> picograd.zeros(2).geometric_(1 - 1e-12).tolist()
     [1.0, 1.0]
     """
@@ -210,7 +204,6 @@ def bernoulli_(
 ) -> Tensor:
     """Overwrite with 1, with probability p (a number or a tensor), or 0, in place.
 
-    >>> import picograd
     >>> picograd.zeros(2).bernoulli_(1.0).tolist()
     [1.0, 1.0]
     """
@@ -231,7 +224,6 @@ def random_(
 
     Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly.
 
-    >>> import picograd
     >>> picograd.zeros(3).random_(5, 6).tolist()
     [5.0, 5.0, 5.0]
     """
@@ -275,7 +267,6 @@ def bernoulli(
 ) -> Tensor:
     """Draw 1 with the probability each element (or p) says, else 0.
 
-    >>> import picograd
     >>> picograd.bernoulli(picograd.Tensor([0.0, 1.0])).tolist()
     [0.0, 1.0]
     """
@@ -301,7 +292,6 @@ def normal(
 ) -> Tensor:
     """Draw from normal distributions: of tensors of means and deviations, or of a size.
 
-    >>> import picograd
     >>> picograd.normal(picograd.Tensor([1.0, 2.0]), 0.0).tolist()
     [1.0, 2.0]
     """
@@ -332,7 +322,6 @@ def randint_like(
 ) -> Tensor:
     """Draw whole numbers from [low, high), or [0, low), in the shape and dtype of a tensor.
 
-    >>> import picograd
     >>> picograd.randint_like(picograd.Tensor([0.0, 0.0]), 3, 4).tolist()
     [3.0, 3.0]
     """
@@ -353,7 +342,6 @@ def exponential(
 ) -> Tensor:
     """Draw from lambd exp(-lambd x), x > 0.
 
-    >>> import picograd
     >>> picograd.exponential(2, 3).shape
     (2, 3)
     """
@@ -376,7 +364,6 @@ def truncated_normal(
 ) -> Tensor:
     """Draw from a normal distribution inside [low, high], by inversion.
 
-    >>> import picograd
     >>> bool((picograd.truncated_normal(64, low=0.0, high=1.0) <= 1).all())
     True
     """
@@ -401,7 +388,6 @@ def trunc_normal_(
 ) -> Tensor:
     """Overwrite with draws from a normal distribution inside [a, b], in place.
 
-    >>> import picograd
     >>> bool((picograd.zeros(64).trunc_normal_(a=0.0, b=1.0) >= 0).all())
     True
     """
@@ -423,7 +409,6 @@ def multinomial(
     Without replacement the order is that of the draws: an exponential race (Efraimidis and
     Spirakis, 2006). Zeros are never drawn.
 
-    >>> import picograd
     >>> picograd.multinomial(picograd.Tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
     [1, 1]
     """
@@ -481,7 +466,6 @@ def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Ten
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from Poisson distributions whose rates are the elements; computes the rates.
 
-    >>> import picograd
     >>> picograd.poisson(picograd.Tensor([0.0, 0.0])).tolist()
     [0.0, 0.0]
     """
@@ -496,7 +480,6 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw how many of `count` trials succeed with probability `prob`; computes both.
 
-    >>> import picograd
     >>> picograd.binomial(picograd.Tensor([3.0]), picograd.Tensor([1.0])).tolist()
     [3.0]
     """
@@ -519,7 +502,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 def seed() -> int:
     """Restart the default generator from a seed the operating system draws, and return it.
 
-    >>> import picograd
     >>> picograd.seed() == picograd.initial_seed()
     True
     """
@@ -529,7 +511,6 @@ def seed() -> int:
 def initial_seed() -> int:
     """Return the seed of the default generator.
 
-    >>> import picograd
     >>> generator = picograd.manual_seed(7)
     >>> picograd.initial_seed()
     7
@@ -540,7 +521,6 @@ def initial_seed() -> int:
 def get_rng_state() -> tuple[int, int]:
     """Return the state of the default generator, for `set_rng_state`.
 
-    >>> import picograd
     >>> generator = picograd.manual_seed(7)
     >>> picograd.get_rng_state()
     (7, 0)
@@ -551,7 +531,6 @@ def get_rng_state() -> tuple[int, int]:
 def set_rng_state(new_state: tuple[int, int]) -> None:
     """Continue the default generator from a state.
 
-    >>> import picograd
     >>> state = picograd.get_rng_state()
     >>> first = picograd.rand(2).tolist()
     >>> picograd.set_rng_state(state)
@@ -565,7 +544,6 @@ def set_rng_state(new_state: tuple[int, int]) -> None:
 def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True) -> Iterator[None]:
     """Give the default generator its state back at the end of a block.
 
-    >>> import picograd
     >>> with picograd.fork_rng():
     ...     generator = picograd.manual_seed(3)
     """

@@ -27,7 +27,6 @@ def tensor(
 
     Host memory is what the device's library gives: `pin_memory` changes nothing.
 
-    >>> import picograd
     >>> picograd.tensor([1, 2]).dtype
     picograd.int64
     """
@@ -48,7 +47,6 @@ def asarray(
     libraries (DLPack) share their memory unless the dtype or device differs. `copy=True` always
     copies; `copy=False` makes a copy an ExportError.
 
-    >>> import numpy, picograd
     >>> array = numpy.zeros(2)
     >>> tensor = picograd.asarray(array, device="cpu")
     >>> array[0] = 5
@@ -93,7 +91,6 @@ def as_tensor(
 ) -> Tensor:
     """Make a tensor of data, sharing memory where possible: `asarray` in PyTorch's order.
 
-    >>> import picograd
     >>> picograd.as_tensor([1, 2], dtype="float32").tolist()
     [1.0, 2.0]
     """

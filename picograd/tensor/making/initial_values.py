@@ -13,7 +13,6 @@ from picograd.tensor.core.recording import Recorded
 def scaled_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = 1 / sqrt(number of elements).
 
-    >>> from picograd import Tensor
     >>> bool((Tensor.scaled_uniform(8, 2).abs() <= 0.25).all())
     True
     """
@@ -24,7 +23,6 @@ def scaled_uniform(*sizes: Sizes, **more: Any) -> Tensor:
 def glorot_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = sqrt(6 / (outputs + inputs)) (Glorot and Bengio, 2010).
 
-    >>> from picograd import Tensor
     >>> bool((Tensor.glorot_uniform(3, 3).abs() <= 1).all())
     True
     """
@@ -38,7 +36,6 @@ def kaiming_uniform(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
 
     `a` is the slope of the leaky ReLU that follows.
 
-    >>> from picograd import Tensor
     >>> bool((Tensor.kaiming_uniform(2, 6, a=0.0).abs() <= 1).all())
     True
     """
@@ -51,7 +48,6 @@ def kaiming_normal(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
 
     `a` is the slope of the leaky ReLU that follows.
 
-    >>> from picograd import Tensor
     >>> Tensor.kaiming_normal(2, 3).shape
     (2, 3)
     """

@@ -102,7 +102,6 @@ class Generator:
 
     Numbers are the same on every device; `device` is there for PyTorch's sake.
 
-    >>> import picograd
     >>> generator = picograd.Generator().manual_seed(3)
     >>> state = generator.get_state()
     >>> first = picograd.rand(2, generator=generator).tolist()

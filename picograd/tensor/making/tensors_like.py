@@ -29,7 +29,6 @@ def scalar_tensor(
 ) -> Tensor:
     """Make a zero-dim tensor of a number, float32 unless told otherwise.
 
-    >>> import picograd
     >>> picograd.scalar_tensor(3).item()
     3.0
     """
@@ -39,7 +38,6 @@ def scalar_tensor(
 def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
     """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
 
-    >>> import picograd
     >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
     [1, 2]
     """
@@ -68,7 +66,6 @@ def new_zeros(
 ) -> Tensor:
     """Make zeros of this dtype and device.
 
-    >>> import picograd
     >>> picograd.Tensor([1]).new_zeros(2).tolist()
     [0, 0]
     """
@@ -84,7 +81,6 @@ def new_ones(
 ) -> Tensor:
     """Make ones of this dtype and device.
 
-    >>> import picograd
     >>> picograd.Tensor([3.0]).new_ones((1, 2)).tolist()
     [[1.0, 1.0]]
     """
@@ -100,7 +96,6 @@ def new_empty(
 ) -> Tensor:
     """Make a tensor of this dtype and device whose values nobody promises; here zeros.
 
-    >>> import picograd
     >>> picograd.Tensor([1.0]).new_empty(3).shape
     (3,)
     """
@@ -117,7 +112,6 @@ def new_full(
 ) -> Tensor:
     """Fill a shape with one value, in this dtype and on this device.
 
-    >>> import picograd
     >>> picograd.Tensor([1.0]).new_full((2,), 7).tolist()
     [7.0, 7.0]
     """
@@ -134,7 +128,6 @@ def new_tensor(
 ) -> Tensor:
     """Make a tensor of data in this dtype and on this device.
 
-    >>> import picograd
     >>> picograd.Tensor([1.0]).new_tensor([2, 3]).tolist()
     [2.0, 3.0]
     """
@@ -153,7 +146,6 @@ def logspace(
 ) -> Tensor:
     """Compute base ** x for numbers x spaced evenly, both ends included.
 
-    >>> import picograd
     >>> picograd.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
     """
@@ -178,7 +170,6 @@ def linear_range(
 ) -> Tensor:
     """Count from start (0) up to and including end, in float32: PyTorch's old `range`.
 
-    >>> import picograd
     >>> picograd.range(1, 3).tolist()
     [1.0, 2.0, 3.0]
     """
@@ -219,7 +210,6 @@ def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more:
 def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Hann's window: 1/2 - 1/2 cos(2 pi n / N).
 
-    >>> import picograd
     >>> picograd.hann_window(4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
@@ -231,7 +221,6 @@ def hamming_window(
 ) -> Tensor:
     """Make Hamming's window: alpha - beta cos(2 pi n / N).
 
-    >>> import picograd
     >>> round(picograd.hamming_window(4)[0].item(), 3)
     0.08
     """
@@ -241,7 +230,6 @@ def hamming_window(
 def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Blackman's window: 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N).
 
-    >>> import picograd
     >>> round(picograd.blackman_window(4)[2].item(), 3)
     1.0
     """
@@ -251,7 +239,6 @@ def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> T
 def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make a triangle of N points.
 
-    >>> import picograd
     >>> picograd.bartlett_window(4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
@@ -266,7 +253,6 @@ def kaiser_window(
 ) -> Tensor:
     """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1.
 
-    >>> import picograd
     >>> picograd.kaiser_window(4, beta=0.0).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
@@ -289,7 +275,6 @@ def zeros_like(
 ) -> Tensor:
     """Make zeros of the shape, dtype and device of another tensor.
 
-    >>> import picograd
     >>> picograd.zeros_like(picograd.Tensor([5.0, 2.0])).tolist()
     [0.0, 0.0]
     """
@@ -301,7 +286,6 @@ def ones_like(
 ) -> Tensor:
     """Make ones of the shape, dtype and device of another tensor.
 
-    >>> import picograd
     >>> picograd.ones_like(picograd.Tensor([5.0, 2.0])).tolist()
     [1.0, 1.0]
     """
@@ -313,7 +297,6 @@ def empty_like(
 ) -> Tensor:
     """Make a tensor of the shape, dtype and device of another; its values are zeros.
 
-    >>> import picograd
     >>> picograd.empty_like(picograd.Tensor([1.0, 2.0])).shape
     (2,)
     """
@@ -329,7 +312,6 @@ def full_like(
 ) -> Tensor:
     """Fill the shape of another tensor with one value.
 
-    >>> import picograd
     >>> picograd.full_like(picograd.Tensor([1.0, 2.0]), 7).tolist()
     [7.0, 7.0]
     """
@@ -341,7 +323,6 @@ def rand_like(
 ) -> Tensor:
     """Draw uniformly from [0, 1) in the shape of another tensor.
 
-    >>> import picograd
     >>> picograd.rand_like(picograd.Tensor([5.0, 2.0])).shape
     (2,)
     """
@@ -353,7 +334,6 @@ def randn_like(
 ) -> Tensor:
     """Draw from the standard normal distribution in the shape of another tensor.
 
-    >>> import picograd
     >>> picograd.randn_like(picograd.Tensor([5.0, 2.0])).shape
     (2,)
     """
@@ -366,7 +346,6 @@ def randn_like(
 def numel(input: Tensor) -> int:
     """Count the elements.
 
-    >>> import picograd
     >>> picograd.numel(picograd.Tensor([[1, 2]]))
     2
     """
@@ -377,7 +356,6 @@ def numel(input: Tensor) -> int:
 def is_floating_point(input: Tensor) -> bool:
     """Tell whether the dtype is a float.
 
-    >>> import picograd
     >>> picograd.is_floating_point(picograd.Tensor([1]))
     False
     """
@@ -388,7 +366,6 @@ def is_floating_point(input: Tensor) -> bool:
 def is_complex(input: Tensor) -> bool:
     """Tell whether the dtype is complex: never, there are none.
 
-    >>> import picograd
     >>> picograd.is_complex(picograd.Tensor([1.0]))
     False
     """
@@ -399,7 +376,6 @@ def is_complex(input: Tensor) -> bool:
 def is_conj(input: Tensor) -> bool:
     """Tell whether a conjugate is still to be taken: never, there are no complex numbers.
 
-    >>> import picograd
     >>> picograd.is_conj(picograd.Tensor([1.0]))
     False
     """
@@ -410,7 +386,6 @@ def is_conj(input: Tensor) -> bool:
 def conj(input: Tensor) -> Tensor:
     """Give the complex conjugate: the tensor itself.
 
-    >>> import picograd
     >>> picograd.Tensor([1.0, -2.0]).conj().tolist()
     [1.0, -2.0]
     """
@@ -421,7 +396,6 @@ def conj(input: Tensor) -> Tensor:
 def real(input: Tensor) -> Tensor:
     """Give the real part: the tensor itself.
 
-    >>> import picograd
     >>> picograd.real(picograd.Tensor([1.0, -2.0])).tolist()
     [1.0, -2.0]
     """
@@ -434,7 +408,6 @@ def imag(input: Tensor) -> Tensor:
 
     Raises DTypeError, which is a RuntimeError.
 
-    >>> import picograd
     >>> try:
     ...     picograd.imag(picograd.Tensor([1.0]))
     ... except RuntimeError as error:
@@ -449,7 +422,6 @@ def imag(input: Tensor) -> Tensor:
 def is_signed(input: Tensor) -> bool:
     """Tell whether the dtype has negative numbers.
 
-    >>> import picograd
     >>> picograd.Tensor([1]).is_signed()
     True
     """
@@ -460,7 +432,6 @@ def is_signed(input: Tensor) -> bool:
 def is_contiguous(input: Tensor) -> bool:
     """Tell whether elements lie in row-major order in the memory that the tensor shows.
 
-    >>> import picograd
     >>> picograd.Tensor([[1, 2], [3, 4]]).T.is_contiguous()
     False
     """
@@ -472,7 +443,6 @@ def is_contiguous(input: Tensor) -> bool:
 def get_device(input: Tensor) -> int:
     """Give the number of the GPU a tensor lives on, -1 on the CPU.
 
-    >>> import picograd
     >>> picograd.Tensor([1], device="cpu").get_device()
     -1
     """
@@ -484,7 +454,6 @@ def get_device(input: Tensor) -> int:
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Convert to the dtype, and copy to the device, of another tensor.
 
-    >>> import picograd
     >>> picograd.Tensor([1]).type_as(picograd.Tensor([1.0])).tolist()
     [1.0]
     """

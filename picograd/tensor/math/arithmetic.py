@@ -31,7 +31,6 @@ class Parts(NamedTuple):
 def positive(input: Tensor) -> Tensor:
     """Give the tensor itself: +x. DTypeError for bool.
 
-    >>> import picograd
     >>> picograd.positive(picograd.Tensor([1, -2])).tolist()
     [1, -2]
     """
@@ -44,7 +43,6 @@ def positive(input: Tensor) -> Tensor:
 def sgn(input: Tensor) -> Tensor:
     """Compute -1, 0 or 1: `sign`, which for real numbers is the same.
 
-    >>> import picograd
     >>> picograd.sgn(picograd.Tensor([-3.0, 0.0])).tolist()
     [-1.0, 0.0]
     """
@@ -55,7 +53,6 @@ def sgn(input: Tensor) -> Tensor:
 def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
     """Raise values below `min` to it.
 
-    >>> import picograd
     >>> picograd.clamp_min(picograd.Tensor([1.0, 3.0]), 2).tolist()
     [2.0, 3.0]
     """
@@ -66,7 +63,6 @@ def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
 def clamp_max(input: Tensor, max: TensorLike) -> Tensor:
     """Lower values above `max` to it.
 
-    >>> import picograd
     >>> picograd.clamp_max(picograd.Tensor([1.0, 3.0]), 2).tolist()
     [1.0, 2.0]
     """
@@ -78,7 +74,6 @@ def fmax(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the larger of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
 
-    >>> import picograd
     >>> picograd.fmax(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
     [2.0, 2.0]
     """
@@ -90,7 +85,6 @@ def fmin(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the smaller of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
 
-    >>> import picograd
     >>> picograd.fmin(picograd.Tensor([1.0, float("nan")]), 2.0).tolist()
     [1.0, 2.0]
     """
@@ -108,7 +102,6 @@ def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """Compute input ** exponent in float64.
 
-    >>> import picograd
     >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
     picograd.float64
     """
@@ -122,7 +115,6 @@ def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
 def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     """Compute log2(2 ** a + 2 ** b) without overflow.
 
-    >>> import picograd
     >>> picograd.logaddexp2(picograd.Tensor([3.0]), 3.0).tolist()
     [4.0]
     """
@@ -135,7 +127,6 @@ def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
 def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute a log(1 + b); 0 where a is 0, unless b is NaN.
 
-    >>> import picograd
     >>> picograd.special.xlog1py(picograd.Tensor([0.0]), -1.0).tolist()
     [0.0]
     """
@@ -150,7 +141,6 @@ def frexp(input: Tensor) -> Parts:
 
     Zero, infinities and NaN are their own mantissas with exponent 0. Gradients reach x.
 
-    >>> import picograd
     >>> [part.tolist() for part in picograd.frexp(picograd.Tensor([6.0, -0.5]))]
     [[0.75, -0.5], [3, 0]]
     """
@@ -179,7 +169,6 @@ def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
 def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     """Compute input * 2 ** other.
 
-    >>> import picograd
     >>> picograd.ldexp(picograd.Tensor([0.75]), 3).tolist()
     [6.0]
     """
@@ -195,7 +184,6 @@ def ldexp(input: Tensor, other: TensorLike) -> Tensor:
 def nextafter(input: Tensor, other: TensorLike) -> Tensor:
     """Give the next number after `input` towards `other`.
 
-    >>> import picograd
     >>> picograd.nextafter(picograd.Tensor([1.0]), 2.0).item() == 1 + 2**-23
     True
     """
@@ -225,7 +213,6 @@ def steady(value: Node, a: Node, b: Node) -> Node:
 def gcd(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the greatest common divisor of whole numbers, >= 0 (Euclid's algorithm).
 
-    >>> import picograd
     >>> picograd.gcd(picograd.Tensor([12, -18, 0]), 8).tolist()
     [4, 2, 8]
     """
@@ -243,7 +230,6 @@ def gcd(input: Tensor, other: TensorLike) -> Tensor:
 def lcm(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the least common multiple of whole numbers, >= 0.
 
-    >>> import picograd
     >>> picograd.lcm(picograd.Tensor([4, 0]), 6).tolist()
     [12, 0]
     """
@@ -268,7 +254,6 @@ def quotient(a: Node, b: Node) -> Node:
 def isposinf(input: Tensor) -> Tensor:
     """Tell which elements are positive infinity.
 
-    >>> import picograd
     >>> picograd.isposinf(picograd.Tensor([float("inf"), 1.0])).tolist()
     [True, False]
     """
@@ -279,7 +264,6 @@ def isposinf(input: Tensor) -> Tensor:
 def isneginf(input: Tensor) -> Tensor:
     """Tell which elements are negative infinity.
 
-    >>> import picograd
     >>> picograd.isneginf(picograd.Tensor([-float("inf"), 1.0])).tolist()
     [True, False]
     """
@@ -290,7 +274,6 @@ def isneginf(input: Tensor) -> Tensor:
 def isreal(input: Tensor) -> Tensor:
     """Tell which elements are real: all, since there are no complex numbers.
 
-    >>> import picograd
     >>> picograd.isreal(picograd.Tensor([1.0])).tolist()
     [True]
     """
@@ -301,7 +284,6 @@ def isreal(input: Tensor) -> Tensor:
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the only element is not zero; computes.
 
-    >>> import picograd
     >>> picograd.is_nonzero(picograd.Tensor([0.0]))
     False
     """
@@ -312,7 +294,6 @@ def is_nonzero(input: Tensor) -> bool:
 def equal(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape and elements; computes. NaN differs.
 
-    >>> import picograd
     >>> picograd.equal(picograd.Tensor([1, 2]), picograd.Tensor([1, 2]))
     True
     """
@@ -323,7 +304,6 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape.
 
-    >>> import picograd
     >>> picograd.is_same_size(picograd.Tensor([1]), picograd.Tensor([2]))
     True
     """
@@ -334,7 +314,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1) -> Tensor:
     """Compute other - alpha * input.
 
-    >>> import picograd
     >>> picograd.rsub(picograd.Tensor([1, 2]), 5).tolist()
     [4, 3]
     """

@@ -26,7 +26,6 @@ class ElementwiseMethods(Recorded):
     def exp(self: Same) -> Same:
         """Compute e ** x.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).exp().tolist()
         [1.0, 2.7182..., 7.3890...]
         """
@@ -35,7 +34,6 @@ class ElementwiseMethods(Recorded):
     def exp2(self: Same) -> Same:
         """Compute 2 ** x.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 3.0]).exp2().tolist()
         [1.0, 2.0, 8.0]
         """
@@ -44,7 +42,6 @@ class ElementwiseMethods(Recorded):
     def expm1(self: Same) -> Same:
         """Compute e ** x - 1, exact near 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).expm1().tolist()
         [0.0, 1.7182..., 6.3890...]
         """
@@ -53,7 +50,6 @@ class ElementwiseMethods(Recorded):
     def log(self: Same) -> Same:
         """Compute the natural logarithm.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 4.0]).log().tolist()
         [0.0, 0.6931..., 1.3862...]
         """
@@ -62,7 +58,6 @@ class ElementwiseMethods(Recorded):
     def log2(self: Same) -> Same:
         """Compute the logarithm to base 2.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 8.0]).log2().tolist()
         [0.0, 1.0, 3.0]
         """
@@ -71,7 +66,6 @@ class ElementwiseMethods(Recorded):
     def log10(self: Same) -> Same:
         """Compute the logarithm to base 10.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 10.0, 1000.0]).log10().tolist()
         [0.0, 1.0, 3.0]
         """
@@ -80,7 +74,6 @@ class ElementwiseMethods(Recorded):
     def log1p(self: Same) -> Same:
         """Compute log(1 + x), exact near 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 3.0]).log1p().tolist()
         [0.0, 0.6931..., 1.3862...]
         """
@@ -89,7 +82,6 @@ class ElementwiseMethods(Recorded):
     def sqrt(self: Same) -> Same:
         """Compute the square root.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 4.0, 9.0]).sqrt().tolist()
         [1.0, 2.0, 3.0]
         """
@@ -98,7 +90,6 @@ class ElementwiseMethods(Recorded):
     def rsqrt(self: Same) -> Same:
         """Compute 1 / sqrt(x).
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 4.0, 16.0]).rsqrt().tolist()
         [1.0, 0.5, 0.25]
         """
@@ -107,7 +98,6 @@ class ElementwiseMethods(Recorded):
     def reciprocal(self: Same) -> Same:
         """Compute 1 / x.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 4.0]).reciprocal().tolist()
         [1.0, 0.5, 0.25]
         """
@@ -116,7 +106,6 @@ class ElementwiseMethods(Recorded):
     def square(self: Same) -> Same:
         """Compute x * x.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, -2.0, 3.0]).square().tolist()
         [1.0, 4.0, 9.0]
         """
@@ -125,7 +114,6 @@ class ElementwiseMethods(Recorded):
     def sin(self: Same) -> Same:
         """Compute the sine.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).sin().tolist()
         [0.0, 0.8414..., 0.9092...]
         """
@@ -134,7 +122,6 @@ class ElementwiseMethods(Recorded):
     def cos(self: Same) -> Same:
         """Compute the cosine.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).cos().tolist()
         [1.0, 0.5403..., -0.4161...]
         """
@@ -143,7 +130,6 @@ class ElementwiseMethods(Recorded):
     def tan(self: Same) -> Same:
         """Compute the tangent.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).tan().tolist()
         [0.0, 1.5574..., -2.1850...]
         """
@@ -152,7 +138,6 @@ class ElementwiseMethods(Recorded):
     def tanh(self: Same) -> Same:
         """Compute the hyperbolic tangent.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).tanh().tolist()
         [-0.7615..., 0.0, 0.9640...]
         """
@@ -161,7 +146,6 @@ class ElementwiseMethods(Recorded):
     def erf(self: Same) -> Same:
         """Compute the error function.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).erf().tolist()
         [-0.8427..., 0.0, 0.9953...]
         """
@@ -170,7 +154,6 @@ class ElementwiseMethods(Recorded):
     def abs(self: Same) -> Same:
         """Compute |x|.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 2.0, -3.0]).abs().tolist()
         [1.0, 2.0, 3.0]
         """
@@ -179,7 +162,6 @@ class ElementwiseMethods(Recorded):
     def sign(self: Same) -> Same:
         """Compute -1, 0 or 1.
 
-        >>> from picograd import Tensor
         >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
         [-1.0, 0.0, 1.0]
         """
@@ -188,7 +170,6 @@ class ElementwiseMethods(Recorded):
     def floor(self: Same) -> Same:
         """Round down.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.5, 0.2, 2.0]).floor().tolist()
         [-2.0, 0.0, 2.0]
         """
@@ -197,7 +178,6 @@ class ElementwiseMethods(Recorded):
     def ceil(self: Same) -> Same:
         """Round up.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.5, 0.2, 2.0]).ceil().tolist()
         [-1.0, 1.0, 2.0]
         """
@@ -215,7 +195,6 @@ class ElementwiseMethods(Recorded):
     def trunc(self: Same) -> Same:
         """Round towards 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.5, 0.2, 2.0]).trunc().tolist()
         [-1.0, 0.0, 2.0]
         """
@@ -224,7 +203,6 @@ class ElementwiseMethods(Recorded):
     def maximum(self: Same, other: TensorLike) -> Same:
         """Compute the larger of two; NaN propagates.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 5.0, 3.0]).maximum(Tensor([2.0, 4.0, 3.0])).tolist()
         [2.0, 5.0, 3.0]
         """
@@ -233,7 +211,6 @@ class ElementwiseMethods(Recorded):
     def minimum(self: Same, other: TensorLike) -> Same:
         """Compute the smaller of two; NaN propagates.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 5.0, 3.0]).minimum(Tensor([2.0, 4.0, 3.0])).tolist()
         [1.0, 4.0, 3.0]
         """
@@ -242,7 +219,6 @@ class ElementwiseMethods(Recorded):
     def clamp(self: Same, min: TensorLike | None = None, max: TensorLike | None = None) -> Same:
         """Limit values to [min, max].
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.5, 3.0]).clamp(0, 1).tolist()
         [0.0, 0.5, 1.0]
         """
@@ -253,7 +229,6 @@ class ElementwiseMethods(Recorded):
     def lerp(self: Same, end: TensorLike, weight: TensorLike) -> Same:
         """Interpolate: self + weight * (end - self).
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 2.0, 4.0]).lerp(Tensor([4.0, 4.0, 4.0]), 0.25).tolist()
         [1.0, 2.5, 4.0]
         """
@@ -268,7 +243,6 @@ class ElementwiseMethods(Recorded):
     def masked_fill(self: Same, mask: Same, value: TensorLike) -> Same:
         """Replace elements where the mask holds.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0])
         >>> x.masked_fill(x > 1.5, 0).tolist()
         [1.0, 0.0, 0.0]
@@ -280,7 +254,6 @@ class ElementwiseMethods(Recorded):
     def relu(self: Same) -> Same:
         """Compute max(x, 0).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).relu().tolist()
         [0.0, 0.0, 2.0]
         """
@@ -289,7 +262,6 @@ class ElementwiseMethods(Recorded):
     def sigmoid(self: Same) -> Same:
         """Compute 1 / (1 + exp(-x)).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).sigmoid().tolist()
         [0.2689..., 0.5, 0.8807...]
         """
@@ -298,7 +270,6 @@ class ElementwiseMethods(Recorded):
     def logsigmoid(self: Same) -> Same:
         """Compute log(sigmoid(x)).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().tolist()
         [-1.3132..., -0.6931..., -0.1269...]
         """
@@ -307,7 +278,6 @@ class ElementwiseMethods(Recorded):
     def silu(self: Same) -> Same:
         """Compute x * sigmoid(x).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).silu().tolist()
         [-0.2689..., 0.0, 1.7615...]
         """
@@ -316,7 +286,6 @@ class ElementwiseMethods(Recorded):
     def gelu(self: Same, approximate: str = "none") -> Same:
         """Compute x * Phi(x); approximate="tanh" for the usual approximation.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).gelu().tolist()
         [-0.1586..., 0.0, 1.9544...]
         """
@@ -325,7 +294,6 @@ class ElementwiseMethods(Recorded):
     def leaky_relu(self: Same, negative_slope: float = 0.01) -> Same:
         """Compute x where positive, else negative_slope * x.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
         [-0.5, 0.0, 2.0]
         """
@@ -334,7 +302,6 @@ class ElementwiseMethods(Recorded):
     def elu(self: Same, alpha: float = 1.0) -> Same:
         """Compute x where positive, else alpha * (exp(x) - 1).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).elu().tolist()
         [-0.6321..., 0.0, 2.0]
         """
@@ -343,7 +310,6 @@ class ElementwiseMethods(Recorded):
     def softplus(self: Same, beta: float = 1.0, threshold: float = 20.0) -> Same:
         """Compute log(1 + exp(beta * x)) / beta.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).softplus().tolist()
         [0.3132..., 0.6931..., 2.1269...]
         """
@@ -352,7 +318,6 @@ class ElementwiseMethods(Recorded):
     def hardtanh(self: Same, min_val: float = -1.0, max_val: float = 1.0) -> Same:
         """Limit values to [min_val, max_val].
 
-        >>> from picograd import Tensor
         >>> Tensor([-3.0, 0.5, 2.0]).hardtanh().tolist()
         [-1.0, 0.5, 1.0]
         """
@@ -361,7 +326,6 @@ class ElementwiseMethods(Recorded):
     def relu6(self: Same) -> Same:
         """Compute min(max(x, 0), 6).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 3.0, 8.0]).relu6().tolist()
         [0.0, 3.0, 6.0]
         """
@@ -381,8 +345,6 @@ def where(condition: TensorLike, a: TensorLike = UNSET, b: TensorLike = UNSET) -
 
     With a condition alone, the positions where it holds, one vector per axis.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> picograd.where(Tensor([True, False, True]), Tensor([1.0, 2.0, 3.0]), 0.0).tolist()
     [1.0, 0.0, 3.0]
     """

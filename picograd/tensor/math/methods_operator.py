@@ -26,7 +26,6 @@ class OperatorMethods(Recorded):
     def __add__(self: Same, other: TensorLike) -> Same:
         """Add elementwise; shapes broadcast, dtypes promote.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) + 1).tolist()
         [2.0, 3.0, 4.0]
         """
@@ -38,7 +37,6 @@ class OperatorMethods(Recorded):
     def __sub__(self: Same, other: TensorLike) -> Same:
         """Subtract elementwise; shapes broadcast, dtypes promote.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) - 1).tolist()
         [0.0, 1.0, 2.0]
         """
@@ -50,7 +48,6 @@ class OperatorMethods(Recorded):
     def __mul__(self: Same, other: TensorLike) -> Same:
         """Multiply elementwise; shapes broadcast, dtypes promote.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) * 2).tolist()
         [2.0, 4.0, 6.0]
         """
@@ -62,7 +59,6 @@ class OperatorMethods(Recorded):
     def __truediv__(self: Same, other: TensorLike) -> Same:
         """Divide elementwise; integers give floats.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1, 2, 3]) / 2).tolist()
         [0.5, 1.0, 1.5]
         """
@@ -74,7 +70,6 @@ class OperatorMethods(Recorded):
     def __floordiv__(self: Same, other: TensorLike) -> Same:
         """Divide and round down.
 
-        >>> from picograd import Tensor
         >>> (Tensor([5, -5, 6]) // 3).tolist()
         [1, -2, 2]
         """
@@ -86,7 +81,6 @@ class OperatorMethods(Recorded):
     def __mod__(self: Same, other: TensorLike) -> Same:
         """Compute the remainder of floor division, which has the divisor's sign.
 
-        >>> from picograd import Tensor
         >>> (Tensor([5, -5, 6]) % 3).tolist()
         [2, 1, 0]
         """
@@ -110,7 +104,6 @@ class OperatorMethods(Recorded):
     def __neg__(self: Same) -> Same:
         """Change the sign.
 
-        >>> from picograd import Tensor
         >>> (-Tensor([1.0, 2.0, -3.0])).tolist()
         [-1.0, -2.0, 3.0]
         """
@@ -125,7 +118,6 @@ class OperatorMethods(Recorded):
     def __invert__(self: Same) -> Same:
         """Invert every bit; of bools, logical not.
 
-        >>> from picograd import Tensor
         >>> (~Tensor([0, 1, -1])).tolist()
         [-1, -2, 0]
         """
@@ -134,7 +126,6 @@ class OperatorMethods(Recorded):
     def __and__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise and; of bools, logical and.
 
-        >>> from picograd import Tensor
         >>> (Tensor([6, 5, 4]) & 4).tolist()
         [4, 4, 4]
         """
@@ -146,7 +137,6 @@ class OperatorMethods(Recorded):
     def __or__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise or; of bools, logical or.
 
-        >>> from picograd import Tensor
         >>> (Tensor([6, 5, 4]) | 1).tolist()
         [7, 5, 5]
         """
@@ -158,7 +148,6 @@ class OperatorMethods(Recorded):
     def __xor__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise exclusive or; of bools, unequal.
 
-        >>> from picograd import Tensor
         >>> (Tensor([6, 5, 4]) ^ 5).tolist()
         [3, 0, 1]
         """
@@ -170,7 +159,6 @@ class OperatorMethods(Recorded):
     def __lshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the left.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1, 2, 3]) << 2).tolist()
         [4, 8, 12]
         """
@@ -179,7 +167,6 @@ class OperatorMethods(Recorded):
     def __rshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the right, the sign stays.
 
-        >>> from picograd import Tensor
         >>> (Tensor([4, 8, -8]) >> 2).tolist()
         [1, 2, -2]
         """
@@ -188,7 +175,6 @@ class OperatorMethods(Recorded):
     def __iadd__(self: Same, other: TensorLike) -> Same:
         """Add in place.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0])
         >>> x += 1
         >>> x.tolist()
@@ -199,7 +185,6 @@ class OperatorMethods(Recorded):
     def __isub__(self: Same, other: TensorLike) -> Same:
         """Subtract in place.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0])
         >>> x -= 1
         >>> x.tolist()
@@ -210,7 +195,6 @@ class OperatorMethods(Recorded):
     def __imul__(self: Same, other: TensorLike) -> Same:
         """Multiply in place.
 
-        >>> from picograd import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0])
         >>> x *= 2
         >>> x.tolist()
@@ -242,7 +226,6 @@ class OperatorMethods(Recorded):
     def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self + alpha * other.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).add(Tensor([1.0, 1.0]), alpha=3).tolist()
         [4.0, 5.0]
         """
@@ -251,7 +234,6 @@ class OperatorMethods(Recorded):
     def sub(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self - alpha * other.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).sub(Tensor([1.0, 1.0]), alpha=3).tolist()
         [-2.0, -1.0]
         """
@@ -260,7 +242,6 @@ class OperatorMethods(Recorded):
     def add_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Add alpha * other in place.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).add_(1.0, alpha=2).tolist()
         [3.0, 4.0]
         """
@@ -269,7 +250,6 @@ class OperatorMethods(Recorded):
     def sub_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Subtract alpha * other in place.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).sub_(1.0, alpha=2).tolist()
         [-1.0, 0.0]
         """
@@ -295,7 +275,6 @@ class OperatorMethods(Recorded):
     def div_(self: Same, other: TensorLike, *, rounding_mode: str | None = None) -> Same:
         """Divide in place; see `div`.
 
-        >>> from picograd import Tensor
         >>> Tensor([7, -7]).div_(2, rounding_mode="floor").tolist()
         [3, -4]
         """
@@ -306,7 +285,6 @@ class OperatorMethods(Recorded):
     def div(self: Same, other: TensorLike, rounding_mode: str | None = None) -> Same:
         """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
 
-        >>> from picograd import Tensor
         >>> Tensor([5.0, -5.0, 6.0]).div(2, rounding_mode="trunc").tolist()
         [2.0, -2.0, 3.0]
         """
@@ -319,7 +297,6 @@ class OperatorMethods(Recorded):
     def pow(self: Same, exponent: TensorLike) -> Same:
         """Raise to a power.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).pow(2).tolist()
         [1.0, 4.0, 9.0]
         """
@@ -332,7 +309,6 @@ class OperatorMethods(Recorded):
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, equal or not.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) == 2).tolist()
         [False, True, False]
         """
@@ -343,7 +319,6 @@ class OperatorMethods(Recorded):
     ) -> Same:  # type: ignore[override]
         """Compare elementwise, unequal or not.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) != 2).tolist()
         [True, False, True]
         """
@@ -352,7 +327,6 @@ class OperatorMethods(Recorded):
     def __lt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is less.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) < 2).tolist()
         [True, False, False]
         """
@@ -361,7 +335,6 @@ class OperatorMethods(Recorded):
     def __le__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at most the other.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) <= 2).tolist()
         [True, True, False]
         """
@@ -370,7 +343,6 @@ class OperatorMethods(Recorded):
     def __gt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is greater.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) > 2).tolist()
         [False, False, True]
         """
@@ -379,7 +351,6 @@ class OperatorMethods(Recorded):
     def __ge__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at least the other.
 
-        >>> from picograd import Tensor
         >>> (Tensor([1.0, 2.0, 3.0]) >= 2).tolist()
         [False, True, True]
         """
@@ -404,7 +375,6 @@ class OperatorMethods(Recorded):
     def logical_and(self: Same, other: TensorLike) -> Same:
         """Compute `and` of truth values.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 1, 2]).logical_and(Tensor([1, 0, 1])).tolist()
         [False, False, True]
         """
@@ -413,7 +383,6 @@ class OperatorMethods(Recorded):
     def logical_or(self: Same, other: TensorLike) -> Same:
         """Compute `or` of truth values.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 1, 2]).logical_or(Tensor([1, 0, 1])).tolist()
         [True, True, True]
         """
@@ -422,7 +391,6 @@ class OperatorMethods(Recorded):
     def logical_xor(self: Same, other: TensorLike) -> Same:
         """Compute exclusive or of truth values.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 1, 2]).logical_xor(Tensor([1, 0, 1])).tolist()
         [True, True, False]
         """
@@ -431,7 +399,6 @@ class OperatorMethods(Recorded):
     def logical_not(self: Same) -> Same:
         """Negate truth values.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 1, 2]).logical_not().tolist()
         [True, False, False]
         """
@@ -440,7 +407,6 @@ class OperatorMethods(Recorded):
     def isnan(self: Same) -> Same:
         """Tell which elements are NaN.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
         [False, False, True]
         """
@@ -449,7 +415,6 @@ class OperatorMethods(Recorded):
     def isinf(self: Same) -> Same:
         """Tell which elements are infinite.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
         [False, True, False]
         """
@@ -458,7 +423,6 @@ class OperatorMethods(Recorded):
     def isfinite(self: Same) -> Same:
         """Tell which elements are finite.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
         [True, False, False]
         """

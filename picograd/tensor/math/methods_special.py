@@ -18,7 +18,6 @@ class SpecialMethods(Recorded):
     def sinh(self: Same) -> Same:
         """Compute the hyperbolic sine.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).sinh().tolist()
         [-1.1752..., 0.0, 3.6268...]
         """
@@ -27,7 +26,6 @@ class SpecialMethods(Recorded):
     def cosh(self: Same) -> Same:
         """Compute the hyperbolic cosine.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).cosh().tolist()
         [1.0, 1.5430..., 3.7621...]
         """
@@ -36,7 +34,6 @@ class SpecialMethods(Recorded):
     def asin(self: Same) -> Same:
         """Compute the inverse sine.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 1.0]).asin().tolist()
         [-1.5707..., 0.0, 1.5707...]
         """
@@ -45,7 +42,6 @@ class SpecialMethods(Recorded):
     def acos(self: Same) -> Same:
         """Compute the inverse cosine.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 1.0]).acos().tolist()
         [3.1415..., 1.5707..., 0.0]
         """
@@ -54,7 +50,6 @@ class SpecialMethods(Recorded):
     def atan(self: Same) -> Same:
         """Compute the inverse tangent.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).atan().tolist()
         [-0.7853..., 0.0, 1.1071...]
         """
@@ -63,7 +58,6 @@ class SpecialMethods(Recorded):
     def asinh(self: Same) -> Same:
         """Compute the inverse hyperbolic sine.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).asinh().tolist()
         [-0.8813..., 0.0, 1.4436...]
         """
@@ -72,7 +66,6 @@ class SpecialMethods(Recorded):
     def acosh(self: Same) -> Same:
         """Compute the inverse hyperbolic cosine.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).acosh().tolist()
         [0.0, 1.3169..., 1.7627...]
         """
@@ -81,7 +74,6 @@ class SpecialMethods(Recorded):
     def atanh(self: Same) -> Same:
         """Compute the inverse hyperbolic tangent.
 
-        >>> from picograd import Tensor
         >>> Tensor([-0.5, 0.0, 0.5]).atanh().tolist()
         [-0.5493..., 0.0, 0.5493...]
         """
@@ -90,7 +82,6 @@ class SpecialMethods(Recorded):
     def sinc(self: Same) -> Same:
         """Compute sin(pi x) / (pi x).
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 0.5, 1.5]).sinc().tolist()
         [1.0, 0.6366..., -0.2122...]
         """
@@ -99,7 +90,6 @@ class SpecialMethods(Recorded):
     def erfc(self: Same) -> Same:
         """Compute 1 - erf(x), accurate where erf is nearly 1.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).erfc().tolist()
         [1.8427..., 1.0, 0.0046...]
         """
@@ -108,7 +98,6 @@ class SpecialMethods(Recorded):
     def erfinv(self: Same) -> Same:
         """Invert erf.
 
-        >>> from picograd import Tensor
         >>> Tensor([-0.5, 0.0, 0.5]).erfinv().tolist()
         [-0.4769..., 0.0, 0.4769...]
         """
@@ -117,7 +106,6 @@ class SpecialMethods(Recorded):
     def lgamma(self: Same) -> Same:
         """Compute log|gamma(x)|.
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 4.0, 5.0]).lgamma().tolist()
         [0.6931..., 1.7917..., 3.1780...]
         """
@@ -126,7 +114,6 @@ class SpecialMethods(Recorded):
     def digamma(self: Same) -> Same:
         """Compute the derivative of lgamma.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).digamma().tolist()
         [-0.5772..., 0.4227..., 0.9227...]
         """
@@ -135,7 +122,6 @@ class SpecialMethods(Recorded):
     def signbit(self: Same) -> Same:
         """Tell which elements have a minus sign.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, -0.0]).signbit().tolist()
         [True, False, True]
         """
@@ -144,7 +130,6 @@ class SpecialMethods(Recorded):
     def atan2(self: Same, other: TensorLike) -> Same:
         """Compute the angle of the point (other, self).
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, -1.0, 0.0]).atan2(Tensor([1.0, 1.0, -1.0])).tolist()
         [0.7853..., -0.7853..., 3.1415...]
         """
@@ -153,7 +138,6 @@ class SpecialMethods(Recorded):
     def hypot(self: Same, other: TensorLike) -> Same:
         """Compute sqrt(self^2 + other^2).
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 5.0, 8.0]).hypot(Tensor([4.0, 12.0, 15.0])).tolist()
         [5.0, 13.0, 17.0]
         """
@@ -162,7 +146,6 @@ class SpecialMethods(Recorded):
     def copysign(self: Same, other: TensorLike) -> Same:
         """Give |self| the sign of other.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, -3.0]).copysign(Tensor([-1.0, 1.0, 1.0])).tolist()
         [-1.0, 2.0, 3.0]
         """
@@ -171,7 +154,6 @@ class SpecialMethods(Recorded):
     def fmod(self: Same, other: TensorLike) -> Same:
         """Compute the remainder with the sign of self, as C's fmod.
 
-        >>> from picograd import Tensor
         >>> Tensor([-5.0, 5.0, 7.5]).fmod(3).tolist()
         [-2.0, 2.0, 1.5]
         """
@@ -180,7 +162,6 @@ class SpecialMethods(Recorded):
     def logaddexp(self: Same, other: TensorLike) -> Same:
         """Compute log(exp(self) + exp(other)).
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).logaddexp(Tensor([0.0, 1.0, 2.0])).tolist()
         [0.6931..., 1.6931..., 2.6931...]
         """
@@ -189,7 +170,6 @@ class SpecialMethods(Recorded):
     def xlogy(self: Same, other: TensorLike) -> Same:
         """Compute self * log(other); 0 where self is 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).xlogy(Tensor([0.0, 2.0, 2.0])).tolist()
         [0.0, 0.6931..., 1.3862...]
         """

@@ -19,7 +19,6 @@ SELU_SCALE = 1.0507009873554804934193349852946
 def quick_gelu(input: Tensor) -> Tensor:
     """Compute x * sigmoid(1.702 * x), close to GELU (Hendrycks and Gimpel, 2016).
 
-    >>> from picograd import Tensor
     >>> Tensor([-1.0, 0.0, 2.0]).quick_gelu().tolist()
     [-0.1542..., 0.0, 1.9356...]
     """
@@ -29,7 +28,6 @@ def quick_gelu(input: Tensor) -> Tensor:
 def swish(input: Tensor) -> Tensor:
     """Compute x * sigmoid(x): `silu` (Ramachandran et al., 2017).
 
-    >>> from picograd import Tensor
     >>> Tensor([-1.0, 0.0, 2.0]).swish().tolist()
     [-0.2689..., 0.0, 1.7615...]
     """
@@ -46,7 +44,6 @@ def implicit_axis(input: Tensor, dim: int | None) -> int:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute SELU_SCALE * elu(x, SELU_ALPHA) (Klambauer et al., 2017).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.selu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-1.1113..., 0.0, 2.1014...]
     """
@@ -56,7 +53,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron, 2017).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.celu(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.6321..., 0.0, 2.0]
     """
@@ -66,7 +62,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """Compute x / (1 + |x|).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.softsign(Tensor([-1.0, 0.0, 3.0])).tolist()
     [-0.5, 0.0, 0.75]
     """
@@ -76,7 +71,6 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """Compute x - tanh(x).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.tanhshrink(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.2384..., 0.0, 1.0359...]
     """
@@ -86,7 +80,6 @@ def tanhshrink(input: Tensor) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero what lies in [-lambd, lambd].
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.hardshrink(Tensor([-1.0, 0.25, 2.0])).tolist()
     [-1.0, 0.0, 2.0]
     """
@@ -96,7 +89,6 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move every element by lambd towards 0, not past it.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.softshrink(Tensor([-1.0, 0.25, 2.0])).tolist()
     [-0.5, 0.0, 1.5]
     """
@@ -109,7 +101,6 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Compute x where it is above the threshold, else `value`.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.threshold(Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0).tolist()
     [9.0, 9.0, 2.0]
     """
@@ -119,7 +110,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute relu6(x + 3) / 6 (Howard et al., 2019).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.hardsigmoid(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
@@ -129,7 +119,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * relu6(x + 3) / 6 (Howard et al., 2019).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.hardswish(Tensor([0.0, 1.5, 4.0])).tolist()
     [0.0, 1.125, 4.0]
     """
@@ -139,7 +128,6 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * tanh(softplus(x)) (Misra, 2019).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.mish(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.3034..., 0.0, 1.9439...]
     """
@@ -152,7 +140,6 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     `weight` has one element, or one per channel (axis 1). Raises ShapeError otherwise.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.prelu(Tensor([-1.0, 0.0, 2.0]), Tensor([0.5])).tolist()
     [-0.5, 0.0, 2.0]
     """
@@ -178,7 +165,6 @@ def rrelu(
 
     Xu et al. (2015).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.rrelu(Tensor([-1.0, 0.0, 2.0]), 0.5, 0.5).tolist()
     [-0.5, 0.0, 2.0]
     """
@@ -195,7 +181,6 @@ def rrelu(
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Halve an axis and compute a * sigmoid(b): (..., 2 N) -> (..., N) (Dauphin et al., 2017).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.glu(Tensor([1.0, 2.0, 0.0, 0.0])).tolist()
     [0.5, 1.0]
     """
@@ -211,7 +196,6 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(-x) to sum 1 along an axis, chosen as in `softmax`.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.softmin(Tensor([1.0, 1.0, 1.0, 1.0]), 0).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
@@ -226,7 +210,6 @@ def gumbel_softmax(
 
     `hard`: a one-hot value whose gradient is that of the soft sample. `eps` is not used.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.gumbel_softmax(Tensor([0.0, 100.0]), hard=True).tolist()
     [0.0, 1.0]
     """

@@ -31,7 +31,6 @@ def scaled_dot_product_attention(
     repeats the heads (axis -3) of key and value. `scale` is 1 / sqrt(E) unless given. Source:
     Vaswani et al. (2017). Raises ShapeError for a mask together with is_causal.
 
-    >>> from picograd import Tensor
     >>> q = Tensor.ones(1, 2, 4)
     >>> scaled_dot_product_attention(q, q, q).shape
     (1, 2, 4)

@@ -22,7 +22,6 @@ def conv1d(
 ) -> Same:
     """Cross-correlate (N, C, L) with (O, C / groups, K).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0, 3.0]]]).conv1d(Tensor([[[1.0, 1.0]]])).tolist()
     [[[3.0, 5.0]]]
     """
@@ -42,7 +41,6 @@ def conv2d(
 ) -> Same:
     """Cross-correlate (N, C, H, W) with (O, C / groups, KH, KW).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[3.0], [7.0]]]]
     """
@@ -62,7 +60,6 @@ def conv3d(
 ) -> Same:
     """Cross-correlate (N, C, D, H, W) with (O, C / groups, KD, KH, KW).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).conv3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[3.0], [7.0]]]]]
     """
@@ -83,7 +80,6 @@ def conv_transpose1d(
 ) -> Same:
     """Apply the adjoint of conv1d: (N, C, L) with (C, O / groups, K).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0]]]).conv_transpose1d(Tensor([[[1.0, 1.0]]])).tolist()
     [[[1.0, 3.0, 2.0]]]
     """
@@ -105,7 +101,6 @@ def conv_transpose2d(
 ) -> Same:
     """Apply the adjoint of conv2d: (N, C, H, W) with (C, O / groups, KH, KW).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0]]]]).conv_transpose2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[1.0, 3.0, 2.0]]]]
     """
@@ -127,7 +122,6 @@ def conv_transpose3d(
 ) -> Same:
     """Apply the adjoint of conv3d: (N, C, D, H, W) with (C, O / groups, KD, KH, KW).
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0]]]]]).conv_transpose3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[1.0, 3.0, 2.0]]]]]
     """

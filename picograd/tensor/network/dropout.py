@@ -19,7 +19,6 @@ SATURATED = -SELU_ALPHA * SELU_SCALE
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability p and scale the others by 1/(1-p), while training.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.dropout(Tensor([1.0, 2.0, 3.0]), 0.5, training=False).tolist()
     [1.0, 2.0, 3.0]
     """
@@ -63,7 +62,6 @@ def dropout1d(
 ) -> Tensor:
     """Zero whole channels of (B, C, L) with probability p (Tompson et al., 2015).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.dropout1d(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
@@ -82,7 +80,6 @@ def dropout2d(
 
     Other numbers of axes are read as (B, C, ...), with a warning: (B, C) drops elements.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.dropout2d(Tensor([[[[1.0, 2.0]]]]), training=False).tolist()
     [[[[1.0, 2.0]]]]
     """
@@ -100,7 +97,6 @@ def dropout3d(
 
     Four axes are (C, D, H, W); others are read as (C, ...), with a warning.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.dropout3d(Tensor([[[[[1.0, 2.0]]]]]), training=False).tolist()
     [[[[[1.0, 2.0]]]]]
     """
@@ -116,7 +112,6 @@ def alpha_dropout(
 ) -> Tensor:
     """Drop to SELU's negative limit, keeping mean 0 and variance 1 (Klambauer et al., 2017).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0, 3.0]), training=False).tolist()
     [1.0, 2.0, 3.0]
     """
@@ -129,7 +124,6 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """Compute alpha_dropout of whole channels: axes 0 and 1 are drawn for.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.feature_alpha_dropout(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """

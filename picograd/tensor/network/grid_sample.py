@@ -27,7 +27,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
     `size` is that of the output, (N, C, H, W) or (N, C, D, H, W).
 
-    >>> import picograd
     >>> theta = picograd.Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     >>> picograd.nn.functional.affine_grid(theta, (1, 1, 1, 2)).tolist()
     [[[[-0.5, 0.0], [0.5, 0.0]]]]
@@ -70,7 +69,6 @@ def grid_sample(
     lie zeros, the border repeated, or reflections. With `align_corners` -1 and 1 are the centres
     of the outermost elements, else their outer edges.
 
-    >>> import picograd
     >>> x = picograd.Tensor([[[[1.0, 3.0]]]])
     >>> picograd.nn.functional.grid_sample(x, picograd.Tensor([[[[0.0, 0.0]]]])).tolist()
     [[[[2.0]]]]

@@ -35,7 +35,6 @@ def upsample(
 ) -> Tensor:
     """Resample the spatial axes: the old name of `interpolate`.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.upsample(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
     [[[1.0, 1.0, 2.0, 2.0]]]
     """
@@ -58,7 +57,6 @@ def interpolate(
     edges do. `scale_factor` also says where samples lie, unless `recompute_scale_factor`.
     `antialias` widens the bilinear or bicubic kernel when an image shrinks.
 
-    >>> import picograd
     >>> x = picograd.Tensor([[[1.0, 2.0]]])
     >>> picograd.nn.functional.interpolate(x, 4, mode="linear").tolist()
     [[[1.0, 1.25, 1.75, 2.0]]]

@@ -39,7 +39,6 @@ def cross_entropy(
     known count. A label that is no class raises AxisError when the labels are few and already
     computed on the CPU; else its loss is NaN.
 
-    >>> from picograd import Tensor
     >>> round(cross_entropy(Tensor([[1.0, 3.0], [9.0, 0.0]]), Tensor([1, -100])).item(), 4)
     0.1269
     """
@@ -150,7 +149,6 @@ def nll_loss(
 
     Labels are checked and ignored as in `cross_entropy`.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
     2.0
     """
@@ -191,7 +189,6 @@ def binary_cross_entropy(
 
     The gradient divides by x (1 - x), at least 1e-12.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.binary_cross_entropy(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
     0.6931...
     """
@@ -233,7 +230,6 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Compute -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.binary_cross_entropy_with_logits(Tensor([0.0, 0.0]), Tensor([0.0,
     ...     1.0])).item()
     0.6931...
@@ -259,7 +255,6 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """Compute `cross_entropy` of class numbers; those equal to `ignore_index` do not count.
 
-    >>> from picograd import Tensor
     >>> Tensor([[0.0, 0.0], [1.0, 2.0]]).sparse_categorical_crossentropy(Tensor([1, -1])).item()
     0.6931...
     """

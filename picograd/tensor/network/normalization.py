@@ -27,7 +27,6 @@ def layer_norm(
 ) -> Tensor:
     """Normalise over the last axes to mean 0 and variance 1, then scale and shift.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.layer_norm(Tensor([[-1.0, 1.0]]), (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
@@ -45,7 +44,6 @@ def batch_normalize(
 
     The statistics come without gradient; that of the result takes them into account.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.batch_normalize(Tensor([[-1.0], [1.0]]), Tensor([1.0]), Tensor([0.0]),
     ...     eps=0.0)[0].tolist()
     [[-1.0], [1.0]]
@@ -69,7 +67,6 @@ def normalize_channels(
 ) -> Tensor:
     """Compute (x - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.normalize_channels(Tensor([[1.0], [3.0]]), Tensor([2.0]), Tensor([1.0]),
     ...     None, None, 0.0).tolist()
     [[-1.0], [1.0]]
@@ -95,7 +92,6 @@ def group_norm(
 
     16-bit floats are averaged in float32. Raises ShapeError when groups do not divide C.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.group_norm(Tensor([[[-1.0], [1.0]]]), 1, eps=0.0).tolist()
     [[[-1.0], [1.0]]]
     """
@@ -138,7 +134,6 @@ def batch_norm(
     Training moves the running mean and unbiased variance in place (Ioffe and Szegedy, 2015).
     Raises ValueRangeError for evaluation without running values.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.batch_norm(Tensor([[1.0], [3.0]]), Tensor([2.0]), Tensor([1.0]),
     ...     eps=0.0).tolist()
     [[-1.0], [1.0]]
@@ -176,7 +171,6 @@ def instance_norm(
 
     Without `use_input_stats` by the running values, which otherwise move in place if given.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.instance_norm(Tensor([[[-1.0, 1.0]]]), eps=0.0).tolist()
     [[[-1.0, 1.0]]]
     """
@@ -199,7 +193,6 @@ def local_response_norm(
 
     Krizhevsky et al. (2012), for (B, C, *S).
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.local_response_norm(Tensor([[[1.0], [2.0]]]), 2).shape
     (1, 2, 1)
     """
@@ -224,7 +217,6 @@ def rms_norm(
     `eps` None: the machine epsilon of the dtype the mean is computed in. 16-bit floats are squared
     and averaged in float32.
 
-    >>> from picograd import Tensor, nn
     >>> nn.functional.rms_norm(Tensor([[2.0, -2.0]]), (2,), eps=0.0).tolist()
     [[1.0, -1.0]]
     """
@@ -242,7 +234,6 @@ def rms_norm(
 def layernorm(input: Tensor, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     """Normalise over one axis or several to mean 0 and variance 1, without weights.
 
-    >>> from picograd import Tensor
     >>> Tensor([[-1.0, 1.0]]).layernorm(eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
@@ -266,7 +257,6 @@ def batchnorm(
 
     `invstd` is 1 / standard deviation. Statistics, weight and bias have the sizes of the axes.
 
-    >>> from picograd import Tensor
     >>> x, two = Tensor([[1.0, 3.0]]), Tensor([2.0, 2.0])
     >>> x.batchnorm(two, None, Tensor([1.0, 1.0]), Tensor([0.5, 0.5])).tolist()
     [[0.0, 2.0]]

@@ -25,7 +25,6 @@ def max_pool1d(
 ) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
@@ -46,7 +45,6 @@ def max_pool2d(
 ) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2).tolist()
     [[[[4.0]]]]
     """
@@ -67,7 +65,6 @@ def max_pool3d(
 ) -> Tensor:
     """Take the largest element of each window; the first one gets the gradient.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).max_pool3d((1, 2, 2)).tolist()
     [[[[[4.0]]]]]
     """
@@ -88,7 +85,6 @@ def avg_pool1d(
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).avg_pool1d(2).tolist()
     [[[1.5, 3.5]]]
     """
@@ -110,7 +106,6 @@ def avg_pool2d(
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).avg_pool2d(2).tolist()
     [[[[2.5]]]]
     """
@@ -132,7 +127,6 @@ def avg_pool3d(
 ) -> Same:
     """Average each window; `divisor_override` replaces the number of elements.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).avg_pool3d((1, 2, 2)).tolist()
     [[[[[2.5]]]]]
     """
@@ -146,7 +140,6 @@ def avg_pool3d(
 def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_avg_pool1d(2).tolist()
     [[[1.5, 3.5]]]
     """
@@ -157,7 +150,6 @@ def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
 def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = False) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
@@ -177,7 +169,6 @@ def max_unpool1d(
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool1d.
 
-    >>> from picograd import Tensor
     >>> values, places = Tensor([[[1.0, 3.0, 2.0, 4.0]]]).max_pool1d(2, return_indices=True)
     >>> values.max_unpool1d(places, 2).tolist()
     [[[0.0, 3.0, 0.0, 4.0]]]
@@ -191,7 +182,6 @@ def max_unpool1d(
 def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_avg_pool2d(1).tolist()
     [[[[2.5]]]]
     """
@@ -204,7 +194,6 @@ def adaptive_max_pool2d(
 ) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_max_pool2d(1).tolist()
     [[[[4.0]]]]
     """
@@ -224,7 +213,6 @@ def max_unpool2d(
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool2d.
 
-    >>> from picograd import Tensor
     >>> values, places = Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2, return_indices=True)
     >>> values.max_unpool2d(places, 2).tolist()
     [[[[0.0, 0.0], [0.0, 4.0]]]]
@@ -238,7 +226,6 @@ def max_unpool2d(
 def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_avg_pool3d(1).tolist()
     [[[[[2.5]]]]]
     """
@@ -251,7 +238,6 @@ def adaptive_max_pool3d(
 ) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_max_pool3d(1).tolist()
     [[[[[4.0]]]]]
     """
@@ -271,7 +257,6 @@ def max_unpool3d(
 ) -> Same:
     """Put each element at its position in zeros: the partial inverse of max_pool3d.
 
-    >>> from picograd import Tensor
     >>> values, places = Tensor([[[[[1.0, 2.0]]]]]).max_pool3d((1, 1, 2), return_indices=True)
     >>> values.max_unpool3d(places, (1, 1, 2)).tolist()
     [[[[[0.0, 2.0]]]]]
@@ -291,7 +276,6 @@ def lp_pool1d(
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[3.0, 4.0]]]).lp_pool1d(2, 2).tolist()
     [[[5.0]]]
     """
@@ -309,7 +293,6 @@ def lp_pool2d(
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[3.0, 4.0]]]]).lp_pool2d(2, (1, 2)).tolist()
     [[[[5.0]]]]
     """
@@ -327,7 +310,6 @@ def lp_pool3d(
 ) -> Same:
     """Compute sum(x^p)^(1/p) over each window.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[[3.0, 4.0]]]]]).lp_pool3d(2, (1, 1, 2)).tolist()
     [[[[[5.0]]]]]
     """
@@ -346,7 +328,6 @@ def unfold(
 
     The method is `im2col`: `Tensor.unfold` slides windows along one axis.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[[1.0, 2.0, 3.0]]]]).im2col((1, 2)).tolist()
     [[[1.0, 2.0], [2.0, 3.0]]]
     """
@@ -366,7 +347,6 @@ def fold(
 ) -> Same:
     """Add columns back to images, (N, C * KH * KW, places) -> (N, C, H, W): the method `col2im`.
 
-    >>> from picograd import Tensor
     >>> Tensor([[[1.0, 2.0], [2.0, 3.0]]]).col2im((1, 3), (1, 2)).tolist()
     [[[[1.0, 4.0, 3.0]]]]
     """

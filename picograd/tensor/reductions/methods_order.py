@@ -32,7 +32,6 @@ class OrderMethods(Recorded):
     ) -> Same:
         """Compute running sums along an axis; bool and integers give int64.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).cumsum(0).tolist()
         [1.0, 3.0, 6.0]
         """
@@ -45,7 +44,6 @@ class OrderMethods(Recorded):
     ) -> Same:
         """Compute running products along an axis; bool and integers give int64.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).cumprod(0).tolist()
         [1.0, 2.0, 6.0]
         """
@@ -56,7 +54,6 @@ class OrderMethods(Recorded):
     def cummax(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Ordered:
         """Compute running maxima and where each came from: the last of equal ones.
 
-        >>> from picograd import Tensor
         >>> values, indices = Tensor([1.0, 3.0, 2.0]).cummax(0)
         >>> values.tolist(), indices.tolist()
         ([1.0, 3.0, 3.0], [0, 1, 1])
@@ -67,7 +64,6 @@ class OrderMethods(Recorded):
     def cummin(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Ordered:
         """Compute running minima and where each came from: the last of equal ones.
 
-        >>> from picograd import Tensor
         >>> values, indices = Tensor([2.0, 3.0, 1.0]).cummin(0)
         >>> values.tolist(), indices.tolist()
         ([2.0, 2.0, 1.0], [0, 0, 2])
@@ -78,7 +74,6 @@ class OrderMethods(Recorded):
     def logcumsumexp(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
         """Compute log(cumsum(exp(self))) along an axis, without overflow.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp(0).tolist()
         [0.0, 0.6931..., 1.0986...]
         """
@@ -93,7 +88,6 @@ class OrderMethods(Recorded):
     ) -> Ordered:  # fmt: skip
         """Sort along an axis: values and indices. Always stable; NaN is the greatest.
 
-        >>> from picograd import Tensor
         >>> values, indices = Tensor([3.0, 1.0, 2.0]).sort()
         >>> values.tolist(), indices.tolist()
         ([1.0, 2.0, 3.0], [1, 2, 0])
@@ -108,7 +102,6 @@ class OrderMethods(Recorded):
     ) -> Same:  # fmt: skip
         """Compute the indices that sort an axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
         [1, 2, 0]
         """
@@ -118,7 +111,6 @@ class OrderMethods(Recorded):
     def msort(self: Same) -> Same:
         """Sort along the first axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 1.0, 2.0]).msort().tolist()
         [1.0, 2.0, 3.0]
         """
@@ -133,7 +125,6 @@ class OrderMethods(Recorded):
 
         NaN is the greatest, and of equal elements the first comes first.
 
-        >>> from picograd import Tensor
         >>> values, indices = Tensor([3.0, 1.0, 2.0]).topk(2)
         >>> values.tolist(), indices.tolist()
         ([3.0, 2.0], [0, 2])
@@ -147,7 +138,6 @@ class OrderMethods(Recorded):
     ) -> Ordered:
         """Find the k-th smallest element along an axis, counted from 1.
 
-        >>> from picograd import Tensor
         >>> value, index = Tensor([3.0, 1.0, 2.0]).kthvalue(2)
         >>> value.item(), index.item()
         (2.0, 2)
@@ -169,7 +159,6 @@ class OrderMethods(Recorded):
     ) -> Any:
         """Compute the lower median of all elements; along an axis (values, indices).
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 1.0, 2.0]).median().item()
         2.0
         """
@@ -184,7 +173,6 @@ class OrderMethods(Recorded):
     ) -> Same:  # fmt: skip
         """Compute quantiles (fractions 0..1) along an axis, or of all elements.
 
-        >>> from picograd import Tensor
         >>> Tensor([3.0, 1.0, 2.0]).quantile(0.5).item()
         2.0
         """
@@ -202,7 +190,6 @@ class OrderMethods(Recorded):
     ) -> Any:
         """Find the distinct elements, or slices of an axis, sorted; how many is computed now.
 
-        >>> from picograd import Tensor
         >>> Tensor([2.0, 1.0, 2.0]).unique().tolist()
         [1.0, 2.0]
         """
@@ -227,7 +214,6 @@ class OrderMethods(Recorded):
 
         With `sorter`, what `argsort` gives, this tensor need not be sorted.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 3.0, 5.0]).searchsorted(Tensor([0.0, 3.0, 9.0])).tolist()
         [0, 1, 3]
         """
@@ -244,7 +230,6 @@ class OrderMethods(Recorded):
     def bincount(self: Same, weights: Tensor | None = None, minlength: int = 0) -> Same:
         """Count how often each number occurs; the length of the result is computed now.
 
-        >>> from picograd import Tensor
         >>> Tensor([0, 2, 2]).bincount().tolist()
         [1, 0, 2]
         """
@@ -253,7 +238,6 @@ class OrderMethods(Recorded):
     def histc(self: Same, bins: int = 100, min: float = 0, max: float = 0) -> Same:
         """Count elements in equal bins between min and max; both 0: between the extremes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 2.5]).histc(bins=3, min=0, max=3).tolist()
         [0.0, 1.0, 2.0]
         """

@@ -1,7 +1,8 @@
-"""Reductions on nodes: sums, extremes, statistics, and what is made of them."""
+"""Reductions: sums, extremes, statistics, norms."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple, overload
 
 from picograd.dtype import DType, bool_, int64
 from picograd.errors import AxisError, DTypeError
@@ -9,7 +10,10 @@ from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.helpers import product
+from picograd.tensor.core.annotations import Scalar, Tensor
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
+    Axes,
     Operand,
     as_axes,
     as_axis,
@@ -21,46 +25,367 @@ from picograd.tensor.core.operands import (
 from picograd.tensor.math import elementwise
 
 
-def reduce(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
+class Extreme(NamedTuple):
+    """This class holds the result of `max` and `min` along an axis."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class Extremes(NamedTuple):
+    """This class holds the result of `aminmax`."""
+
+    min: Tensor
+    max: Tensor
+
+
+@recorded()
+def sum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """Add up; bool and integers give int64.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).sum(1).tolist()
+    [3.0, 7.0]
+    """
+    return total("sum", x, dim, keepdim, dtype)
+
+
+@recorded()
+def prod(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """Multiply up; bool and integers give int64.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).prod(1).tolist()
+    [2.0, 12.0]
+    """
+    return total("prod", x, dim, keepdim, dtype)
+
+
+@recorded()
+def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """Average; 16-bit floats accumulate in float32 and round once.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
+    [2.0, 3.0]
+    """
+    x = x if dtype is None else x.cast(dtype)
+    need_float("mean", x)
+    return composite.mean(x, as_axes(dim, x.rank, "mean"), keepdim)
+
+
+@recorded()
+def nansum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
+    """Add up what is not NaN.
+
+    >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
+    4.0
+    """
+    x = x if dtype is None else x.cast(dtype)
+    clean = x.unary("isnan").where(0, x) if x.dtype.is_float else x
+    return total("sum", clean, dim, keepdim, None)
+
+
+@recorded()
+def nanmean(
+    x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> Node:
+    """Average what is not NaN.
+
+    >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
+    2.0
+    """
+    x = x if dtype is None else x.cast(dtype)
+    need_float("nanmean", x)
+    present = x.unary("isnan").unary("logical_not").cast(x.dtype)
+    count = reduce("nanmean", "sum", present, dim, keepdim)
+    return elementwise.divide(nansum(x, dim, keepdim), count)
+
+
+@overload
+def max(x: Node, dim: int, keepdim: bool = False) -> tuple[Node, Node]: ...
+
+
+@overload
+def max(x: Node, dim: Sequence[int] | Node | None = None, keepdim: bool = False) -> Node: ...
+
+
+@recorded(returns=Extreme, also=(("other", "dim"),))
+def max(x: Node, dim: Axes | Node = None, keepdim: bool = False) -> Node | tuple[Node, Node]:
+    """Find the largest element; along an axis (values, indices); or max(self, tensor).
+
+    >>> values, indices = Tensor([[1.0, 2.0], [4.0, 3.0]]).max(1)
+    >>> values.tolist(), indices.tolist()
+    ([2.0, 4.0], [1, 0])
+    """
+    return extreme("max", x, dim, keepdim)
+
+
+@overload
+def min(x: Node, dim: int, keepdim: bool = False) -> tuple[Node, Node]: ...
+
+
+@overload
+def min(x: Node, dim: Sequence[int] | Node | None = None, keepdim: bool = False) -> Node: ...
+
+
+@recorded(returns=Extreme, also=(("other", "dim"),))
+def min(x: Node, dim: Axes | Node = None, keepdim: bool = False) -> Node | tuple[Node, Node]:
+    """Find the smallest element; along an axis (values, indices); or min(self, tensor).
+
+    >>> values, indices = Tensor([[1.0, 2.0], [4.0, 3.0]]).min(1)
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0], [0, 1])
+    """
+    return extreme("min", x, dim, keepdim)
+
+
+@recorded()
+def amax(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
+    """Find the largest elements along axes; ties share the gradient, NaN propagates.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amax(0).tolist()
+    [3.0, 4.0]
+    """
+    return largest("max", x, dim, keepdim)
+
+
+@recorded()
+def amin(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
+    """Find the smallest elements along axes; ties share the gradient, NaN propagates.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amin(0).tolist()
+    [1.0, 2.0]
+    """
+    return largest("min", x, dim, keepdim)
+
+
+@recorded(returns=Extremes)
+def aminmax(x: Node, *, dim: int | None = None, keepdim: bool = False) -> tuple[Node, Node]:
+    """Find the smallest and the largest elements, as (min, max).
+
+    >>> low, high = Tensor([3.0, 1.0, 2.0]).aminmax()
+    >>> low.item(), high.item()
+    (1.0, 3.0)
+    """
+    return largest("min", x, dim, keepdim), largest("max", x, dim, keepdim)
+
+
+@recorded()
+def argmax(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
+    """Find the first position of the largest element, in int64.
+
+    >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).argmax(1).tolist()
+    [1, 0]
+    """
+    return position("argmax", x, dim, keepdim)
+
+
+@recorded()
+def argmin(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
+    """Find the first position of the smallest element, in int64.
+
+    >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).argmin(1).tolist()
+    [0, 1]
+    """
+    return position("argmin", x, dim, keepdim)
+
+
+@recorded()
+def var(
+    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
+    unbiased: bool | None = None,
+) -> Node:  # fmt: skip
+    """Compute the variance, divided by n - correction; unbiased=False is correction 0.
+
+    >>> Tensor([1.0, 2.0, 3.0]).var().item()
+    1.0
+    """
+    return variance("var", x, dim, keepdim, lost(correction, unbiased))
+
+
+@recorded()
+def std(
+    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
+    unbiased: bool | None = None,
+) -> Node:  # fmt: skip
+    """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's.
+
+    >>> Tensor([1.0, 2.0, 3.0]).std().item()
+    1.0
+    """
+    need_float("std", x)
+    lost_ones = lost(correction, unbiased)
+    return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype)
+
+
+@recorded()
+def var_mean(
+    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
+    unbiased: bool | None = None,
+) -> tuple[Node, Node]:  # fmt: skip
+    """Compute the variance and the mean.
+
+    >>> var, mean = Tensor([1.0, 2.0, 3.0]).var_mean()
+    >>> var.item(), mean.item()
+    (1.0, 2.0)
+    """
+    spread = var(x, dim, keepdim, correction=correction, unbiased=unbiased)
+    return spread, mean(x, dim, keepdim)
+
+
+@recorded()
+def std_mean(
+    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
+    unbiased: bool | None = None,
+) -> tuple[Node, Node]:  # fmt: skip
+    """Compute the standard deviation and the mean.
+
+    >>> std, mean = Tensor([1.0, 2.0, 3.0]).std_mean()
+    >>> std.item(), mean.item()
+    (1.0, 2.0)
+    """
+    spread = std(x, dim, keepdim, correction=correction, unbiased=unbiased)
+    return spread, mean(x, dim, keepdim)
+
+
+@recorded()
+def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
+    """Tell whether any element is non-zero.
+
+    >>> Tensor([[True, False], [False, False]]).any(1).tolist()
+    [True, False]
+    """
+    present = elementwise.truth(x).cast(int64)
+    return elementwise.compare("not_equal", reduce("any", "sum", present, dim, keepdim), 0)
+
+
+@recorded()
+def all(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
+    """Tell whether all elements are non-zero.
+
+    >>> Tensor([[True, True], [True, False]]).all(1).tolist()
+    [True, False]
+    """
+    absent = elementwise.logical_not(elementwise.truth(x)).cast(int64)
+    return elementwise.compare("equal", reduce("all", "sum", absent, dim, keepdim), 0)
+
+
+@recorded()
+def count_nonzero(x: Node, dim: Axes = None) -> Node:
+    """Count the elements that are not zero, in int64.
+
+    >>> Tensor([0.0, 5.0, 6.0]).count_nonzero().item()
+    2
+    """
+    flags = elementwise.truth(x).cast(int64)
+    return reduce("count_nonzero", "sum", flags, dim, False)
+
+
+@recorded()
+def logsumexp(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
+    """Compute log(sum(exp(x))) without overflow.
+
+    >>> Tensor([[0.0, 0.0], [1.0, 1.0]]).logsumexp(1).tolist()
+    [0.6931..., 1.6931...]
+    """
+    x = floating("logsumexp", x)
+    axes = as_axes(dim, x.rank, "logsumexp")
+    return composite.logsumexp(x, axes, keepdim) if axes else x
+
+
+@recorded()
+def softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
+    """Normalise exp(x) to sum 1 along an axis (the last, unless given).
+
+    >>> Tensor([1.0, 1.0, 1.0, 1.0]).softmax(0).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    x = x if dtype is None else x.cast(dtype)
+    need_float("softmax", x)
+    return composite.softmax(x, as_axis(dim, x.rank, "softmax"))
+
+
+@recorded()
+def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
+    """Compute log(softmax(x)) along an axis (the last, unless given).
+
+    >>> Tensor([1.0, 1.0, 1.0]).log_softmax(0).tolist()
+    [-1.0986..., -1.0986..., -1.0986...]
+    """
+    x = x if dtype is None else x.cast(dtype)
+    need_float("log_softmax", x)
+    return composite.log_softmax(x, as_axis(dim, x.rank, "log_softmax"))
+
+
+@recorded()
+def norm(
+    x: Node, p: Scalar | str = 2, dim: Axes = None, keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Node:  # fmt: skip
+    """Compute the vector norm of order p; powers of 16-bit floats are taken in float32.
+
+    >>> Tensor([3.0, 4.0]).norm().item()
+    5.0
+    """
+    x = x if dtype is None else x.cast(dtype)
+    need_float("norm", x)
+    return wide_norm(x.accumulated(), p, dim, keepdim).cast(x.dtype)
+
+
+# what they are made of
+
+
+def reduce(op: str, monoid: str, node: Node, axis: Axes, keepdim: bool) -> Node:
     """Reduce over one axis, several, or all of them (None)."""
-    axes = as_axes(axis, len(node.shape), op)
+    axes = as_axes(axis, node.rank, op)
     check_computed(op, node.dtype)
     return node.reduce(monoid, axes, keepdim)
 
 
-def count(node: Node, axis: Any, op: str) -> int:
-    """Count the elements one result is made of."""
-    return product(node.shape[each] for each in as_axes(axis, len(node.shape), op))
-
-
-def total(op: str, node: Node, axis: Any, keepdim: bool, dtype: DType | None) -> Node:
+def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -> Node:
     """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
     if dtype is None and not node.dtype.is_float:
         dtype = int64
-    if dtype is not None:
-        node = node.cast(dtype)
-    return reduce(op, op, node, axis, keepdim)
+    return reduce(op, op, node if dtype is None else node.cast(dtype), axis, keepdim)
 
 
-def mean(node: Node, axis: Any, keepdim: bool) -> Node:
-    """Average; 16-bit floats accumulate in float32 and round once."""
-    need_float("mean", node)
-    return composite.mean(node, as_axes(axis, len(node.shape), "mean"), keepdim)
+def lost(correction: Scalar, unbiased: bool | None) -> Scalar:
+    """Read the older spelling of a correction."""
+    return correction if unbiased is None else int(unbiased)
 
 
-def extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
-    """Compute `max` or `min` over axes; NaN propagates, the gradient is shared by ties."""
+def extreme(op: str, x: Node, dim: Axes | Node, keepdim: bool) -> Node | tuple[Node, Node]:
+    """Compute `max` and `min` in their three forms."""
+    if isinstance(dim, Node):
+        return elementwise.arithmetic(f"{op}imum", x, dim)
+    if dim is None:
+        value = largest(op, x, None, keepdim)
+        return shared_by_equals(value, x) if x.dtype.is_float else value
+    if not isinstance(dim, int):
+        return largest(op, x, dim, keepdim)
+    return picked(op, x, dim, keepdim), position(op, x, dim, keepdim)
+
+
+def largest(op: str, node: Node, axis: Axes, keepdim: bool) -> Node:
+    """Compute `max` or `min` over axes."""
     need_elements(op, node, axis)
     if node.dtype is bool_:
-        whole = reduce(op, op, node.cast(int64), axis, keepdim)
-        return whole.cast(bool_)
+        return reduce(op, op, node.cast(int64), axis, keepdim).cast(bool_)
     return reduce(op, op, node, axis, keepdim)
 
 
-def extreme_of_all(op: str, node: Node, keepdim: bool) -> Node:
-    """Compute `max` or `min` of all elements; those that are NaN share its gradient."""
-    value = extreme(op, node, None, keepdim)
-    return shared_by_equals(value, node) if node.dtype.is_float else value
+def picked(op: str, x: Node, axis: int, keepdim: bool) -> Node:
+    """Compute `max` or `min` along an axis; one element of each row takes the gradient."""
+    value = largest(op, x, axis, keepdim)
+    if not (x.dtype.is_float and x.shape):
+        return value
+    at = as_axis(axis, x.rank, op)
+    kept = (*x.shape[:at], 1, *x.shape[at + 1 :])
+
+    def vjp(gradient: Node, output: Node, x: Node) -> tuple[Node]:
+        index = position(op, x, at, True).expand(x.shape)
+        chosen = x.iota(at).binary("equal", index)
+        return (chosen.where(gradient.reshape(kept).expand(x.shape), 0),)
+
+    return custom(value, (x,), vjp)
 
 
 def shared_by_equals(value: Node, node: Node) -> Node:
@@ -78,14 +403,14 @@ def shared_by_equals(value: Node, node: Node) -> Node:
     return custom(value, (node,), vjp)
 
 
-def need_elements(op: str, node: Node, axis: Any) -> None:
+def need_elements(op: str, node: Node, axis: Axes) -> None:
     """Raise AxisError when an extreme of no elements is asked for."""
-    if count(node, axis, op) == 0:
+    if product(node.shape[each] for each in as_axes(axis, node.rank, op)) == 0:
         text = f"has no value over an empty axis of {node.shape}"
         raise AxisError(op, text, "check .numel() first")
 
 
-def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
+def position(op: str, node: Node, axis: int | None, keepdim: bool) -> Node:
     """Find the position of the first largest or smallest element; all axes flatten first."""
     need_elements(op, node, axis)
     if node.dtype is bool_:
@@ -97,74 +422,20 @@ def arg_extreme(op: str, node: Node, axis: Any, keepdim: bool) -> Node:
     return find(node, as_axis(axis, len(node.shape), op), keepdim)
 
 
-def picked(node: Node, index: Node, axis: Any, keepdim: bool) -> Node:
-    """Take the element at `index` (kept axis) of each row: its gradient goes there alone."""
-    position = as_axis(axis, len(node.shape), "max")
-    if not node.shape:
-        return node
-    chosen = node.iota(position).binary("equal", index.expand(node.shape))
-    return chosen.where(node, 0).reduce("sum", (position,), keepdim)
-
-
-def variance(op: str, node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
+def variance(op: str, node: Node, axis: Axes, keepdim: bool, correction: Scalar) -> Node:
     """Average squared distance from the mean, divided by count - correction."""
     need_float(op, node)
     axes = as_axes(axis, len(node.shape), op)
     return composite.var(node, axes, read_scalar(op, correction), keepdim)
 
 
-def deviation(node: Node, axis: Any, keepdim: bool, correction: float) -> Node:
-    """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's."""
-    need_float("std", node)
-    wide = variance("std", node.accumulated(), axis, keepdim, correction)
-    return root(wide).cast(node.dtype)
-
-
-def truth_test(op: str, monoid: str, node: Node, axis: Any, keepdim: bool) -> Node:
-    """Compute `any` (sum of truths > 0) or `all` (number of falsehoods = 0)."""
-    flags = elementwise.truth(node)
-    if monoid == "all":
-        flags = elementwise.logical_not(flags)
-    found = reduce(op, "sum", flags.cast(int64), axis, keepdim)
-    test = "equal" if monoid == "all" else "not_equal"
-    return elementwise.compare(test, found, 0)
-
-
-def softmax(op: str, node: Node, axis: Any, dtype: DType | None = None) -> Node:
-    """Compute `softmax` or `log_softmax` along one axis, in `dtype` if that is given.
-
-    Refused for integers, as in PyTorch: it would not say in which dtype the result is.
-    """
-    x = node if dtype is None else node.cast(dtype)
-    need_float(op, x)
-    position = as_axis(axis, len(x.shape), op)
-    make = composite.softmax if op == "softmax" else composite.log_softmax
-    return make(x, position)
-
-
-def logsumexp(node: Node, axis: Any, keepdim: bool) -> Node:
-    """Compute log(sum(exp(x))) over axes, shifted by the largest value."""
-    x = floating("logsumexp", node)
-    axes = as_axes(axis, len(x.shape), "logsumexp")
-    return composite.logsumexp(x, axes, keepdim) if axes else x
-
-
-def norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
-    """Compute the vector norm of the given order; infinite orders are extremes.
-
-    The powers of 16-bit floats are computed in float32.
-    """
-    need_float("norm", node)
-    return wide_norm(node.accumulated(), order, axis, keepdim).cast(node.dtype)
-
-
-def wide_norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
+def wide_norm(node: Node, order: Scalar | str, axis: Axes, keepdim: bool) -> Node:
     """Compute the vector norm of float32 or float64 numbers."""
     size = elementwise.absolute(node)
     if order == math.inf:
-        return extreme("max", size, axis, keepdim)
+        return largest("max", size, axis, keepdim)
     if order == -math.inf:
-        return extreme("min", size, axis, keepdim)
+        return largest("min", size, axis, keepdim)
     if order == 0:
         present = elementwise.compare("not_equal", node, 0).cast(node.dtype)
         counted = custom(present, (node,), lambda g, y, x: (g.const_like(0),))
@@ -178,7 +449,7 @@ def wide_norm(node: Node, order: Any, axis: Any, keepdim: bool) -> Node:
     return power_norm(size, float(order), axis, keepdim)
 
 
-def power_norm(size: Node, order: float, axis: Any, keepdim: bool) -> Node:
+def power_norm(size: Node, order: float, axis: Axes, keepdim: bool) -> Node:
     """Compute sum(size^p)^(1/p); where the formula has no gradient, at zeros, it is 0."""
     powers = elementwise.power("pow", size, order)
     if order < 1:

@@ -50,7 +50,6 @@ def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Ordered:
     """Find the most frequent value along an axis, the least of several, and its last position.
 
-    >>> import picograd
     >>> [part.tolist() for part in picograd.mode(picograd.Tensor([3, 1, 3, 1, 2]))]
     [1, 3]
     """
@@ -83,7 +82,6 @@ def chosen(x: Tensor, indices: Tensor, axis: int, keepdim: bool) -> Ordered:
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Compute the lower median of what is not NaN; along an axis (values, indices).
 
-    >>> import picograd
     >>> picograd.nanmedian(picograd.Tensor([3.0, float("nan"), 1.0])).item()
     1.0
     """
@@ -117,7 +115,6 @@ def nanquantile(
 
     Several q lead the shape of the result.
 
-    >>> import picograd
     >>> picograd.nanquantile(picograd.Tensor([3.0, float("nan"), 1.0]), 0.5).item()
     2.0
     """
@@ -174,7 +171,6 @@ def isin(
 ) -> Tensor:
     """Tell which elements are among others, by bisection; NaN never is.
 
-    >>> import picograd
     >>> picograd.isin(picograd.Tensor([1, 2, 3]), picograd.Tensor([2, 5])).tolist()
     [False, True, False]
     """
@@ -201,7 +197,6 @@ def unique_consecutive(
 
     How many there are is computed now. The inverse names the run of each element.
 
-    >>> import picograd
     >>> picograd.unique_consecutive(picograd.Tensor([1, 1, 2, 1])).tolist()
     [1, 2, 1]
     """
@@ -225,7 +220,6 @@ def bucketize(
 ) -> Tensor:
     """Find the bucket of each element between sorted boundaries, by bisection.
 
-    >>> import picograd
     >>> picograd.bucketize(picograd.Tensor([1, 4]), picograd.Tensor([2, 4, 6])).tolist()
     [0, 1]
     """
@@ -253,7 +247,6 @@ def histogram(
     `range` is (low, high), the extremes unless given; `weight` counts an element as that much;
     `density` makes the integral 1. The last cell includes its upper edge.
 
-    >>> import picograd
     >>> [x.tolist() for x in picograd.histogram(picograd.Tensor([0.0, 1.0, 2.0]), 2)]
     [[1.0, 2.0], [0.0, 1.0, 2.0]]
     """
@@ -302,7 +295,6 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """Integrate along an axis by the trapezoid rule, at points x or at distances dx.
 
-    >>> import picograd
     >>> picograd.trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).item()
     4.0
     """
@@ -321,7 +313,6 @@ def cumulative_trapezoid(
 ) -> Tensor:
     """Integrate up to each point along an axis by the trapezoid rule: one element less.
 
-    >>> import picograd
     >>> picograd.cumulative_trapezoid(picograd.Tensor([1.0, 2.0, 3.0])).tolist()
     [1.5, 4.0]
     """
@@ -370,7 +361,6 @@ def diff(
 ) -> Tensor:
     """Subtract neighbours along an axis, n times; `prepend` and `append` are joined on first.
 
-    >>> import picograd
     >>> picograd.diff(picograd.Tensor([1, 4, 9]), append=picograd.Tensor([16])).tolist()
     [3, 5, 7]
     """
@@ -400,7 +390,6 @@ def gradient(
 
     `spacing` is one distance, one per axis, or one tensor of coordinates per axis.
 
-    >>> import picograd
     >>> [x.tolist() for x in picograd.gradient(picograd.Tensor([1.0, 2.0, 4.0]))]
     [[1.0, 1.5, 2.0]]
     """
@@ -457,7 +446,6 @@ def cov(
 
     `fweights` says how often an observation is repeated, `aweights` how much it counts.
 
-    >>> import picograd
     >>> picograd.cov(picograd.Tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
@@ -496,7 +484,6 @@ def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any
 def corrcoef(input: Tensor) -> Tensor:
     """Compute the correlation coefficients of the rows of (variables, observations).
 
-    >>> import picograd
     >>> picograd.corrcoef(picograd.Tensor([[1.0, 2.0], [4.0, 2.0]])).round().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
@@ -510,7 +497,6 @@ def corrcoef(input: Tensor) -> Tensor:
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Shrink the slices along an axis whose p-norm is greater than `maxnorm` to that norm.
 
-    >>> import picograd
     >>> picograd.renorm(picograd.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)[1].tolist()
     [0.30000001192092896, 0.4000000059604645]
     """
@@ -528,7 +514,6 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Measure the distances between the rows of a matrix: (N, M) -> (N (N - 1) / 2,).
 
-    >>> import picograd
     >>> picograd.nn.functional.pdist(picograd.Tensor([[0.0], [1.0], [3.0]])).tolist()
     [1.0, 3.0, 2.0]
     """

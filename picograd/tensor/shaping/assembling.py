@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -27,7 +26,6 @@ from picograd.tensor.core.operands import (
     common_dtype,
     constant,
     floating,
-    need_float,
     need_integer,
     need_rank,
     pair,
@@ -471,23 +469,3 @@ def select(node: Node, axis: Any, index: int) -> Node:
     return movement.cut(node, at, first, first + 1).reshape(
         (*node.shape[:at], *node.shape[at + 1 :])
     )
-
-
-def count_nonzero(node: Node, axis: Any) -> Node:
-    """Count the elements that are not zero, in int64."""
-    flags = elementwise.truth(node).cast(int64)
-    return reduce.reduce("count_nonzero", "sum", flags, axis, False)
-
-
-def nan_sum(node: Node, axis: Any, keepdim: bool) -> Node:
-    """Add up what is not NaN."""
-    clean = node.unary("isnan").where(0, node) if node.dtype.is_float else node
-    return reduce.total("sum", clean, axis, keepdim, None)
-
-
-def nan_mean(node: Node, axis: Any, keepdim: bool) -> Node:
-    """Average what is not NaN."""
-    need_float("nanmean", node)
-    present = node.unary("isnan").unary("logical_not").cast(node.dtype)
-    count = reduce.reduce("nanmean", "sum", present, axis, keepdim)
-    return elementwise.divide(nan_sum(node, axis, keepdim), count)

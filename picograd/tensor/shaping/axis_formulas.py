@@ -26,7 +26,6 @@ def rearrange(input: Tensor, formula: str, **sizes: int) -> Tensor:
     `sizes` gives those that do not follow from the shape. Raises ShapeError for a formula that
     does not fit.
 
-    >>> from picograd import Tensor
     >>> Tensor([1, 2, 3, 4, 5, 6]).rearrange("(a b) -> b a", a=2).tolist()
     [[1, 4], [2, 5], [3, 6]]
     >>> Tensor.zeros(2, 3, 4, 5).rearrange("b ... c -> b c (...)").shape

@@ -34,7 +34,6 @@ def at_least(op: str, tensors: Any, rank: int) -> Any:
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Make a zero-dim tensor a vector of one; for several tensors a tuple.
 
-    >>> import picograd
     >>> picograd.atleast_1d(picograd.Tensor(2.0)).shape
     (1,)
     """
@@ -44,7 +43,6 @@ def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add leading axes until there are two; for several tensors a tuple.
 
-    >>> import picograd
     >>> picograd.atleast_2d(picograd.Tensor([1.0, 2.0])).shape
     (1, 2)
     """
@@ -54,7 +52,6 @@ def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add axes until there are three: (N,) -> (1, N, 1), (M, N) -> (M, N, 1).
 
-    >>> import picograd
     >>> picograd.atleast_3d(picograd.Tensor([1.0, 2.0])).shape
     (1, 2, 1)
     """
@@ -64,7 +61,6 @@ def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
 def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
     """Find the shape that all shapes broadcast to. ShapeError when there is none.
 
-    >>> import picograd
     >>> picograd.broadcast_shapes((2, 1), (3,), 1)
     (2, 3)
     """
@@ -75,7 +71,6 @@ def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Join as columns along axis 1; vectors and numbers become columns first.
 
-    >>> import picograd
     >>> picograd.column_stack([picograd.Tensor([1, 2]), picograd.Tensor([3, 4])]).tolist()
     [[1, 3], [2, 4]]
     """
@@ -98,7 +93,6 @@ def split_at_axis(op: str, x: Tensor, places: Sizes, axis: int, least: int) -> t
 def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into columns: along axis 1, or axis 0 of a vector.
 
-    >>> import picograd
     >>> [part.tolist() for part in picograd.hsplit(picograd.Tensor([[1, 2], [3, 4]]), 2)]
     [[[1], [3]], [[2], [4]]]
     """
@@ -109,7 +103,6 @@ def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
 def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into rows: along axis 0 of at least two.
 
-    >>> import picograd
     >>> [part.tolist() for part in picograd.vsplit(picograd.Tensor([[1, 2], [3, 4]]), 2)]
     [[[1, 2]], [[3, 4]]]
     """
@@ -119,7 +112,6 @@ def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
 def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut along axis 2 of at least three.
 
-    >>> import picograd
     >>> [part.shape for part in picograd.dsplit(picograd.Tensor.zeros(1, 2, 4), 2)]
     [(1, 2, 2), (1, 2, 2)]
     """
@@ -129,7 +121,6 @@ def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into pieces of listed sizes.
 
-    >>> import picograd
     >>> [x.tolist() for x in picograd.split_with_sizes(picograd.Tensor([1, 2, 3]), [1, 2])]
     [[1], [2, 3]]
     """
@@ -141,7 +132,6 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """List all choices of one element from each vector, (count, vectors), the last fastest.
 
-    >>> import picograd
     >>> picograd.cartesian_prod(picograd.Tensor([1, 2]), picograd.Tensor([3, 4])).tolist()
     [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
@@ -163,7 +153,6 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """List the choices of r elements of a vector, (count, r), in order.
 
-    >>> import picograd
     >>> picograd.combinations(picograd.Tensor([1, 2, 3])).tolist()
     [[1, 2], [1, 3], [2, 3]]
     """
@@ -194,7 +183,6 @@ def choices(n: int, r: int) -> int:
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """List the powers of each element of a vector: (n,) -> (n, N), the highest power first.
 
-    >>> import picograd
     >>> picograd.vander(picograd.Tensor([2, 3]), 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
     """
@@ -227,7 +215,6 @@ def powers_of(x: Tensor, count: int) -> Tensor:
 def adjoint(input: Tensor) -> Tensor:
     """Swap the last two axes: the conjugate transpose, which for real numbers is `mT`.
 
-    >>> import picograd
     >>> picograd.adjoint(picograd.Tensor([[1, 2]])).tolist()
     [[1], [2]]
     """
@@ -238,7 +225,6 @@ def adjoint(input: Tensor) -> Tensor:
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Write all elements onto a diagonal of a matrix.
 
-    >>> import picograd
     >>> picograd.diagflat(picograd.Tensor([1, 2])).tolist()
     [[1, 0], [0, 2]]
     """
@@ -249,7 +235,6 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     """Turn positions in a flattened tensor into one index tensor per axis.
 
-    >>> import picograd
     >>> [x.tolist() for x in picograd.unravel_index(picograd.Tensor([5]), (2, 3))]
     [[1], [2]]
     """
@@ -265,7 +250,6 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
 def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     """Sum the axes that broadcasting `size` to this shape would repeat.
 
-    >>> import picograd
     >>> picograd.Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
     [[4, 6]]
     """
@@ -287,7 +271,6 @@ def as_strided(
     Offsets count from where that memory starts; left out it is the first element shown. A copy, as
     of most reshapes of what is transposed, has memory of its own.
 
-    >>> import picograd
     >>> picograd.as_strided(picograd.Tensor([1, 2, 3]), (2, 2), (1, 1)).tolist()
     [[1, 2], [2, 3]]
     """
@@ -319,7 +302,6 @@ def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Tensor, ...]
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Repeat vectors over the grid they span; indexing="xy" swaps the first two axes.
 
-    >>> import picograd
     >>> x, y = picograd.Tensor([1, 2]).meshgrid(picograd.Tensor([3, 4]))
     >>> x.tolist(), y.tolist()
     ([[1, 1], [2, 2]], [[3, 4], [3, 4]])

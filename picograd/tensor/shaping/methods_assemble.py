@@ -4,25 +4,16 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from picograd.errors import DTypeError
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
-from picograd.tensor.core.annotations import Axis, Scalar, Sizes, Tensor, TensorLike
-from picograd.tensor.core.operands import UNSET, as_axis, either
+from picograd.tensor.core.annotations import Scalar, Sizes, Tensor, TensorLike
+from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, Same, apply, pieces, showing
 from picograd.tensor.math import elementwise
-from picograd.tensor.reductions import reduce
-from picograd.tensor.reductions.methods_reduce import lost
 from picograd.tensor.shaping import assembling, movement
-
-
-class Extremes(NamedTuple):
-    """This class holds the result of `aminmax`."""
-
-    min: Tensor
-    max: Tensor
 
 
 class AssemblyMethods(Recorded):
@@ -35,7 +26,6 @@ class AssemblyMethods(Recorded):
     def swapaxes(self: Same, axis0: int, axis1: int) -> Same:
         """Swap two axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).swapaxes(0, 1).tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -46,7 +36,6 @@ class AssemblyMethods(Recorded):
     def movedim(self: Same, source: Sizes, destination: Sizes) -> Same:
         """Move one axis, or several, to other positions.
 
-        >>> from picograd import Tensor
         >>> Tensor([[[1.0, 2.0]]]).movedim(2, 0).shape
         (2, 1, 1)
         """
@@ -57,7 +46,6 @@ class AssemblyMethods(Recorded):
     def tile(self: Same, *counts: Sizes) -> Same:
         """Repeat along axes; missing counts are 1.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).tile((2, 1)).tolist()
         [[1.0, 2.0], [1.0, 2.0]]
         """
@@ -68,7 +56,6 @@ class AssemblyMethods(Recorded):
     ) -> tuple[Same, ...]:
         """Cut into nearly equal pieces, or at positions.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).tensor_split(2)]
         [[1.0, 2.0], [3.0]]
         """
@@ -77,7 +64,6 @@ class AssemblyMethods(Recorded):
     def select(self: Same, dim: int, index: int | Tensor) -> Same:
         """Take one slice along an axis, at a number or an integer tensor.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).select(0, 1).tolist()
         [3.0, 4.0]
         """
@@ -88,7 +74,6 @@ class AssemblyMethods(Recorded):
     def ravel(self: Same) -> Same:
         """Flatten to one axis: a view of what is contiguous in memory, a copy of anything else.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).ravel().tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -100,7 +85,6 @@ class AssemblyMethods(Recorded):
     def reshape_as(self: Same, other: Same) -> Same:
         """Take another tensor's shape.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).reshape_as(Tensor([[0.0], [0.0]])).tolist()
         [[1.0], [2.0]]
         """
@@ -111,7 +95,6 @@ class AssemblyMethods(Recorded):
     def fliplr(self: Same) -> Same:
         """Reverse the columns.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).fliplr().tolist()
         [[2.0, 1.0], [4.0, 3.0]]
         """
@@ -120,7 +103,6 @@ class AssemblyMethods(Recorded):
     def flipud(self: Same) -> Same:
         """Reverse the rows.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flipud().tolist()
         [[3.0, 4.0], [1.0, 2.0]]
         """
@@ -129,7 +111,6 @@ class AssemblyMethods(Recorded):
     def rot90(self: Same, k: int = 1, dims: Sequence[int] = (0, 1)) -> Same:
         """Rotate by quarter turns in the plane of two axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).rot90().tolist()
         [[2.0, 4.0], [1.0, 3.0]]
         """
@@ -140,7 +121,6 @@ class AssemblyMethods(Recorded):
     def diag(self: Same, diagonal: int = 0) -> Same:
         """Make a matrix of a vector, or take the diagonal of a matrix.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).diag().tolist()
         [[1.0, 0.0], [0.0, 2.0]]
         """
@@ -149,7 +129,6 @@ class AssemblyMethods(Recorded):
     def diag_embed(self: Same, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Same:
         """Write the last axis onto a diagonal of two new axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).diag_embed().tolist()
         [[1.0, 0.0], [0.0, 2.0]]
         """
@@ -158,7 +137,6 @@ class AssemblyMethods(Recorded):
     def trace(self: Same) -> Same:
         """Sum the diagonal of a matrix.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).trace().item()
         5.0
         """
@@ -167,7 +145,6 @@ class AssemblyMethods(Recorded):
     def kron(self: Same, other: Same) -> Same:
         """Multiply every element with the whole other tensor, as blocks.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0]]).kron(Tensor([[1.0, 10.0]])).tolist()
         [[1.0, 10.0, 2.0, 20.0]]
         """
@@ -176,7 +153,6 @@ class AssemblyMethods(Recorded):
     def cross(self: Same, other: Same, dim: int | None = -1) -> Same:
         """Multiply vectors of three: the result is at right angles to both.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 0.0, 0.0]).cross(Tensor([0.0, 1.0, 0.0])).tolist()
         [0.0, 0.0, 1.0]
         """
@@ -185,7 +161,6 @@ class AssemblyMethods(Recorded):
     def cdist(self: Same, other: Same, p: float = 2.0) -> Same:
         """Measure the distance of each row from each row of other.
 
-        >>> from picograd import Tensor
         >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
         [[5.0, 1.0]]
         """
@@ -194,7 +169,6 @@ class AssemblyMethods(Recorded):
     def dist(self: Same, other: Same, p: float = 2) -> Same:
         """Compute the norm of the difference.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
         5.0
         """
@@ -203,7 +177,6 @@ class AssemblyMethods(Recorded):
     def tensordot(self: Same, other: Same, dims: int | Sequence[Sequence[int]] = 2) -> Same:
         """Contract the last axes with the first of other, or listed pairs.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tensordot(Tensor([[1.0, 0.0], [0.0, 1.0]]), 2).item()
         5.0
         """
@@ -212,7 +185,6 @@ class AssemblyMethods(Recorded):
     def inner(self: Same, other: Same) -> Same:
         """Sum the products of the last axes; with a number, multiply.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).inner(Tensor([1.0, 1.0, 2.0])).item()
         9.0
         """
@@ -224,7 +196,6 @@ class AssemblyMethods(Recorded):
     def mv(self: Same, vec: Same) -> Same:
         """Multiply a matrix with a vector.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mv(Tensor([1.0, 1.0])).tolist()
         [3.0, 7.0]
         """
@@ -233,7 +204,6 @@ class AssemblyMethods(Recorded):
     def vdot(self: Same, other: Same) -> Same:
         """Sum the products of two vectors.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).vdot(Tensor([1.0, 1.0, 2.0])).item()
         9.0
         """
@@ -242,7 +212,6 @@ class AssemblyMethods(Recorded):
     def addmm(self: Same, mat1: Same, mat2: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * (mat1 @ mat2).
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 1.0]).addmm(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[1.0, 0.0], [0.0,
         ...     1.0]])).tolist()
         [[2.0, 3.0], [4.0, 5.0]]
@@ -252,7 +221,6 @@ class AssemblyMethods(Recorded):
     def addmv(self: Same, mat: Same, vec: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * (mat @ vec).
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 1.0]).addmv(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
         [4.0, 8.0]
         """
@@ -263,7 +231,6 @@ class AssemblyMethods(Recorded):
     ) -> Same:
         """Compute beta * self + alpha * (batch1 @ batch2).
 
-        >>> from picograd import Tensor
         >>> Tensor([[[1.0]]]).baddbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
         [[[12.0]]]
         """
@@ -272,7 +239,6 @@ class AssemblyMethods(Recorded):
     def addr(self: Same, vec1: Same, vec2: Same, *, beta: Scalar = 1, alpha: Scalar = 1) -> Same:
         """Compute beta * self + alpha * outer(vec1, vec2).
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).addr(Tensor([1.0, 2.0]), Tensor([3.0, 4.0])).tolist()
         [[4.0, 5.0], [7.0, 9.0]]
         """
@@ -283,7 +249,6 @@ class AssemblyMethods(Recorded):
     def addcmul(self: Same, tensor1: TensorLike, tensor2: TensorLike, *, value: Scalar = 1) -> Same:
         """Compute self + value * tensor1 * tensor2.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 1.0]).addcmul(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
         [5.0, 10.0]
         """
@@ -292,7 +257,6 @@ class AssemblyMethods(Recorded):
     def addcdiv(self: Same, tensor1: TensorLike, tensor2: TensorLike, *, value: Scalar = 1) -> Same:
         """Compute self + value * tensor1 / tensor2.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 1.0]).addcdiv(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
         [2.0, 2.0]
         """
@@ -303,7 +267,6 @@ class AssemblyMethods(Recorded):
     ) -> Same:
         """Test |self - other| <= atol + rtol |other| for each element.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1])).tolist()
         [True, False]
         """
@@ -314,7 +277,6 @@ class AssemblyMethods(Recorded):
     ) -> Same:
         """Replace NaN and infinities by numbers.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, float("nan"), 3.0]).nan_to_num(0.0).tolist()
         [1.0, 0.0, 3.0]
         """
@@ -323,7 +285,6 @@ class AssemblyMethods(Recorded):
     def frac(self: Same) -> Same:
         """Compute x - trunc(x).
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.5, 0.25, 2.0]).frac().tolist()
         [-0.5, 0.25, 0.0]
         """
@@ -332,7 +293,6 @@ class AssemblyMethods(Recorded):
     def heaviside(self: Same, values: TensorLike) -> Same:
         """Compute 0 below 0, 1 above, and `values` at 0.
 
-        >>> from picograd import Tensor
         >>> Tensor([-1.0, 0.0, 2.0]).heaviside(Tensor([0.5, 0.5, 0.5])).tolist()
         [0.0, 0.5, 1.0]
         """
@@ -341,7 +301,6 @@ class AssemblyMethods(Recorded):
     def logit(self: Same, eps: float | None = None) -> Same:
         """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.25, 0.5, 0.75]).logit().tolist()
         [-1.0986..., 0.0, 1.0986...]
         """
@@ -350,7 +309,6 @@ class AssemblyMethods(Recorded):
     def deg2rad(self: Same) -> Same:
         """Turn degrees into radians.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 90.0, 180.0]).deg2rad().tolist()
         [0.0, 1.5707..., 3.1415...]
         """
@@ -359,99 +317,10 @@ class AssemblyMethods(Recorded):
     def rad2deg(self: Same) -> Same:
         """Turn radians into degrees.
 
-        >>> from picograd import Tensor
         >>> Tensor([0.0, 1.0, 2.0]).rad2deg().tolist()
         [0.0, 57.2957..., 114.5915...]
         """
         return apply(assembling.scaled, self, 1 / assembling.RADIAN)
-
-    # statistics
-
-    def std_mean(
-        self: Same,
-        axis: Axis = UNSET,
-        keepdim: bool = UNSET,
-        *,
-        correction: Scalar = 1,
-        dim: Axis = UNSET,
-        keepdims: bool = UNSET,
-        unbiased: bool | None = None,
-    ) -> tuple[Same, Same]:
-        """Compute the standard deviation and the mean.
-
-        >>> from picograd import Tensor
-        >>> std, mean = Tensor([1.0, 2.0, 3.0]).std_mean()
-        >>> std.item(), mean.item()
-        (1.0, 2.0)
-        """
-        chosen = either("std_mean", "axis", axis, "dim", dim)
-        keeps = either("std_mean", "keepdim", keepdim, "keepdims", keepdims, False)
-        spread = apply(reduce.deviation, self, chosen, keeps, lost(correction, unbiased))
-        return spread, apply(reduce.mean, self, chosen, keeps)
-
-    def var_mean(
-        self: Same,
-        axis: Axis = UNSET,
-        keepdim: bool = UNSET,
-        *,
-        correction: Scalar = 1,
-        dim: Axis = UNSET,
-        keepdims: bool = UNSET,
-        unbiased: bool | None = None,
-    ) -> tuple[Same, Same]:
-        """Compute the variance and the mean.
-
-        >>> from picograd import Tensor
-        >>> var, mean = Tensor([1.0, 2.0, 3.0]).var_mean()
-        >>> var.item(), mean.item()
-        (1.0, 2.0)
-        """
-        chosen = either("var_mean", "axis", axis, "dim", dim)
-        keeps = either("var_mean", "keepdim", keepdim, "keepdims", keepdims, False)
-        spread = apply(reduce.variance, "var", self, chosen, keeps, lost(correction, unbiased))
-        return spread, apply(reduce.mean, self, chosen, keeps)
-
-    def aminmax(self: Same, *, dim: int | None = None, keepdim: bool = False) -> "Extremes":
-        """Find the smallest and the largest elements, as (min, max).
-
-        >>> from picograd import Tensor
-        >>> low, high = Tensor([3.0, 1.0, 2.0]).aminmax()
-        >>> low.item(), high.item()
-        (1.0, 3.0)
-        """
-        least = apply(reduce.extreme, "min", self, dim, keepdim)
-        return Extremes(least, apply(reduce.extreme, "max", self, dim, keepdim))
-
-    def count_nonzero(self: Same, dim: Axis = None) -> Same:
-        """Count the elements that are not zero.
-
-        >>> from picograd import Tensor
-        >>> Tensor([0.0, 5.0, 6.0]).count_nonzero().item()
-        2
-        """
-        return apply(assembling.count_nonzero, self, dim)
-
-    def nansum(self: Same, axis: Axis = UNSET, keepdim: bool = False, *, dim: Axis = UNSET) -> Same:
-        """Add up what is not NaN.
-
-        >>> from picograd import Tensor
-        >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
-        4.0
-        """
-        return apply(assembling.nan_sum, self, either("nansum", "axis", axis, "dim", dim), keepdim)
-
-    def nanmean(
-        self: Same, axis: Axis = UNSET, keepdim: bool = False, *, dim: Axis = UNSET
-    ) -> Same:
-        """Average what is not NaN.
-
-        >>> from picograd import Tensor
-        >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
-        2.0
-        """
-        return apply(
-            assembling.nan_mean, self, either("nanmean", "axis", axis, "dim", dim), keepdim
-        )
 
 
 showing(assembling.move_axes, assembling.select)

@@ -29,7 +29,6 @@ class MovementMethods(Recorded):
     def reshape(self: Same, *sizes: Sizes, shape: Sequence[int] | None = None) -> Same:
         """Give the same elements another shape; one size may be -1.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0, 4.0]).reshape(2, -1).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
         """
@@ -43,7 +42,6 @@ class MovementMethods(Recorded):
         With a dtype, of another width too: the last axis shrinks or grows. No gradient passes.
         Raises ShapeError where only a copy has that shape, as of what is transposed: use `reshape`.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).view(2, 1).tolist(), Tensor([1.0]).view("int16").tolist()
         ([[1.0], [2.0]], [0, 16256])
         """
@@ -59,7 +57,6 @@ class MovementMethods(Recorded):
     def permute(self: Same, *axes: Sizes, dims: Sequence[int] | None = None) -> Same:
         """Reorder the axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[[1.0, 2.0]]]).permute(2, 0, 1).shape
         (2, 1, 1)
         """
@@ -68,7 +65,6 @@ class MovementMethods(Recorded):
     def transpose(self: Same, dim0: int = 0, dim1: int = 1) -> Same:
         """Swap two axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).transpose(0, 1).tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -77,7 +73,6 @@ class MovementMethods(Recorded):
     def t(self: Same) -> Same:
         """Transpose a matrix.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).t().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -87,7 +82,6 @@ class MovementMethods(Recorded):
     def T(self: Same) -> Same:
         """This tensor with its axes reversed: the transpose of a matrix.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -97,7 +91,6 @@ class MovementMethods(Recorded):
     def mT(self: Same) -> Same:
         """This tensor with its last two axes swapped.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mT.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
@@ -108,7 +101,6 @@ class MovementMethods(Recorded):
     def expand(self: Same, *sizes: Sizes) -> Same:
         """Repeat axes of size 1 without copying; -1 keeps a size.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0], [2.0]]).expand(2, 3).tolist()
         [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
         """
@@ -119,7 +111,6 @@ class MovementMethods(Recorded):
     def expand_as(self: Same, other: Same) -> Same:
         """Expand to another tensor's shape.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0], [2.0]]).expand_as(Tensor([[0.0, 0.0], [0.0, 0.0]])).tolist()
         [[1.0, 1.0], [2.0, 2.0]]
         """
@@ -128,7 +119,6 @@ class MovementMethods(Recorded):
     def squeeze(self: Same, axis: Axis = UNSET, *, dim: Axis = UNSET) -> Same:
         """Drop axes of size 1.
 
-        >>> from picograd import Tensor
         >>> Tensor([[[1.0, 2.0]]]).squeeze().shape
         (2,)
         """
@@ -137,7 +127,6 @@ class MovementMethods(Recorded):
     def unsqueeze(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
         """Insert an axis of size 1.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).unsqueeze(1).tolist()
         [[1.0], [2.0]]
         """
@@ -146,7 +135,6 @@ class MovementMethods(Recorded):
     def flatten(self: Same, start_dim: int = 0, end_dim: int = -1) -> Same:
         """Merge axes into one.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flatten().tolist()
         [1.0, 2.0, 3.0, 4.0]
         """
@@ -155,7 +143,6 @@ class MovementMethods(Recorded):
     def unflatten(self: Same, dim: int, sizes: Sequence[int]) -> Same:
         """Split one axis into several.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0, 4.0]).unflatten(0, (2, 2)).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
         """
@@ -164,7 +151,6 @@ class MovementMethods(Recorded):
     def flip(self: Same, *axes: Sizes, dims: Axis = None, axis: Axis = None) -> Same:
         """Reverse the order along axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).flip(0).tolist()
         [3.0, 2.0, 1.0]
         """
@@ -178,7 +164,6 @@ class MovementMethods(Recorded):
 
         Modes are constant, reflect, replicate and circular; negative padding cuts off.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).pad((1, 2), value=9).tolist()
         [9.0, 1.0, 2.0, 3.0, 9.0, 9.0]
         """
@@ -189,7 +174,6 @@ class MovementMethods(Recorded):
     def shrink(self: Same, ranges: Sequence[Any]) -> Same:
         """Keep a range of each axis: (start, stop), or None for the whole axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shrink((None, (1, 3))).tolist()
         [[2.0, 3.0], [5.0, 6.0]]
         """
@@ -198,7 +182,6 @@ class MovementMethods(Recorded):
     def repeat(self: Same, *counts: Sizes) -> Same:
         """Tile copies along each axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).repeat(2).tolist()
         [1.0, 2.0, 1.0, 2.0]
         """
@@ -207,7 +190,6 @@ class MovementMethods(Recorded):
     def repeat_interleave(self: Same, repeats: int | Tensor, dim: int | None = None) -> Same:
         """Repeat each element in place.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0]).repeat_interleave(2).tolist()
         [1.0, 1.0, 2.0, 2.0]
         """
@@ -218,7 +200,6 @@ class MovementMethods(Recorded):
     def roll(self: Same, shifts: Sizes, dims: Axis = None) -> Same:
         """Rotate elements along axes.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).roll(1).tolist()
         [3.0, 1.0, 2.0]
         """
@@ -227,7 +208,6 @@ class MovementMethods(Recorded):
     def unfold(self: Same, dimension: int, size: int, step: int) -> Same:
         """Slide windows along an axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).tolist()
         [[1.0, 2.0], [2.0, 3.0]]
         """
@@ -236,7 +216,6 @@ class MovementMethods(Recorded):
     def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:
         """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
-        >>> from picograd import Tensor
         >>> Tensor([1.0, 2.0, 3.0]).narrow(0, 1, 2).tolist()
         [2.0, 3.0]
         """
@@ -247,7 +226,6 @@ class MovementMethods(Recorded):
     def tril(self: Same, diagonal: int = 0) -> Same:
         """Zero the elements above a diagonal.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tril().tolist()
         [[1.0, 0.0], [3.0, 4.0]]
         """
@@ -256,7 +234,6 @@ class MovementMethods(Recorded):
     def triu(self: Same, diagonal: int = 0) -> Same:
         """Zero the elements below a diagonal.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).triu().tolist()
         [[1.0, 2.0], [0.0, 4.0]]
         """
@@ -265,7 +242,6 @@ class MovementMethods(Recorded):
     def diagonal(self: Same, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Same:
         """Take a diagonal of two axes as the last axis.
 
-        >>> from picograd import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).diagonal().tolist()
         [1.0, 4.0]
         """
@@ -274,7 +250,6 @@ class MovementMethods(Recorded):
     def split(self: Same, sizes: Sizes, dim: int = 0) -> tuple[Same, ...]:
         """Cut into pieces of one size, or of listed sizes.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
         [[1.0, 2.0], [3.0]]
         """
@@ -283,7 +258,6 @@ class MovementMethods(Recorded):
     def chunk(self: Same, chunks: int, dim: int = 0) -> tuple[Same, ...]:
         """Cut into at most `chunks` equal pieces.
 
-        >>> from picograd import Tensor
         >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
         [[1.0, 2.0], [3.0]]
         """
@@ -292,7 +266,6 @@ class MovementMethods(Recorded):
     def unbind(self: Same, dim: int = 0) -> tuple[Same, ...]:
         """Take an axis apart.
 
-        >>> from picograd import Tensor
         >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
         [[1.0, 2.0], [3.0, 4.0]]
         """

@@ -66,7 +66,6 @@ class Function:
     `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. Of several outputs
     each calls `backward` once, with zeros for the others: the results add up.
 
-    >>> import picograd
     >>> class Double(picograd.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):
@@ -200,7 +199,6 @@ def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a `backward` whose results cannot be differentiated again: GradientError if they are.
 
-    >>> import picograd
     >>> picograd.autograd.once_differentiable(lambda x: x)(3)
     3
     """
@@ -231,8 +229,6 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's
     `use_reentrant` and `preserve_rng_state` are accepted: random numbers are the same both times.
 
-    >>> import picograd
-    >>> from picograd import Tensor
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> picograd.checkpoint(lambda x: (x * x).exp(), x).sum().backward()
     >>> x.grad.tolist()
@@ -276,7 +272,6 @@ def vjp(
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of `v` (ones) with its Jacobian.
 
-    >>> import picograd
     >>> y, g = picograd.vjp(lambda x: x * x, picograd.Tensor([3.0]))
     >>> g.tolist()
     [6.0]
@@ -297,7 +292,6 @@ def jvp(
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of its Jacobian with `v`, by two reverse passes.
 
-    >>> import picograd
     >>> y, t = picograd.jvp(lambda x: x * x, picograd.Tensor([3.0]), picograd.Tensor([2.0]))
     >>> t.tolist()
     [12.0]
@@ -313,7 +307,6 @@ def jacobian(
 ) -> Any:
     """Compute the derivative of every output element: output shape + input shape.
 
-    >>> import picograd
     >>> picograd.jacobian(lambda x: x * x, picograd.Tensor([1.0, 3.0])).tolist()
     [[2.0, 0.0], [0.0, 6.0]]
     """
@@ -328,7 +321,6 @@ def hessian(
 ) -> Any:
     """Compute the second derivatives of a function that gives one number.
 
-    >>> import picograd
     >>> picograd.hessian(lambda x: x[0] ** 2 * x[1], picograd.Tensor([1.0, 3.0])).tolist()
     [[6.0, 2.0], [2.0, 0.0]]
     """

@@ -123,7 +123,6 @@ def grad_and_value(func: Function, argnums: Sizes = 0, has_aux: bool = False) ->
     `argnums` names the arguments differentiated: an int, or a tuple for a tuple of gradients. With
     `has_aux` the function returns (value, extra) and the result is (gradient, (value, extra)).
 
-    >>> import picograd
     >>> g, y = picograd.func.grad_and_value(lambda x: x * x)(picograd.Tensor(3.0))
     >>> g.item(), y.item()
     (6.0, 9.0)
@@ -164,7 +163,6 @@ def closed_aux(aux: Any) -> Any:
 def grad(func: Function, argnums: Sizes = 0, has_aux: bool = False) -> Function:
     """Make the function of the gradient of a function that gives one number.
 
-    >>> import picograd
     >>> slope = picograd.func.grad(picograd.func.grad(lambda x: x**3))
     >>> slope(picograd.Tensor(2.0)).item()
     12.0
@@ -181,7 +179,6 @@ def grad(func: Function, argnums: Sizes = 0, has_aux: bool = False) -> Function:
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Compute func(*primals), and a function: cotangents -> tuple of products with the Jacobian.
 
-    >>> import picograd
     >>> y, pull = picograd.func.vjp(lambda x: x * x, picograd.Tensor([1.0, 3.0]))
     >>> pull(picograd.Tensor([1.0, 1.0]))[0].tolist()
     [2.0, 6.0]
@@ -217,7 +214,6 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
 
     The product u J is linear in u, and its derivative with respect to u along t is J t.
 
-    >>> import picograd
     >>> x, t = picograd.Tensor([1.0, 3.0]), picograd.Tensor([1.0, 0.0])
     >>> picograd.func.jvp(lambda x: x * x, (x,), (t,))[1].tolist()
     [2.0, 0.0]
@@ -269,7 +265,6 @@ def jacrev(
 ) -> Function:
     """Make the function of the Jacobian, one vectorised reverse pass: output shape + input shape.
 
-    >>> import picograd
     >>> picograd.func.jacrev(lambda x: x * x)(picograd.Tensor([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
@@ -315,7 +310,6 @@ def jacfwd(
 ) -> Function:
     """Make the function of the Jacobian, from one vectorised product a column.
 
-    >>> import picograd
     >>> picograd.func.jacfwd(lambda x: x.sum() * x)(picograd.Tensor([1.0, 2.0])).tolist()
     [[4.0, 1.0], [2.0, 5.0]]
     """
@@ -348,7 +342,6 @@ def jacfwd(
 def hessian(func: Function, argnums: Any = 0) -> Function:
     """Make the function of the second derivatives: output shape + input shape twice.
 
-    >>> import picograd
     >>> picograd.func.hessian(lambda x: (x**3).sum())(picograd.Tensor([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """

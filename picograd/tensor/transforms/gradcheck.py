@@ -28,7 +28,6 @@ def gradcheck(
     `func` returns a tensor or a tuple of tensors. Raises GradientError that names the first
     difference, or returns False with `raise_exception=False`.
 
-    >>> import picograd
     >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
     >>> picograd.autograd.gradcheck(lambda x: x.exp() * x, x)
     True
@@ -126,7 +125,6 @@ def gradgradcheck(
 
     `grad_outputs` multiplies the outputs; by default numbers from 0.5 to 1.5.
 
-    >>> import picograd
     >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
     >>> picograd.autograd.gradgradcheck(lambda x: x.exp() * x, x)
     True

@@ -559,7 +559,6 @@ def jit(function: Any = None, *, dynamic: Any = None) -> Any:
     that `dynamic` marks: True, or axes by argument, each with a `picograd.Dim`, its largest size or
     True. Raises ShapeError for a size outside the range of its Dim.
 
-    >>> import picograd
     >>> @picograd.jit
     ... def double(x):
     ...     return x + x

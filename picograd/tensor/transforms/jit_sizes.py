@@ -47,7 +47,6 @@ class Dim:
     Axes of one name have one size. A call with a size outside the range is a ShapeError; plans are
     made for the largest.
 
-    >>> import picograd
     >>> batch = picograd.Dim("batch", 1, 512)
     >>> total = picograd.jit(lambda x: x.sum(), dynamic={"x": {0: batch}})
     >>> [total(picograd.ones(n)).item() for n in (2, 3, 4)], total.traces

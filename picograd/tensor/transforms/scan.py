@@ -70,7 +70,6 @@ def scan(
     ShapeError or DTypeError when the carry changes, TraceError when `f` reads a value or changes
     a tensor from outside in place. After `jax.lax.scan`.
 
-    >>> import picograd
     >>> total, sums = picograd.scan(lambda c, x: (c + x, c + x), 0.0, picograd.arange(4).float())
     >>> total.item(), sums.tolist()
     (6.0, [0.0, 1.0, 3.0, 6.0])

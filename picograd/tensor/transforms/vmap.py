@@ -42,7 +42,6 @@ def vmap(
     "different" random numbers, or that drawing is an error. `chunk_size` limits how many samples
     are computed together. A value that Python reads inside `func` (`.item()`, `if`) is an error.
 
-    >>> import picograd
     >>> rows = picograd.Tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> picograd.vmap(picograd.dot)(rows, rows).tolist()
     [5.0, 25.0]
