@@ -1,5 +1,6 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
+import contextlib
 import random
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ import pytest
 
 import picograd
 from picograd.config import config
+from picograd.engine import pending
+from picograd.engine.plan_key import leaf_buffer
+from picograd.errors import PicogradError
 from picograd.tensor.transforms.jit import realize_live
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
@@ -54,6 +58,7 @@ def fixed_seeds() -> Iterator[None]:
     picograd.manual_seed(0)  # or what a test draws would hang on which tests ran before it
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
+    compute_what_is_left()
     yield
 
 
@@ -61,3 +66,14 @@ def fixed_seeds() -> Iterator[None]:
 def nothing_pending() -> None:
     """Compute what other tests left unread: a first trace does, and makes plans for it."""
     realize_live()
+
+
+def compute_what_is_left() -> None:
+    """Compute what modules of tests made at import, and other tests left.
+
+    The first trace of a test would compute it, since it computes all live tensors, and a test that
+    counts plans would hang on which modules were collected, and which tests ran before.
+    """
+    left = [each._node for each in pending.live_tensors() if leaf_buffer(each._node) is None]
+    with contextlib.suppress(PicogradError):  # of what is meant to fail
+        pending.compute([node for node in left if not pending.is_wide(node)])

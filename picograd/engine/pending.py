@@ -277,6 +277,14 @@ def is_shown(node: Node) -> bool:
     return False
 
 
+def is_wide(node: Node) -> bool:
+    """Tell whether a node is a view of more elements than the memory or constant it shows."""
+    size = node.size
+    while node.op in FREE and node.realized is None:
+        node = node.inputs[0]
+    return (node.realized is not None or node.op in LEAVES_OF_THE_GRAPH) and size > node.size
+
+
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run."""

@@ -413,10 +413,14 @@ def realized(arguments: Sequence[Tensor]) -> list[Buffer]:
 
 
 def realize_live() -> None:
-    """Compute all live tensors, constants too: what folds into kernels is not seen to change."""
+    """Compute all live tensors, constants too: what folds into kernels is not seen to change.
+
+    Not views larger than their memory, which may be larger than any.
+    """
     pending.realize_all()
     nodes = [tensor._node for tensor in pending.live_tensors()]
-    pending.compute([node for node in nodes if leaf_buffer(node) is None])
+    wanted = [node for node in nodes if leaf_buffer(node) is None]
+    pending.compute([node for node in wanted if not pending.is_wide(node)])
 
 
 def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int, ...]:

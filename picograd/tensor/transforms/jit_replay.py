@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Overwritten
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
+from picograd.engine.carried import FREE
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
 from picograd.tensor.core.recording import made as made_leaf
@@ -64,13 +65,25 @@ def renew(each: Captured, tensor: Tensor) -> str:
         names = ("shape", "dtype", "device", "requires_grad", "frozen", "is_leaf")
         which = next(n for n, a, b in zip(names, described, each.described) if a != b)
         return f"{which} of a captured tensor {each.described[0]} changed"
-    if each.position < 0:
+    if each.position < 0 and not shows_alike(tensor._node, each.expected):
         return f"a captured constant {described[0]} has another value"
-    if leaf_buffer(tensor._node) is None:
+    if each.position >= 0 and leaf_buffer(tensor._node) is None:
         pending.compute([tensor._node])
     node = tensor._node
     each.expected = node.arg if node.op == "buffer" else node
     return ""
+
+
+def shows_alike(node: Any, expected: Any) -> bool:
+    """Tell whether two nodes are the same views of one memory, whatever it holds."""
+    while node.op == expected.op and node.op in FREE and node.arg == expected.arg:
+        node, expected = node.inputs[0], expected.inputs[0]
+    return node.op == expected.op == "buffer" and storage_of(node) is storage_of(expected)
+
+
+def storage_of(leaf: Any) -> Any:
+    """Find the storage of a leaf, of one that was overwritten too."""
+    return leaf.arg.storage if isinstance(leaf.arg, Overwritten) else leaf.arg
 
 
 def found(target: Target, arguments: Sequence[Tensor]) -> Any:

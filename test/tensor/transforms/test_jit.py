@@ -210,3 +210,16 @@ def test_memory_does_not_grow():
         step(x).item()
     gc.collect()
     assert device.memory_stats()["in_use"] == before
+
+
+def test_a_trace_stores_no_view_larger_than_its_memory() -> None:
+    """It computes all live tensors; a view that is alive may be larger than any memory."""
+    weight = Tensor([1.0, 2.0, 3.0])
+    shown, alive = weight.expand(4, 3), [picograd.ones(3).expand(10**12, 3)]
+    total = picograd.jit(lambda: shown.sum())
+    for factor in (1, 2, 4):
+        assert total().item() == 24 * factor
+        weight.mul_(2)
+    assert total.count == 1 and alive
+    shown = weight.expand(2, 3)
+    assert total().item() == 96 and total.count == 2
