@@ -20,7 +20,7 @@ from picograd.dtype import DType
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan, leaf
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
-from picograd.errors import DTypeError, ShapeError, ValueRangeError, check
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node, toposort
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
@@ -28,7 +28,6 @@ from picograd.tensor.transforms.jit_bound import BoundSizes, bound_sizes
 from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.traced_number import Numbers, Program, TracedNumber
 
-COMPARED = False  # a test sets it: bindings by code are compared with those of copies
 TRIALS = 16  # plans that are bound to traced sizes
 KEPT = 512  # plans of a trace that are found without its graph, by sizes
 PLAIN = (int, float, bool, str, type(None), DType, RuntimeScalar, Given, GivenInt)
@@ -363,8 +362,6 @@ class Sizes:
         quick = self.bound_plan(capture, slots)
         if quick is not None:
             self.keep_plan(key, lambda: quick, None)
-            if COMPARED:
-                self.check_plan(quick, slots, inputs)
             return quick, inputs
         roots, done = self.at(slots, inputs)
         found = graph_key(roots)
@@ -392,14 +389,6 @@ class Sizes:
                 self.learnt.insert(0, self.learnt.pop(number))
                 return found
         return None
-
-    def check_plan(self, quick: BoundedPlan, slots: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Compare a plan that was bound by code with what binding a copy of the graph gives."""
-        roots, _ = self.at(slots, inputs)
-        found = graph_key(roots)
-        plan = find_plan(found, roots, {}, FOR_EVER)
-        if isinstance(plan, BoundedPlan) and plan.inner is quick.inner:
-            check(plan.bound == quick.bound, f"sizes bound to {quick.bound}, not {plan.bound}")
 
     def learn(self, capture: Any, plan: Any, slots: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Bind a plan to traced sizes, so that other calls bind it by code."""

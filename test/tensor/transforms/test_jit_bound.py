@@ -8,6 +8,9 @@ from tensor.transforms.test_jit_sizes import FOLLOWED, FOLLOWING, Decoder, rows
 
 import picograd
 from picograd import Dim, Tensor
+from picograd.engine.plan_key import graph_key
+from picograd.engine.realize import find_plan
+from picograd.engine.sizes import FOR_EVER, BoundedPlan
 from picograd.tensor.transforms import jit_bound, jit_sizes
 
 ORDER = (9, 7, 12, 3, 2, 11, 14, 5, 1, 8, 9, 16, 4)
@@ -25,8 +28,24 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return plan
 
     monkeypatch.setattr(jit_bound.BoundSizes, "find", noted)
-    monkeypatch.setattr(jit_sizes, "COMPARED", True)  # with what a copy is bound to
+    compare_plans(monkeypatch)
     return outcomes
+
+
+def compare_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare each plan that is bound by code with what binding a copy of the graph gives."""
+    find = jit_sizes.Sizes.plan
+
+    def compared(self: Any, capture: Any, slots: Any, inputs: Any) -> Any:
+        plan, ready = find(self, capture, slots, inputs)
+        if isinstance(plan, BoundedPlan):
+            roots, _ = self.at(slots, inputs)
+            other = find_plan(graph_key(roots), roots, {}, FOR_EVER)
+            if isinstance(other, BoundedPlan) and other.inner is plan.inner:
+                assert plan.bound == other.bound
+        return plan, ready
+
+    monkeypatch.setattr(jit_sizes.Sizes, "plan", compared)
 
 
 @pytest.mark.parametrize("name", ["reductions", "attention", "positions", "window"])
