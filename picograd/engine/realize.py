@@ -94,6 +94,11 @@ def find_plan(
     return own_plan(roots, found)
 
 
+def keep_plan(key: Any, plan: Runnable) -> None:
+    """Let the cache of plans own one that was made for something other than a graph."""
+    PLANS.put((key, config.epoch), plan)
+
+
 def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
     """Find or make the plan of a graph for its own sizes."""
     key = (found.key, config.epoch)

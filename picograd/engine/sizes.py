@@ -96,13 +96,6 @@ class BoundedPlan:
     binding: Binding | None = None
     family: Family | None = None
 
-    def at(self, bound: Bound) -> "BoundedPlan | None":
-        """Give the same plan for other sizes; None if the settings of kernels have changed."""
-        if self.family is None or self.binding is None or self.binding.epoch != config.epoch:
-            return None
-        self.family.reused += 1
-        return BoundedPlan(self.inner, bound, FOR_EVER, self.nbytes, self.binding, self.family)
-
     key: Any = None  # in the cache of plans
 
     @property
@@ -343,6 +336,15 @@ def bound_plan(
     waste = max(binding.elements // (2 * elements), 1)
     patience = patience_of(bound, inner.launches, elements) // waste
     return BoundedPlan(inner, bound, patience, nbytes, binding, family)
+
+
+def rebound(family: Family, binding: Binding, bound: Bound, nbytes: int) -> BoundedPlan | None:
+    """Give the plan of a binding for other sizes; None if it is gone, or the settings changed."""
+    inner = binding.plan()
+    if inner is None or binding.epoch != config.epoch:
+        return None
+    family.reused += 1
+    return BoundedPlan(inner, bound, FOR_EVER, nbytes, binding, family)
 
 
 def bind_traced(

@@ -173,7 +173,8 @@ class Jitted(Generic[P, R]):
                 continue
             plan = capture.find_plan()  # held: making others must not let it fall out now
             inputs = ready(capture, arguments, buffers)
-            if isinstance(inputs, list) and capture.sizes is not None:
+            if isinstance(inputs, list) and plan is not None and capture.sizes is not None:
+                PLANS.touch(plan)  # the trace goes when it falls out
                 plan, inputs = capture.sizes.plan(capture, slots, inputs)
             if isinstance(inputs, list):
                 if len(self.captures) > 1:

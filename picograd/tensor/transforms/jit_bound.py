@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from picograd.engine.sizes import BoundedPlan, bind_traced
+from picograd.config import config
+from picograd.engine.binding import Binding
+from picograd.engine.sizes import BoundedPlan, Family, bind_traced, rebound
 from picograd.graph.node import Node
 from picograd.traced_number import Numbers, Program, TracedNumber, program
 
@@ -19,20 +21,32 @@ Copy = Callable[[Sequence[Any]], tuple[list[Node], dict[int, int]]]
 
 
 class BoundSizes:
-    """How a plan is bound to the numbers of a call: `slots` of a trace are the arguments."""
+    """How a plan is bound to the numbers of a call: `slots` of a trace are the arguments.
+
+    It does not keep the plan, whose code may be unloaded.
+    """
+
+    binding: Binding
+    family: Family
 
     def __init__(
         self, plan: BoundedPlan, slots: Sequence[int], numbers: Numbers, bound: Any
     ) -> None:
-        self.plan, self.slots, self.bound = plan, slots, bound
+        known: Any = plan  # found by a family
+        self.binding, self.family, self.nbytes = known.binding, known.family, plan.nbytes
+        self.slots, self.bound = slots, bound
         self.program: Program = program(numbers, wanted_slots(bound))
+
+    def is_alive(self) -> bool:
+        """Tell whether the plan is still there, for the present settings."""
+        return self.binding.plan() is not None and self.binding.epoch == config.epoch
 
     def find(self, values: Sequence[Any]) -> BoundedPlan | None:
         """Bind the plan to the numbers of a call; None where a guard does not hold."""
         found = self.program.run([values[slot] for slot in self.slots])
         if not isinstance(found, list):
             return None
-        return self.plan.at(filled(self.bound, found))
+        return rebound(self.family, self.binding, filled(self.bound, found), self.nbytes)
 
 
 def bound_sizes(

@@ -18,7 +18,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType
 from picograd.engine.plan_key import graph_key, leaf_buffer
-from picograd.engine.realize import find_plan, leaf
+from picograd.engine.realize import find_plan, keep_plan, leaf
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node, toposort
@@ -281,6 +281,7 @@ class Sizes:
         self.roots: list[Node] = []
         self.leaves: list[tuple[Node, int]] = []  # without memory, and the input of the plan
         self.plans: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self.mark = object()  # of its plans in the cache
         self.learnt: list[BoundSizes] = []
         self.trials = TRIALS
         self.keyed: list[int] = []  # arguments of which a copy has values: sizes, and others
@@ -361,7 +362,8 @@ class Sizes:
                 return plan, inputs
         quick = self.bound_plan(capture, slots)
         if quick is not None:
-            self.keep_plan(key, lambda: quick, None)
+            keep_plan((self.mark, key), quick)
+            self.remember(key, quick, None)
             return quick, inputs
         roots, done = self.at(slots, inputs)
         found = graph_key(roots)
@@ -371,18 +373,21 @@ class Sizes:
             capture.graph = self.graph_of_gradients(capture, roots, found, inputs)
         limits = self.limits(inputs, capture.arguments)
         plan = find_plan(found, roots, limits, FOR_EVER)
-        self.keep_plan(key, weakref.ref(plan), capture.graph)
+        self.remember(key, plan, capture.graph)
         self.learn(capture, plan, slots, inputs)
         return plan, inputs
 
-    def keep_plan(self, key: Any, plan: Any, graph: Any) -> None:
-        """Keep the plan for the numbers of a call."""
-        self.plans[key] = plan, graph
+    def remember(self, key: Any, plan: Any, graph: Any) -> None:
+        """Remember the plan for the numbers of a call; the cache of plans owns it."""
+        self.plans[key] = weakref.ref(plan), graph
         while len(self.plans) > KEPT:
             self.plans.popitem(last=False)
 
     def bound_plan(self, capture: Any, slots: Sequence[Any]) -> BoundedPlan | None:
         """Find a plan for the numbers of a call by what was learnt of others."""
+        alive = [each for each in self.learnt if each.is_alive()]
+        self.trials += len(self.learnt) - len(alive)
+        self.learnt = alive
         for number, each in enumerate(self.learnt if capture.graph is None else ()):
             found = each.find(slots)
             if found is not None:

@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine.debug_tools import fresh_engine
 from tensor.transforms.test_jit_sizes import FOLLOWED, FOLLOWING, Decoder, rows
 
 import picograd
 from picograd import Dim, Tensor
+from picograd.config import config
+from picograd.engine import compile, realize
 from picograd.engine.plan_key import graph_key
 from picograd.engine.realize import find_plan
 from picograd.engine.sizes import FOR_EVER, BoundedPlan
@@ -93,3 +96,16 @@ def test_positions_and_numbers_are_those_of_the_call(found: list[bool]) -> None:
         want = put(x, at, factor)
         np.testing.assert_allclose(f(x, at, factor).numpy(), want.numpy(), rtol=1e-5, atol=1e-5)
     assert sum(found) >= 3
+
+
+def test_code_is_unloaded_when_its_plan_falls_out() -> None:
+    f = picograd.jit(lambda x: x.softmax(0) * 3, dynamic={"x": {0: Dim("rows", 1, 128)}})
+    with fresh_engine(cache="", plans_size=1):
+        x = rows(102)
+        for count in range(2, 102):
+            assert f(x[:count]).shape == (count, 6)
+        assert len(f.captures) == 1 and len(realize.PLANS) > 100 and len(compile.LOADED) >= 2
+        with config.override(plans_size=0):
+            (x * 2).numpy()
+            assert len(realize.PLANS) == len(compile.LOADED) == 1
+            np.testing.assert_allclose(f(rows(50)).sum(0).numpy(), 3.0, rtol=1e-5)
