@@ -22,6 +22,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.graph.axes import Axes, Degenerate, Parts, memory_of
 from picograd.graph.bounded import Bounded, Origin
 from picograd.graph.node import Node
+from picograd.graph.recurrence import steps_of
 from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, holds
 from picograd.graph.starts import MOVING
@@ -56,6 +57,7 @@ class Binding:
     plain: list[tuple[int, int]]  # axes that vary, and others of the same sizes
     merged: list[tuple[int, Parts]]  # axes that vary, and their factors
     elements: int  # of all arrays at their bounds
+    has_loop: bool  # whose number of steps varies
     large: list[tuple[int, int]]  # nodes whose bounded arrays are large, and how large
     inputs: list[tuple[int, Layout | None]]
     scalars: list[Origin]
@@ -186,6 +188,7 @@ def make_binding(
         [(at, of) for at, parts in varying for of in plain_class(parts)],
         [(at, parts) for at, parts in varying if not plain_class(parts)],
         sum(graph.made[id(node)].size for node in axes.order),
+        has_loop(graph),
         large_arrays(graph),
         bound_inputs(graph, positions, inner),
         [origins[id(scalar)] for scalar in inner.scalars],
@@ -218,6 +221,12 @@ def plain_class(parts: Parts) -> tuple[int, ...]:
     """Give the class of an axis that is all of one factor, which varies; nothing of others."""
     part = parts[0] if len(parts) == 1 else ()
     return part if isinstance(part, tuple) else ()
+
+
+def has_loop(graph: Bounded) -> bool:
+    """Tell whether a graph has a loop whose number of steps varies."""
+    loops = [node for node in graph.axes.order if node.op == "recur"]
+    return any(steps_of(graph.made[id(loop)]) is not None for loop in loops)
 
 
 def large_arrays(graph: Bounded) -> list[tuple[int, int]]:

@@ -57,27 +57,29 @@ class LoopRun:
     step: LoopStep
     actions: tuple["Action", ...]
 
-    def run(self, outer: Sequence[int], is_timed: bool) -> None:
-        """Run all steps on the addresses of the outer plan's slots."""
+    def run(self, outer: Sequence[int], scalars: Sequence[int | float], is_timed: bool) -> None:
+        """Run all steps on the addresses of the outer plan's slots, with its scalars."""
         step, slots = self.step, self.step.body.slots
-        for copy in step.before:
+        missing = step.missing(scalars)
+        length = step.length - missing
+        for copy in step.copies_before(missing):
             self.copy(copy, outer)
         space = outer[step.space] if step.space >= 0 else 0
         addresses = [space + max(slot.offset, 0) for slot in slots]
         rules: list[Rule] = []
         for number, binding in step.bindings:
             size = slots[number].nbytes
-            base = outer[binding.slot] + binding.first * size
+            base = outer[binding.slot] + binding.first_of(missing) * size
             rules.append((number, base, binding.step * size, binding.mask, binding.shift))
         first = self.actions[0] if len(self.actions) == 1 else None
         if isinstance(first, TapeRun) and is_timed:
-            time_loop(first, addresses, rules, step.length)
+            time_loop(first, addresses, rules, length)
         elif isinstance(first, TapeRun):
-            self.device.run_loop(first.tape, addresses, rules, step.length)
+            self.device.run_loop(first.tape, addresses, rules, length)
         else:
-            for t in range(step.length if self.actions else 0):
+            for t in range(length if self.actions else 0):
                 run_actions(self.actions, at_step(addresses, rules, t), (), is_timed)
-        for copy in step.after:
+        for copy in step.copies_after(missing):
             self.copy(copy, outer)
 
     def copy(self, copy: RowCopy, outer: Sequence[int]) -> None:
@@ -272,7 +274,9 @@ def run_actions(
 ) -> None:  # fmt: skip
     """Run stretches of launches and loops on a table of addresses."""
     for action in actions:
-        if isinstance(action, (LoopRun, HostRun)):
+        if isinstance(action, LoopRun):
+            action.run(addresses, scalars, is_timed)
+        elif isinstance(action, HostRun):
             action.run(addresses, is_timed)
         elif isinstance(action, CopyStep):
             internal("a loop's body copies a whole array", action)

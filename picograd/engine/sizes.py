@@ -35,6 +35,7 @@ from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bounded
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
+from picograd.graph.recurrence import Recurrence
 from picograd.graph.size_bounds import Bounds, choose_bounds, fits
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
@@ -233,6 +234,9 @@ def fixed_part(node: Node, scalars: dict[int, int]) -> Any:
         return tuple(ends), repr(fill)
     if node.op == "put" and starts_of(node):
         return placed(node, lambda start: name_of(start, scalars))
+    if node.op == "recur":
+        spec: Recurrence = node.arg
+        return spec.body, spec.is_reverse, None if spec.body.xs else spec.length
     return node.arg[0] if node.op == "fold" else node.arg
 
 
@@ -331,6 +335,8 @@ def bound_plan(
     nbytes = BOUND_BYTES + ENTRY_BYTES * (len(found.order) + len(found.buffers))
     places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     bound = binding.bind(order, sizes, found.buffers, places)
+    if binding.has_loop:  # nearly all of a run are its steps
+        return BoundedPlan(inner, bound, FOR_EVER, nbytes, binding, family)
     elements = sum(node.size for node in order)
     # What lies far beyond the sizes is computed in part: then even sooner.
     waste = max(binding.elements // (2 * elements), 1)

@@ -20,6 +20,7 @@ from typing import Any
 from picograd.buffer import Buffer
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.recurrence import stacked_inputs
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.number import GivenInt
@@ -169,6 +170,7 @@ class Axes:
             self.bases.append(count)
             count += len(node.shape)
         self.parents = list(range(count))
+        self.histories: dict[int, Node] = {}  # the first one of each loop
         self.opaque: list[Node] = []  # of ops that no rule follows: nothing of them may vary
         self.sizes = [size for node in order for size in node.shape]
         for node in order:
@@ -353,6 +355,8 @@ def derived_axes(axes: Axes, node: Node) -> list[tuple[int, Node, int]]:
         found = [(axis, x, axis) for axis in range(3, len(node.shape))]
         fixed = [at for at, _, _ in found if axes.is_dynamic(weight, at)]
         return [each for each in found if each[0] not in fixed]
+    if node.op == "outcome" and node.arg[0] == "history":
+        return [(0, source, 0) for source in stacked_inputs(node.inputs[0])[:1]]
     if node.op == "reshape":
         return [
             (out, node.inputs[0], source)
@@ -457,6 +461,23 @@ def link_indexed(
         axes.link(part, width + number, whole, axis)
 
 
+def link_recur(axes: Axes, node: Node) -> None:
+    """Follow time, the first axis of what is stacked."""
+    stacks = stacked_inputs(node)
+    for source in stacks[1:]:
+        axes.link(source, 0, stacks[0], 0)
+
+
+def link_outcome(axes: Axes, node: Node) -> None:
+    """Follow time; a history has a row more, as have those of the other carries."""
+    loop = node.inputs[0]
+    stacks = stacked_inputs(loop)
+    if node.arg[0] == "stack" and stacks:
+        axes.link(node, 0, stacks[0], 0)
+    elif node.arg[0] == "history":
+        axes.link(node, 0, axes.histories.setdefault(id(loop), node), 0)
+
+
 def link_reshape(axes: Axes, node: Node) -> None:
     """Follow the axes that stay as they are."""
     for ins, outs in axes.groups(node):
@@ -477,4 +498,6 @@ LINKS: dict[str, Callable[[Axes, Node], None]] = {
     "gather": link_gather,
     "scatter": link_scatter,
     "reshape": link_reshape,
+    "recur": link_recur,
+    "outcome": link_outcome,
 }

@@ -5,6 +5,7 @@ form of the node; graph/bounded.py says what that is.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import lcm, nan
 
 from picograd.dtype import DType, bool_, int64
@@ -12,6 +13,7 @@ from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.bounded import Bounded, clamped, fit, fit_all, read_along, vector, wide, zero
 from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
+from picograd.graph.recurrence import outcome, stacked_inputs
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import span
 from picograd.helpers import ceil_div, product
@@ -355,6 +357,28 @@ def bound_sort(graph: Bounded, node: Node) -> Node:
     return graph.same(node, [x])
 
 
+def bound_recur(graph: Bounded, node: Node) -> Node:
+    """Lay out rows for the most steps; the loop runs those that there are."""
+    stacks = stacked_inputs(node)
+    others = [source for source in node.inputs if not any(source is each for each in stacks)]
+    inner = [axis for source in stacks for axis in graph.axes.dynamic_axes(source)[1:]]
+    if inner or any(map(graph.axes.dynamic_axes, others)):
+        raise NoRule("sizes of one step of a loop")
+    graph.need_plain(stacks[0], 0)
+    end = End(0, 1, 0, graph.count(graph.axes.find(stacks[0], 0)))
+    arg = replace(node.arg, length=graph.bound(stacks[0], 0))
+    rest = arg, node.shape, node.dtype, node.device
+    made = Node("recur", tuple(graph.inputs(node)), *rest)
+    kinds = [leaf.arg for leaf in node.arg.body.leaves]
+    return ended(made, (), tuple([(end,) if kind == "x" else () for kind in kinds]))
+
+
+def bound_outcome(graph: Bounded, node: Node) -> Node:
+    """Read what a loop computes, with rows for the most steps."""
+    (loop,) = graph.inputs(node)
+    return fit_all(outcome(loop, *node.arg), graph.shape(node))
+
+
 RULES: dict[str, Rule] = {
     "const": bound_const,
     "iota": bound_iota,
@@ -374,4 +398,6 @@ RULES: dict[str, Rule] = {
     "scatter": bound_scatter,
     "scan": bound_scan,
     "sort": bound_sort,
+    "recur": bound_recur,
+    "outcome": bound_outcome,
 }

@@ -9,6 +9,7 @@ an end for each that varies. Nodes of a bounded graph (graph/bounded.py) carry t
                never be computed; nothing that is seen depends on it.
     sources    of each input of a reduce, contract or conv: a part of what is computed. What lies
                beyond them is left out of the sum, as if it were the identity of the monoid.
+               Of the stacked inputs of a loop: it has no steps beyond them.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 
 Sources = tuple[tuple["End", ...], ...]
-ENDING = ("reduce", "contract", "conv")  # ops whose inputs may end
+ENDING = ("reduce", "contract", "conv", "recur")  # ops whose inputs may end
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from picograd.graph.ends import left_out, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.recurrence import steps_of
 from picograd.graph.scanning import scan_identity
 from picograd.target import is_host
 
@@ -28,20 +29,29 @@ Array = Any
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a loop computed: the carries in the order of steps, all values by position."""
+    """What a loop computed: the carries in the order of steps, all values by position.
+
+    Rows beyond its steps, up to `length`, are zero.
+    """
 
     carries: list[list[Array]]
     steps: list[list[Array]]
     is_reverse: bool
+    length: int
 
     def find(self, kind: str, number: int) -> Array:
         """Find one outcome, as graph/recurrence.py describes it."""
         if kind == "stack":
-            return np.stack([found[number] for found in self.steps])
+            return self.stacked([found[number] for found in self.steps])
         rows = [carries[number] for carries in self.carries]
         if kind == "carry":
             return rows[-1]
-        return np.stack(rows[::-1] if self.is_reverse else rows)
+        return self.stacked(rows[::-1] if self.is_reverse else rows)
+
+    def stacked(self, rows: list[Array]) -> Array:
+        """Stack rows, and as many of zeros as there could have been more steps."""
+        missing = self.length - len(self.steps)
+        return np.stack([*rows, *[np.zeros_like(rows[0])] * missing])
 
 
 def interpret(
@@ -88,8 +98,10 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
     """Run a loop step by step, keeping every value of every step."""
     spec = node.arg
     body, count = spec.body, len(spec.body.carries)
-    outcomes = Outcomes([inputs[:count]], [[]] * spec.length, spec.is_reverse)
-    positions = range(spec.length)
+    given = steps_of(node)
+    steps = spec.length if given is None else int(given.value)
+    outcomes = Outcomes([inputs[:count]], [[]] * steps, spec.is_reverse, spec.length)
+    positions = range(steps)
     for position in reversed(positions) if spec.is_reverse else positions:
         held = [
             array[position] if leaf.arg == "x" else array

@@ -11,6 +11,9 @@ Rows are in the order of positions; a reverse loop starts at the last one, so th
 begins with the last carry and ends with the first. The value of a `recur` node itself is nothing
 (shape (), float32); what nobody asks for by an outcome is not computed.
 
+In a bounded graph (graph/ends.py) the xs of a loop end where its steps do: `length` is the bound,
+rows beyond the steps hold nothing.
+
 A cotangent of a `recur` node is a sum of `flow` nodes (arg as the outcome's), which its gradient
 takes apart again: graph/recurrence_gradient.py.
 """
@@ -20,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, float32
+from picograd.graph.ends import sources_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import ANY, Op, table
 
@@ -118,11 +123,23 @@ def row_key(node: Node, numbers: dict[int, int]) -> Key:
     return node.op, inputs, arg, node.shape, node.dtype.name, node.device
 
 
+def steps_of(loop: Node) -> RuntimeScalar | None:
+    """Find the number of steps of a loop, where that is known at run time only."""
+    return next((end.count for ends in sources_of(loop) for end in ends), None)
+
+
 def recur(body: Body, length: int, is_reverse: bool, inputs: Sequence[Node]) -> Node:
     """Record a loop of at least one step."""
     spec = Recurrence(body, length, is_reverse)
     device = inputs[0].device if inputs else body.order[0].device
     return Node("recur", tuple(inputs), spec, (), float32, device)
+
+
+def stacked_inputs(loop: Node) -> tuple[Node, ...]:
+    """List the inputs of a loop that have a row for each step."""
+    body: Body = loop.arg.body
+    first = len(body.carries)
+    return loop.inputs[first : first + len(body.xs)]
 
 
 def outcome(loop: Node, kind: str, number: int) -> Node:

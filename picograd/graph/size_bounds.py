@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from picograd.graph.axes import Axes, memory_of
 from picograd.graph.node import Node
+from picograd.graph.recurrence import stacked_inputs
 from picograd.graph.shape import conv_sizes, window_count
 from picograd.helpers import product
 
 LEAST = 8  # as a bound: smaller sizes share one plan
+LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
 FAR = 4  # times: sizes further apart than this do not share a bound
 
 Bounds = dict[int, int]  # by class
@@ -31,13 +33,26 @@ def choose_bounds(
     `limits` are those that a user gave, by memory and axis.
     """
     bounds: Bounds = {}
-    wanted = wanted_sizes(axes, largest)
+    wanted, steps = wanted_sizes(axes, largest), loop_classes(axes)
+
+    def bound_of(found: int) -> int:
+        return max(next_power(wanted[found]), LEAST_STEPS if found in steps else LEAST)
+
+    for node in axes.order:  # rows of a history that was computed before
+        if (
+            node.op == "slice"
+            and axes.find(node, 0) in steps
+            and axes.is_dynamic(node.inputs[0], 0)
+        ):
+            source = node.inputs[0]
+            more = source.shape[0] - node.shape[0]
+            bounds.setdefault(axes.find(source, 0), bound_of(axes.find(node, 0)) + more)
     for node in axes.order:
         if memory_of(node) is not None:
             for axis in axes.dynamic_axes(node):
                 found = axes.find(node, axis)
                 limit = limits.get((id(memory_of(node)), axis), 0)
-                bounds.setdefault(found, limit or next_power(wanted[found]))
+                bounds.setdefault(found, limit or bound_of(found))
     for node in axes.order:
         rule = NATURAL.get(node.op)
         if rule is not None and memory_of(node) is None:
@@ -45,8 +60,19 @@ def choose_bounds(
                 if bound >= wanted[found]:
                     bounds.setdefault(found, bound)
     for found in axes.dynamic:
-        bounds.setdefault(found, next_power(wanted[found]))
+        bounds.setdefault(found, bound_of(found))
     return {found: bound for found, bound in bounds.items() if found not in axes.parts}
+
+
+def loop_classes(axes: Axes) -> set[int]:
+    """List the classes of the axes along which loops step, and of rows cut from a history."""
+    found = set()
+    for node in axes.order:
+        if node.op == "recur":
+            found.update([axes.find(source, 0) for source in stacked_inputs(node)])
+        elif node.op == "slice" and node.inputs[0].op == "outcome":
+            found.add(axes.find(node, 0))
+    return found
 
 
 def wanted_sizes(axes: Axes, largest: Sequence[int]) -> Bounds:
@@ -70,7 +96,7 @@ def holds(bounds: Bounds, sizes: Sequence[int]) -> bool:
     """Tell whether the sizes of classes are within their bounds, and not by far too small."""
     for found, bound in bounds.items():
         size = sizes[found]
-        if size > bound or bound > 2 * FAR * max(size, LEAST):
+        if size > bound or bound > 2 * FAR * max(size, LEAST + 1):  # 1: of a history
             return False
     return True
 
@@ -114,6 +140,15 @@ def window_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]
     return found
 
 
+def outcome_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
+    """Add the row of a history before the first step."""
+    stacks = stacked_inputs(node.inputs[0])
+    bound = bounds.get(axes.find(stacks[0], 0)) if stacks else None
+    if bound is None or node.arg[0] != "history":
+        return []
+    return [(axes.find(node, 0), bound + 1)]
+
+
 def conv_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     """Apply the rule of sizes of a convolution."""
     x, weight = node.inputs
@@ -133,4 +168,5 @@ NATURAL: dict[str, Callable[[Axes, Node, Bounds], list[tuple[int, int]]]] = {
     "reshape": reshape_bound,
     "window": window_bound,
     "conv": conv_bound,
+    "outcome": outcome_bound,
 }

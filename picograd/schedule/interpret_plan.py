@@ -32,26 +32,27 @@ def run_step(step: Step, memory: list[Array], scalars: Sequence[Any]) -> None:
         given = [memory[slot].reshape(shape) for slot, shape in zip(step.reads, step.shapes)]
         memory[step.target][:] = run(step.call, *given).reshape(-1)
     elif isinstance(step, LoopStep):
-        run_loop(step, memory)
+        run_loop(step, memory, step.missing(scalars))
     else:
         values = [scalars[number] for number in step.scalars]
         interpret(step.kernel, [memory[number] for number in step.slots], values)
 
 
-def run_loop(step: LoopStep, memory: list[Array]) -> None:
-    """Run the body of a loop on one row after the other."""
-    for copy in step.before:
+def run_loop(step: LoopStep, memory: list[Array], missing: int) -> None:
+    """Run the body of a loop on one row after the other; some steps may be missing."""
+    for copy in step.copies_before(missing):
         copy_row(copy, memory)
     slots = step.body.slots
     held = allocate(step.body, [np.zeros(slot.shape) for slot in slots[: len(step.body.inputs)]])
-    for t in range(step.length):
-        for number, binding in step.bindings:
+    bindings = [(number, binding.shortened(missing)) for number, binding in step.bindings]
+    for t in range(step.length - missing):
+        for number, binding in bindings:
             size = slots[number].size
             start = binding.row(t) * size
             held[number] = memory[binding.slot][start : start + size]
         for inner in step.body.steps:
             run_step(inner, held, ())
-    for copy in step.after:
+    for copy in step.copies_after(missing):
         copy_row(copy, memory)
 
 

@@ -10,8 +10,8 @@ row-major; a temporary is stored in the order of its `strides`, at `offset` byte
 its device. A root that is an assignment has its target's input slot as its output slot.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Union
 
 from picograd.dtype import DType
@@ -87,16 +87,28 @@ class Binding:
         """Find the row at step t; a row has as many elements as the body's array."""
         return self.first + self.step * ((t + self.shift) & self.mask)
 
+    def first_of(self, missing: int) -> int:
+        """Find the first row of a loop of fewer steps: rows that are counted down begin earlier."""
+        return self.first - missing if self.step < 0 else self.first
+
+    def shortened(self, missing: int) -> "Binding":
+        """Give the binding in a loop of fewer steps."""
+        return replace(self, first=self.first_of(missing))
+
 
 @dataclass(frozen=True, slots=True)
 class RowCopy:
-    """Copy `size` elements from one row to another; rows have that size."""
+    """Copy `size` elements from one row to another; rows have that size.
+
+    `carry` says where the carry is that is copied, before the first step or after the last.
+    """
 
     source: int
     source_row: int
     target: int
     target_row: int
     size: int
+    carry: Binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,8 @@ class LoopStep:
 
     `bindings` are pairs (slot of the body's plan, Binding) for all its inputs and outputs; its
     temporaries lie in the slot `space`. Rows are copied before the first step and after the last.
+    Where the number of steps is known at run time only, it is the plan's scalar `count`, at most
+    `length`.
     """
 
     body: "Plan"
@@ -114,6 +128,26 @@ class LoopStep:
     after: tuple[RowCopy, ...]
     space: int
     device: str
+    count: int = -1
+
+    def missing(self, scalars: Sequence[int | float]) -> int:
+        """Count the steps that are not there in this run."""
+        return 0 if self.count < 0 else self.length - int(scalars[self.count])
+
+    def copies_before(self, missing: int) -> list[RowCopy]:
+        """List what is copied before the first step."""
+        if not missing:
+            return list(self.before)
+        rows = [copy.carry.first_of(missing) for copy in self.before]
+        return [replace(copy, target_row=row) for copy, row in zip(self.before, rows)]
+
+    def copies_after(self, missing: int) -> list[RowCopy]:
+        """List what is copied after the last step."""
+        if not missing:
+            return list(self.after)
+        steps = self.length - missing
+        rows = [copy.carry.shortened(missing).row(steps) for copy in self.after]
+        return [replace(copy, source_row=row) for copy, row in zip(self.after, rows)]
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -185,7 +219,8 @@ def format_step(step: Step) -> list[str]:
     if isinstance(step, HostStep):
         slots = " ".join(f"p{s}" for s in step.reads)
         return [f"  host {step.call} {slots} -> p{step.target}"]
-    lines = [f"  loop of {step.length} steps"]
+    most = "" if step.count < 0 else "at most "
+    lines = [f"  loop of {most}{step.length} steps"]
     lines += [f"    first {format_copy(copy)}" for copy in step.before]
     for number, binding in step.bindings:
         lines.append(f"    b{number}: p{binding.slot}[{format_row(binding)}]")

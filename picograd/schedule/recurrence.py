@@ -6,11 +6,12 @@ constant always the same row; a carry alternates between two rows, or walks alon
 history where somebody reads that. What no outcome depends on is left out of the body.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from picograd.dtype import DType, uint8
+from picograd.dtype import DType, int64, uint8
+from picograd.errors import check
 from picograd.graph.node import Node, substituted, toposort
-from picograd.graph.recurrence import Body, Recurrence, placeholder
+from picograd.graph.recurrence import Body, Recurrence, placeholder, steps_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
@@ -125,12 +126,18 @@ class Binder:
     slots: list[PlanSlot]
 
     def __init__(
-        self, launch: Launch, locations: dict[int, Location], slots: list[PlanSlot]
+        self,
+        launch: Launch,
+        locations: dict[int, Location],
+        slots: list[PlanSlot],
+        scalar_numbers: Mapping[tuple[int, DType], int],
     ) -> None:
         self.members = list(launch.parts[0][0].members)
         self.loop = self.members[0].inputs[0]
         self.spec: Recurrence = self.loop.node.arg
         self.device, self.locations, self.slots = (launch.device, locations, slots)
+        count = steps_of(self.loop.node)
+        self.count = -1 if count is None else scalar_numbers[id(count), int64]
         self.values: dict[int, Node] = {}  # what stands for a placeholder in the body
         self.bases: dict[int, Binding] = {}  # where a placeholder lies
         self.copies: tuple[list[RowCopy], list[RowCopy]] = [], []
@@ -157,7 +164,8 @@ class Binder:
         bindings |= dict(zip(plan.outputs, outputs, strict=True))
         listed = tuple(sorted(bindings.items()))
         copies = tuple(self.copies[0]), tuple(self.copies[1])
-        return LoopStep(plan, self.spec.length, listed, *copies, self.space(plan), self.device)
+        space, length = self.space(plan), self.spec.length
+        return LoopStep(plan, length, listed, *copies, space, self.device, self.count)
 
     def slot_of(self, facts: Facts) -> int:
         """Find the slot of something in memory."""
@@ -197,15 +205,15 @@ class Binder:
             first, step = (length, -1) if self.spec.is_reverse else (0, 1)
         else:
             slot = self.temporary(leaf.dtype, (2, *leaf.shape))
-        self.bases[id(leaf)] = Binding(slot, first, step, mask, 0)
+        self.bases[id(leaf)] = own = Binding(slot, first, step, mask, 0)
         self.after.append(Binding(slot, first, step, mask, 1))
         views = views_above(self.loop.node.inputs[number], self.loop.hops[number])
         source = self.slot_of(self.loop.inputs[number])
         start = first_element(views) // max(leaf.size, 1)
-        self.copies[0].append(RowCopy(source, start, slot, first, leaf.size))
+        self.copies[0].append(RowCopy(source, start, slot, first, leaf.size, own))
         if "carry" in wanted:
-            last = first + step * (length & mask)
-            self.copies[1].append(RowCopy(slot, last, wanted["carry"], 0, leaf.size))
+            last = own.row(length), wanted["carry"], 0
+            self.copies[1].append(RowCopy(slot, *last, leaf.size, own))
 
     def outcomes_of(self, number: int) -> dict[str, int]:
         """Find the slots of what is wanted of a carry: its history, its last value."""
@@ -213,6 +221,7 @@ class Binder:
         for member in self.members:
             kind, carry = member.node.arg
             if kind != "stack" and carry == number:
+                check(kind not in found, "an outcome of a loop stands twice in a plan", member.node)
                 found[kind] = self.slot_of(member)
         return found
 

@@ -342,7 +342,7 @@ def lower(draft: Draft) -> None:
             draft.steps.append(host_step(draft, launch))
             continue
         if launch.kind == "recur":
-            binder = Binder(launch, draft.locations, draft.slots)
+            binder = Binder(launch, draft.locations, draft.slots, draft.scalar_numbers)
             draft.steps.append(binder.lower(body_scheduler(draft)))
             continue
         members = [m for part in launch.parts for group in part for m in group.members]

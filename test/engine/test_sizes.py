@@ -483,3 +483,52 @@ def test_a_trace_has_patience() -> None:
         for _ in range(10 * sizes.KERNEL_PATIENCE):
             doubled(Tensor(np.ones((n, 3), np.float32))).realize()
     assert doubled.count == len(SIZES) and plans() == 2
+
+
+LOOPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "batch first": ("LSTM", dict(batch_first=True)),
+    "both ways": ("RNN", dict(bidirectional=True)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_sequences_of_varying_length(name: str) -> None:
+    kind, options = LOOPS[name]
+    theirs, ours = getattr(torch.nn, kind)(3, 4, **options), getattr(nn, kind)(3, 4, **options)
+    state = {key: Tensor(value.numpy()) for key, value in theirs.state_dict().items()}
+    ours.load_state_dict(state)
+    counts = []
+    for steps in (5, 9, 33):
+        shape = (2, steps, 3) if "batch_first" in options else (steps, 2, 3)
+        array = given([shape], steps)[0]
+        x, y = Tensor(array, requires_grad=True), torch.tensor(array, requires_grad=True)
+        for module, data in ((ours, x), (theirs, y)):
+            module.zero_grad()
+            out, last = module(data)
+            h = last[0] if kind == "LSTM" else last
+            (out.square().sum() + (h * 3).sum()).backward()
+        named = dict(ours.named_parameters())
+        gradients = [named[key].grad for key in named]
+        x.grad.realize(*gradients)
+        counts.append(plans())
+        assert x.grad is not None and y.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-3, atol=1e-5)
+        for found, (_, wanted) in zip(gradients, theirs.named_parameters()):
+            np.testing.assert_allclose(found.numpy(), wanted.grad.numpy(), rtol=1e-3, atol=1e-4)
+    assert not refusals() and counts[2] == counts[1]
+
+
+def test_loops_that_count_steps_or_end_backwards() -> None:
+    """Random numbers take the step's number; a loop without stacked inputs keeps its plan."""
+    for steps in (4, 6, 5):
+        array = given([(steps, 3)], steps)[0]
+        x = Tensor(array)
+        last, rows = picograd.scan(lambda c, r: (c * 0.5 + r, c), picograd.zeros(3), x, None, True)
+        want = np.zeros(3, np.float32)
+        for row in reversed(range(steps)):
+            np.testing.assert_allclose(rows.numpy()[row], want, rtol=1e-5, atol=1e-6)
+            want = want * 0.5 + array[row]
+        np.testing.assert_allclose(last.numpy(), want, rtol=1e-5, atol=1e-6)
+        total, _ = picograd.scan(lambda c, _: (c * 2 + 1, None), picograd.zeros(2), None, steps)
+        assert total.tolist() == [2.0**steps - 1] * 2
+    assert not refusals()

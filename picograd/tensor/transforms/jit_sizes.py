@@ -22,6 +22,7 @@ from picograd.engine.realize import find_plan, keep_plan, leaf
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node, toposort
+from picograd.graph.recurrence import Body, Recurrence
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
 from picograd.tensor.transforms.jit_bound import BoundSizes, bound_sizes
@@ -197,6 +198,7 @@ class Copied:
         self.made: dict[int, Any] = {}  # given numbers by slot
         self.slot_of: dict[int, int] = {}  # by identity of a given number
         self.fixed: set[int] = set()  # slots whose values are part of the copy
+        self.checked: set[Body] = set()  # steps of loops without traced numbers
 
     def given(self, number: TracedNumber) -> Any:
         """Make a number that plans take at run time."""
@@ -226,6 +228,10 @@ class Copied:
             if all(a is b for a, b in zip(items, arg)):
                 return arg
             return kind(items)
+        if kind is Recurrence:
+            self.check_body(arg.body)
+            length = self.value(arg.length, False)
+            return arg if length is arg.length else dataclasses.replace(arg, length=length)
         if dataclasses.is_dataclass(kind) and not hasattr(kind, "_trace_state"):
             changed = {}
             for field in dataclasses.fields(arg):
@@ -235,6 +241,16 @@ class Copied:
                     changed[field.name] = now
             return dataclasses.replace(arg, **changed) if changed else arg
         raise NotFollowed(f"sizes in a {kind.__name__}")
+
+    def check_body(self, body: Body) -> None:
+        """Raise NotFollowed where the step of a loop holds traced numbers."""
+        if body not in self.checked:
+            for node in body.order:
+                if self.value(node.shape, False) is not node.shape:
+                    raise NotFollowed("sizes in the step of a loop")
+                if self.value(node.arg, False) is not node.arg:
+                    raise NotFollowed("numbers in the step of a loop")
+            self.checked.add(body)
 
     def node(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         """Copy a node over other inputs."""

@@ -141,13 +141,13 @@ def as_carry(value: Any, rows: Sequence[Any]) -> Any:
 
 def count_steps(rows: Sequence[Any], length: int | None) -> int:
     """Find the number of steps all xs agree on."""
-    sizes = {row.shape[0] for row in rows} | (set() if length is None else {length})
+    sizes = [row.shape[0] for row in rows] + ([] if length is None else [length])
     if not sizes:
         raise ValueRangeError("scan", "the number of steps is not known", "give xs or length")
-    if len(sizes) > 1:
-        problem = f"the number of steps is one of {sorted(sizes)}"
+    count = sizes[0]
+    if any(size != count for size in sizes[1:]):
+        problem = f"the number of steps is one of {sorted(set(sizes))}"
         raise ShapeError("scan", problem, "give all xs as many rows, and length that number")
-    count = sizes.pop()
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueRangeError("scan", f"length={count!r}", "use a whole number of steps")
     return count
