@@ -14,7 +14,6 @@ from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
-from picograd.tensor.transforms.jit import realize_live
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
 
@@ -60,12 +59,6 @@ def fixed_seeds() -> Iterator[None]:
         torch.manual_seed(0)
     compute_what_is_left()
     yield
-
-
-@pytest.fixture
-def nothing_pending() -> None:
-    """Compute what other tests left unread: a first trace does, and makes plans for it."""
-    realize_live()
 
 
 def compute_what_is_left() -> None:

@@ -16,8 +16,6 @@ from picograd import Tensor
 from picograd.config import config
 from picograd.engine import cache, compile, realize
 
-pytestmark = pytest.mark.usefixtures("nothing_pending")  # its plans would be counted
-
 
 @pytest.fixture
 def tiny() -> Iterator[None]:

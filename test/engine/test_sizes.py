@@ -24,7 +24,7 @@ SIZES = (5, 7, 6)
 
 
 @pytest.fixture(autouse=True)
-def poisoned(monkeypatch: pytest.MonkeyPatch, nothing_pending: None) -> Iterator[None]:
+def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Begin without plans; what lies beyond a size is NaN, or a large number."""
     poison(monkeypatch, get_device())
     monkeypatch.setattr(realize, "PLANS", PlanCache())
