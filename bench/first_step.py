@@ -78,7 +78,7 @@ class Stopwatch:
 def watch(stopwatch):
     """Put the stopwatch around every part, wherever it was imported."""
     for label, module, name in PARTS:
-        home = importlib.import_module(module)
+        home = sys.modules.get(module) or importlib.import_module(module)
         if "." in name:
             name, attribute = name.split(".")
             home = getattr(home, name)

@@ -1,8 +1,23 @@
 """Pure functions used by three rooms or more. Capped at 150 lines."""
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+
+def on_demand(module: str, name: str) -> Callable[..., Any]:
+    """Make a function that stands for one of a module, which is imported at the first call.
+
+    For what most programs do not need at once: with the kernels and plans of an earlier process,
+    that is everything that makes new ones.
+    """
+
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*args, **options)
+
+    return call
 
 
 def product(sizes: Iterable[int]) -> int:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
     "codegen/angles.py": "codegen/test_elementary.py",
     "codegen/block_cuda.py": "codegen/test_linearize_cuda.py",
+    "codegen/erfc_fit.py": "codegen/test_elementary.py",
     "codegen/error_function.py": "codegen/test_elementary.py",
     "codegen/linearize_cpu.py": "codegen/render/test_llvm.py",
     "codegen/linearize_cuda_mainloop.py": "codegen/templates/test_contract_cuda.py",

@@ -7,6 +7,7 @@ The coefficients were fitted for this project: interpolation at Chebyshev nodes 
 from math import factorial, pi, sqrt
 
 from picograd.codegen.elementary import exp_core, scaled
+from picograd.codegen.erfc_fit import ERFC
 from picograd.codegen.pairs import Wide, rounded, two_product
 from picograd.codegen.polynomial import clamp, horner
 from picograd.codegen.value import Value
@@ -14,43 +15,21 @@ from picograd.dtype import bool_, float32, float64
 
 # erf(x) = x + x P(x^2) for |x| <= 1: Taylor's series, to 1e-19; for erfc where it is above 1/3
 NEAR_ERF, NEAR_ERFC = 1.0, 0.65
-SERIES = tuple(
-    2 / sqrt(pi) * (-1) ** k / (factorial(k) * (2 * k + 1)) - (k == 0) for k in range(20)
-)
-# erfc(x) = t exp(Q(2 t - 1) - x^2) with t = 2 / (2 + x), 0 <= x <= 55; relative error 2e-17
-ERFC = (
-    -0.6717940840566923,
-    0.6726432239776567,
-    0.047343306841904034,
-    -0.046895610231184395,
-    -0.009872689366360973,
-    0.008824938557437042,
-    0.0017589335569540693,
-    -0.0023458125077488214,
-    -0.00014624685048771492,
-    0.0006736788749172171,
-    -9.373514947254003e-05,
-    -0.0001743034907457427,
-    7.140172173241487e-05,
-    3.174766433864047e-05,
-    -3.0190781187898417e-05,
-    1.2986326717917163e-07,
-    8.57098143368866e-06,
-    -2.9304029565184452e-06,
-    -1.2895745152925392e-06,
-    1.222057579484653e-06,
-    -1.428925798226975e-07,
-    -2.1815101031738615e-07,
-    1.263227113950746e-07,
-    -2.2923361330110874e-08,
-    -1.9403471006253363e-08,
-    2.3560288932535057e-08,
-    -5.452493572422616e-09,
-    -5.602615571281354e-09,
-    2.702725173267304e-09,
-    4.96458590322717e-10,
-    -3.42520872276392e-10,
-)
+TERMS = 20
+
+
+def series() -> tuple[float, ...]:
+    """List the coefficients of P."""
+    found = []
+    for k in range(TERMS):
+        sign = (-1) ** k
+        divisor = factorial(k) * (2 * k + 1)
+        found.append(2 / sqrt(pi) * sign / divisor)
+    found[0] -= 1
+    return tuple(found)
+
+
+SERIES = series()
 
 
 def near_erf(x: Value) -> Value:
@@ -62,10 +41,12 @@ def far_erfc(size: Value, is_single: bool) -> Value:
     """Compute erfc(size) for size >= 0 in float64."""
     size = clamp(size, 0.0, 27.5)  # erfc(27.5) is 0 in float64
     t = size.constant(2.0) / (size + 2.0)
-    fit = horner(ERFC, t * 2.0 - 1.0)
+    place = t * 2.0 - 1.0
+    fit = horner(ERFC, place)
     power: Wide = fit - size * size if is_single else -two_product(size, size) + fit
     whole, m = exp_core(power)
-    return rounded(scaled(rounded((m + 1.0) * t), whole))
+    product = rounded((m + 1.0) * t)
+    return rounded(scaled(product, whole))
 
 
 def erfc(x: Value) -> Value:
@@ -83,4 +64,8 @@ def erf(x: Value) -> Value:
     """Compute erf(x) in float64."""
     size = x.raw("abs")
     far = size.constant(1.0) - far_erfc(size, False)
-    return (size < NEAR_ERF).where(near_erf(x), (x < 0.0).where(-far, far))
+    is_near = size < NEAR_ERF
+    near = near_erf(x)
+    is_negative = x < 0.0
+    signed = is_negative.where(-far, far)
+    return is_near.where(near, signed)

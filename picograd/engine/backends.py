@@ -4,7 +4,8 @@
     cuda, cuda:0, cuda:1 ...  NVIDIA GPUs; "cuda" is "cuda:0"
     null                      a GPU that is not there: plans and compiles, runs nothing
 
-Changing `config.threads` opens another "cpu"; buffers of the one before remain valid.
+A backend is imported when its device is opened. Changing `config.threads` opens another "cpu";
+buffers of the one before remain valid.
 """
 
 import threading
@@ -14,21 +15,29 @@ from functools import cache
 from picograd.config import config
 from picograd.engine.cache import remember
 from picograd.errors import DeviceError
-from picograd.runtime.cpu import CpuDevice
-from picograd.runtime.cuda import open_cuda
 from picograd.runtime.device import Device
 from picograd.runtime.driver import has_driver
-from picograd.runtime.llvm import compiler_version, host
-from picograd.runtime.null import NullDevice
 
 
 def open_cpu(ordinal: int) -> Device:
     """Open the host's processor."""
+    from picograd.runtime.cpu import CpuDevice
+    from picograd.runtime.llvm import compiler_version, host
+
     return CpuDevice(config.threads, remember((host(), compiler_version())))
+
+
+def open_cuda(ordinal: int) -> Device:
+    """Open a GPU."""
+    from picograd.runtime import cuda
+
+    return cuda.open_cuda(ordinal)
 
 
 def open_null(ordinal: int) -> Device:
     """Open the machine that is not there."""
+    from picograd.runtime.null import NullDevice
+
     return NullDevice()
 
 

@@ -9,19 +9,24 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from picograd.code import Code
-from picograd.codegen.pipeline import generate
 from picograd.config import config
 from picograd.engine import cache
-from picograd.engine.assembly import assembly_of
 from picograd.engine.debug import log_stage
 from picograd.errors import DeviceError
+from picograd.helpers import on_demand
 from picograd.runtime.device import Device, Executable
 from picograd.runtime.log import log_action
-from picograd.schedule.canonical import canonical_key
-from picograd.schedule.loop import Kernel
+
+if TYPE_CHECKING:  # kernels from disk are loaded without what they were made of
+    from picograd.schedule.loop import Kernel
+
+generate = on_demand("picograd.codegen.pipeline", "generate")
+canonical_key = on_demand("picograd.schedule.canonical", "canonical_key")
+assembly_of = on_demand("picograd.engine.assembly", "assembly_of")
+
 
 Name = tuple[Any, ...]  # device, settings and canonical key
 
@@ -30,7 +35,7 @@ LOADED: "weakref.WeakValueDictionary[Name, Executable]" = weakref.WeakValueDicti
 PROGRESS_AFTER = 1.0  # seconds of compiling before a progress bar appears
 
 
-def executables(kernels: Sequence[Kernel], device: Device) -> list[Executable]:
+def executables(kernels: "Sequence[Kernel]", device: Device) -> list[Executable]:
     """Find or make the executable of every kernel, compiling what is new in one batch."""
     settings = (device.name, config.key())
     distinct = {id(kernel): kernel for kernel in kernels}  # launches share kernels
@@ -67,7 +72,7 @@ def load_named(canonical: Sequence[str], device: Device) -> list[Executable] | N
     return [kept[key] for key in keys] if len(kept) == len(known) else None
 
 
-def load_known(new: Mapping[Name, Kernel], device: Device) -> dict[Name, Executable | None]:
+def load_known(new: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Executable | None]:
     """Load the kernels that another process left on disk."""
     return {key: find_on_disk(key, device) for key in new}
 
@@ -86,20 +91,20 @@ def try_load(code: Code, binary: bytes, device: Device) -> Executable | None:
         return None
 
 
-def generate_code(kernel: Kernel, device: Device) -> Code:
+def generate_code(kernel: "Kernel", device: Device) -> Code:
     """Run code generation for one kernel; DEBUG=3 prints every stage, 4 assembly."""
     trace = log_stage if config.debug >= 3 else None
     if trace:
         trace("loop", kernel)
     start = time.perf_counter()
-    code = generate(kernel, device.target, trace, bool(config.verify))
+    code: Code = generate(kernel, device.target, trace, bool(config.verify))
     log_action("generate", f"{code.name}, {(time.perf_counter() - start) * 1e3:.1f} ms")
     if config.debug >= 4:
         log_stage("assembly", assembly_of(code, device.target))
     return code
 
 
-def build(kernels: Mapping[Name, Kernel], device: Device) -> dict[Name, Executable]:
+def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Executable]:
     """Generate every kernel, load what the disk cache has, compile and load the rest.
 
     A device may compile the first ones while the next are generated.

@@ -31,11 +31,12 @@ from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_values
+from picograd.helpers import on_demand
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
-from picograd.schedule.schedule import schedule
 from picograd.target import is_host
 
+schedule = on_demand("picograd.schedule.schedule", "schedule")
 CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
 NUMPY_AXES = 64
@@ -116,7 +117,7 @@ def make_plan(roots: Sequence[Node]) -> Plan:
     """Schedule a graph for the device of its first root."""
     start = time.perf_counter()
     target = get_device(roots[0].device).target
-    plan = schedule(list(roots), target, verify=bool(config.verify))
+    plan: Plan = schedule(list(roots), target, verify=bool(config.verify))
     seconds = time.perf_counter() - start
     log_action("schedule", f"{len(plan.kernels)} kernels, {seconds * 1e3:.1f} ms")
     log_plan(roots, plan)

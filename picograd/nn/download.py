@@ -3,15 +3,13 @@
 A file grows as `NAME.part` beside its target, under a lock, so that a second process waits for the
 first one's file instead of fetching it again. What arrived before a connection or a program broke
 is kept: the next attempt asks for the rest (RFC 9110, section 14: Range). Only a complete file with
-the published SHA-256 gets the target's name.
+the published SHA-256 gets the target's name. What speaks to the net is imported when it must: it
+takes as long as the rest of picograd.
 """
 
 import fcntl
 import hashlib
-import http.client
 import os
-import tarfile
-import urllib.request
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tqdm import tqdm
-
 from picograd.config import config
 from picograd.errors import DataError
 
 TIMEOUT = 20  # seconds without an answer before the next mirror is tried
 ATTEMPTS = 5  # connections to one mirror, as long as each brings some bytes
 PIECE = 1 << 16  # bytes read at a time
+PARTIAL_CONTENT = 206  # the status of an answer that begins where it was asked to
 
 
 @dataclass(frozen=True)
@@ -102,6 +99,8 @@ def open_partial(target: Path) -> Iterator[BinaryIO]:
 
 def fetch(url: str, file: Published, part: BinaryIO, timeout: float) -> str:
     """Complete the part from one mirror; returns what went wrong, or nothing."""
+    from http.client import HTTPException
+
     problem = ""
     for _ in range(ATTEMPTS):
         start = part.seek(0, os.SEEK_END)
@@ -111,7 +110,7 @@ def fetch(url: str, file: Published, part: BinaryIO, timeout: float) -> str:
         except Unusable as error:
             part.truncate(0)
             return str(error)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             problem = str(getattr(error, "reason", error) or type(error).__name__)
         size = part.seek(0, os.SEEK_END)
         if size == file.size and sha256_of(Path(part.name)) == file.sha256:
@@ -130,6 +129,10 @@ def fetch(url: str, file: Published, part: BinaryIO, timeout: float) -> str:
 
 def receive(url: str, file: Published, part: BinaryIO, start: int, timeout: float) -> None:
     """Append what a mirror sends from byte `start` on; begin anew if it sends everything."""
+    import urllib.request
+
+    from tqdm import tqdm
+
     headers = {"User-Agent": "picograd"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -151,7 +154,7 @@ def receive(url: str, file: Published, part: BinaryIO, start: int, timeout: floa
 def continues(answer: Any, start: int) -> bool:
     """Tell whether an answer holds the bytes from `start` on and not the whole file."""
     given = str(answer.headers.get("Content-Range") or "")
-    return answer.status == http.client.PARTIAL_CONTENT and given.startswith(f"bytes {start}-")
+    return answer.status == PARTIAL_CONTENT and given.startswith(f"bytes {start}-")
 
 
 def write(part: BinaryIO, piece: bytes) -> None:
@@ -169,6 +172,8 @@ def read_tar(op: str, path: Path, sizes: dict[str, int]) -> dict[str, bytes]:
     Nothing is written, so no name in an archive can lead anywhere. Raises DataError when the
     archive is damaged or a member is missing or has another size.
     """
+    import tarfile
+
     found = {}
     try:
         with tarfile.open(path, "r:gz") as archive:

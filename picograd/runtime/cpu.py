@@ -8,7 +8,6 @@ import os
 import platform
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -196,6 +195,8 @@ class CpuDevice(Device):
 
     def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Compile on all threads, the first while the next are still being written."""
+        from concurrent.futures import Future, ThreadPoolExecutor  # a tenth of importing picograd
+
         with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
             work: list[tuple[Job, Future[None]]] = []
             try:

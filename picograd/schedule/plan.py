@@ -12,12 +12,14 @@ its device. A root that is an assignment has its target's input slot as its outp
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 from picograd.dtype import DType
 from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node
-from picograd.schedule.loop import Kernel
+
+if TYPE_CHECKING:  # a plan from disk runs without its kernels
+    from picograd.schedule.loop import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class PlanSlot:
 class KernelLaunch:
     """Run a kernel on plan slots (one per kernel slot) and plan scalars (one per kernel scalar)."""
 
-    kernel: Kernel
+    kernel: "Kernel"
     slots: tuple[int, ...]
     scalars: tuple[int, ...]
     device: str
@@ -188,7 +190,7 @@ class Plan:
     reasons: tuple[str, ...]
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> "tuple[Kernel, ...]":
         """The kernels in order of launch; those of a loop's body once."""
         return tuple(kernel for step in self.steps for kernel in kernels_of(step))
 
@@ -202,7 +204,7 @@ class Plan:
         return format_plan(self)
 
 
-def kernels_of(step: Step) -> tuple[Kernel, ...]:
+def kernels_of(step: Step) -> "tuple[Kernel, ...]":
     """List the kernels of a step."""
     if isinstance(step, LoopStep):
         return step.body.kernels

@@ -1,30 +1,38 @@
 """Looking at tensors from outside: plans and stages without running, waiting for devices."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from picograd.engine import pending, realize
-from picograd.engine.explain import Explanation, explain_nodes
-from picograd.engine.inspect import PlanView, inspect
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.node import Node
+from picograd.helpers import on_demand
 from picograd.target import Target
 from picograd.tensor.tensor import Tensor
 
+if TYPE_CHECKING:
+    from picograd.engine.explain import Explanation
+    from picograd.engine.inspect import PlanView
 
-def plan(*tensors: Tensor) -> PlanView:
+inspect = on_demand("picograd.engine.inspect", "inspect")
+explain_nodes = on_demand("picograd.engine.explain", "explain_nodes")
+
+
+def plan(*tensors: Tensor) -> "PlanView":
     """Return the plan that would compute these tensors, without running it.
 
     >>> x = picograd.ones(4, 8)
     >>> [kernel.hero for kernel in picograd.plan(x.softmax(1)).kernels]
     ['reduce.row']
     """
-    return inspect(pending_nodes("plan", tensors))
+    view: PlanView = inspect(pending_nodes("plan", tensors))
+    return view
 
 
 def explain(
     tensor: Tensor, target: str | Target = "", assembly: bool = False, full: bool = False
-) -> Explanation:
+) -> "Explanation":
     """Write every stage of computing a tensor, under the file that makes it; nothing runs.
 
     `target`: "cpu" (this machine), "cuda" (an H200; no GPU is needed), "sm_80" and the like, or a
@@ -35,7 +43,9 @@ def explain(
     >>> [line.split()[-1] for line in text.splitlines() if line.startswith("== ")][2:4]
     ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
     """
-    return explain_nodes(pending_nodes("explain", (tensor,)), target, assembly, full)
+    roots = pending_nodes("explain", (tensor,))
+    text: Explanation = explain_nodes(roots, target, assembly, full)
+    return text
 
 
 def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:

@@ -6,7 +6,7 @@ Functions, 7.2 and 7.12.
 
 import math
 
-from picograd.codegen.error_function import ERFC
+from picograd.codegen.erfc_fit import ERFC
 from picograd.graph.node import Node
 from picograd.tensor.math.transcendental import (
     ROOT_PI,
