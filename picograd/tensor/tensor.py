@@ -605,7 +605,7 @@ class Tensor(
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
-                    check_overlap("setitem", part, source)
+                    check_overlap("setitem", part, source, is_fitted=True)
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 

@@ -185,18 +185,27 @@ def is_folded(shape: Shape, strides: Strides) -> bool:
     return False
 
 
-def is_overlapping(first: Any, second: Any) -> bool:
+def is_overlapping(first: Any, second: Any, is_fitted: bool = False) -> bool:
     """Tell whether two tensors of one memory share some elements, but are not the same.
 
-    As PyTorch does: of dense tensors alone, by the ranges that they lie in.
+    As PyTorch does: of dense tensors alone, by the ranges that they lie in. `is_fitted` where one
+    is given the axes of the other before.
     """
     ranges = [range_of(first), range_of(second)]
     if None in ranges:
         return False
     (start, end), (begin, stop) = ranges  # type: ignore[misc]
     if (start, end) == (begin, stop):
-        return strides_of(first) != strides_of(second)
+        return steps_of(first, is_fitted) != steps_of(second, is_fitted)
     return bool(start < stop and begin < end)
+
+
+def steps_of(tensor: Any, is_fitted: bool) -> Strides:
+    """List the strides of a tensor; those of axes of one element mean nothing once it is fitted."""
+    strides = strides_of(tensor)
+    if not is_fitted:
+        return strides
+    return tuple([step for step, size in zip(strides, tensor.shape) if size != 1])
 
 
 def range_of(tensor: Any) -> tuple[int, int] | None:

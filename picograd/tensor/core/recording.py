@@ -622,7 +622,7 @@ def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
     return rewrite(input, op, result) if inplace and result is not input else result
 
 
-def check_overlap(op: str, target: "Recorded", source: Any) -> None:
+def check_overlap(op: str, target: "Recorded", source: Any, is_fitted: bool = False) -> None:
     """Raise ShapeError where what is read shares some memory with what is written, but not all."""
     if not isinstance(source, Recorded) or source is target:
         return
@@ -630,7 +630,7 @@ def check_overlap(op: str, target: "Recorded", source: Any) -> None:
         return
     if root_of(target) is not root_of(source) or target.dtype is not source.dtype:
         return
-    if aliasing.is_overlapping(target, source):
+    if aliasing.is_overlapping(target, source, is_fitted):
         text = "the tensor that is read shares some of its memory with the one that is written"
         raise ShapeError(op, text, "call .clone() on what is read")
 

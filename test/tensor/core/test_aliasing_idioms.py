@@ -117,6 +117,7 @@ y = x; v = torch.nn.functional.relu(x, inplace=True); v += y; b.copy_(x[0])
 torch.nn.Dropout(0.5, inplace=True).eval()(x)[0].fill_(1); torch.nn.Identity()(x)[1].fill_(2)
 torch.nn.Flatten()(x)[1].fill_(2); torch.nn.Unflatten(1, (2, 2))(x)[:, 0].fill_(3)
 x[:] = x[0]; x[1:3] = x[2]; b[:] = b[1]; s[0] = s[0, 1:2]; b[1:3] = b[2]; x[0] = x[:, 0][0]
+x[:1] = x[0]; b[1:2] = b[1]; b[2] = b[2:3]; y = b[0]; y[None] = y[...]; y.add_(1); s[0] = s[0][None]
 x.fill_(b[0]); m[1].fill_(x.max()); i.fill_(b[1] * 5); x.expand(3, 4)[0].fill_(b.sum())
 v = b.unfold(0, 3, 1); v[1] = 5; v[0, 1:] *= 2; v.clamp_(max=1); v[0, v[0] > 1] = 0.5
 v = x.view(-1).as_strided((5, 4), (2, 1)); v[2] = b; v[torch.tensor([0, 4])] = 3; \
