@@ -11,6 +11,7 @@ from picograd.dtype import int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
+from picograd.graph.parts import put
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 
@@ -148,6 +149,20 @@ def test_a_value_that_two_nodes_of_one_kernel_read_is_computed_once() -> None:
             y = y + y * y
         counts.append(len(schedule([y], TARGET).kernels))
     assert counts[0] <= 2 and counts[2] <= 4 * counts[0]
+
+
+def test_writes_that_read_one_another_are_linear_in_their_number() -> None:
+    """What two views show is computed at two places: it is stored before the paths multiply."""
+
+    def length(writes: int) -> int:
+        table = leaf(32) * 2
+        for n in range(writes):
+            before, last = (table.slice(((n + k, n + k + 1, 1),)) for k in (0, 1))
+            table = put(table, before.unary("abs") + last, (("slice", ((n + 2, n + 3, 1),)),))
+        plan = schedule([table], TARGET)
+        return sum(len(str(kernel)) for kernel in plan.kernels)
+
+    assert length(24) <= 2.5 * length(12) and length(12) <= 2.5 * length(6)
 
 
 def test_a_view_chain_of_any_length_is_cut() -> None:

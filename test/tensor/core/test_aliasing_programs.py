@@ -229,6 +229,50 @@ for n in range(1, 4):
         path[n, k] = x[n - 1, k - 1].abs() + torch.min(before, path[n - 1, k - 1])
 x.copy_(path[1:, 1:])
 
+score, back = torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.int64)
+score[0] = x[0]
+for t in range(1, 3):
+    best = (score[t - 1].unsqueeze(1) + m).max(0)
+    score[t] = best.values + x[t]; back[t] = best.indices
+states = torch.zeros(3, dtype=torch.int64)
+states[2] = score[2].argmax()
+for t in (1, 0): states[t] = back[t + 1][states[t + 1]]
+i[:, 0] = states
+
+for n in range(4):
+    for k in range(3 - n):
+        low, high = torch.minimum(b[k], b[k + 1]), torch.maximum(b[k], b[k + 1])
+        b[k], b[k + 1] = low, high
+
+stack = torch.zeros(3, 3, 4)
+top, views = stack[-1], [stack[n] for n in range(3)]
+for n, view in enumerate(views): view.copy_(x * n); stack[:, n] += 1
+top.neg_()
+s[0] = stack.sum(0); s[1] = views[2]
+
+arena = torch.zeros(40)
+first, second, out = arena[:12].view(3, 4), arena[12:28].view(4, 4), arena[28:].view(3, 4)
+first.copy_(x); second.copy_(m)
+torch.matmul(first, second, out=out)
+arena[:12].zero_(); first += out; x.copy_(first)
+
+signal, frames = torch.zeros(10), m.clone()
+for n in range(4): signal[n * 2:n * 2 + 4] += frames[n]
+windows = signal.unfold(0, 4, 2)
+windows[1] *= 2; windows[3, 1:] = windows[0, :3].clone()
+m.copy_(windows)
+
+shown, cnt = torch.zeros(4, 4), 0
+for rows in (slice(0, -2), slice(-2, -1), slice(-1, None)):
+    for columns in (slice(0, -2), slice(-2, -1), slice(-1, None)):
+        shown[rows, columns] = cnt; cnt += 1
+m.copy_(shown.view(2, 2, 2, 2).permute(0, 2, 1, 3).reshape(4, 4))
+
+big = torch.zeros(6)
+big.resize_(2, 2).fill_(3); big[0] = b[:2]
+held = torch.zeros(0); held.set_(x); held[0] = 4; held.resize_as_(m[:2]).mul_(2)
+b.copy_(big.resize_(4))
+
 hist = torch.zeros(4)
 hist.scatter_add_(0, i.view(-1) % 4, torch.ones(12))
 b.add_(hist)
