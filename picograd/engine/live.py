@@ -7,7 +7,7 @@ its end. What is gone stays in the table until `sweep`, and is never handed out.
 import weakref
 from typing import Any
 
-SMALLEST = 1024  # entries from which it is worth looking for those that are gone
+SMALLEST = 128  # entries from which it is worth looking for those that are gone
 
 
 class LiveTable:

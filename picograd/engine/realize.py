@@ -12,6 +12,7 @@ structure costs one walk, one dictionary look-up and one launch tape.
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ from picograd.engine.backends import default_device, get_device
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, with_scalars
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
 from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
+from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import Node
 from picograd.graph.room import check_values
 from picograd.helpers import on_demand
@@ -84,6 +86,9 @@ def find_plan(
         if isinstance(compiled, BoundedPlan):
             compiled.patience = max(compiled.patience, patience)
         return compiled
+    if any(node.op == FOLDED for node in found.order):
+        roots = unfolded(roots, found.order)
+        found = replace(found, order=walk_pending(roots))
     if compiled is None:
         check_values(found.order)
     if compiled is None and (config.dynamic or limits is not None):

@@ -22,6 +22,7 @@ from picograd.engine.cache import disk_cache, generator_version, is_count
 from picograd.engine.compile import load_named
 from picograd.engine.executable import Action, CompiledPlan, TapeRun, check_room
 from picograd.engine.plan_key import GraphKey
+from picograd.graph.formula import Formula
 from picograd.graph.host_call import HostCall
 from picograd.graph.shape import ConvSpec
 from picograd.number import GivenInt
@@ -77,6 +78,8 @@ def is_plain(value: Any) -> bool:
     kind = type(value)
     if kind is tuple:
         return all(map(is_plain, value))
+    if kind is Formula:
+        return bool(value.is_plain)
     return kind in PLAIN or (kind is HostCall and is_plain(value.options))
 
 

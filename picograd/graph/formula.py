@@ -5,8 +5,14 @@ checks, promotes and folds; stamping it out only makes the nodes.
 
     formula_of([x, y], [x * y + 1])     mul 0 1, const 1, add 2 3; result 4
     .stamp([a, b])                      [a * b + 1]
+    .folded([a, b])                     [result 0 of one node that names the formula and a, b]
+
+A folded formula is two kinds of nodes that are no ops: whoever looks for a plan sees one where
+there would be hundreds, and `unfolded` stamps the formula out where a plan has to be made. Only
+what is computed at once may be folded, since no other walk over a graph knows them.
 """
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,18 +20,28 @@ from typing import Any
 from picograd.dtype import DType
 from picograd.graph.node import Node, toposort
 from picograd.graph.shape import Shape
+from picograd.number import Given, GivenInt
 
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
 LOOKED_THROUGH = ("const", "reshape", "permute")  # what Node's constructors fold depends on these
 PLAIN_LEAVES = ("const", "iota")  # of one value: a formula may hold them
 
 
-@dataclass(frozen=True, slots=True)
+PLAIN = (int, float, str, bool, type(None), DType)  # what arguments are told by as text
+FOLDED, RESULT = "formula", "formula_result"
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Formula:
-    """See the module docstring; a step reads inputs and earlier steps by their numbers."""
+    """See the module docstring; a step reads inputs and earlier steps by their numbers.
+
+    Of two that say the same there is one, unless some argument is more than plain values.
+    """
 
     steps: tuple[Step, ...]
     results: tuple[int, ...]
+    kinds: tuple[tuple[Shape, DType], ...]  # of the results
+    is_plain: bool
 
     def stamp(self, inputs: Sequence[Node]) -> list[Node]:
         """Make the results of other inputs, of the same shapes, dtypes and device."""
@@ -34,6 +50,18 @@ class Formula:
             read = tuple([nodes[number] for number in places])
             nodes.append(Node(op, read, *rest))
         return [nodes[number] for number in self.results]
+
+    def folded(self, inputs: Sequence[Node]) -> list[Node]:
+        """Make the results as nodes of one that stands for all steps."""
+        first = inputs[0]
+        whole = Node(FOLDED, tuple(inputs), self, (), first.dtype, first.device)
+        return [
+            Node(RESULT, (whole,), number, shape, dtype, first.device)
+            for number, (shape, dtype) in enumerate(self.kinds)
+        ]
+
+
+KNOWN: "weakref.WeakValueDictionary[str, Formula]" = weakref.WeakValueDictionary()
 
 
 def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:
@@ -49,10 +77,52 @@ def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | Non
             return None
         numbers[id(node)] = len(inputs) + len(steps)
         places = [numbers[id(child)] for child in node.inputs]
-        rest = node.arg, node.shape, node.dtype, node.device
+        rest = fixed(node.arg), node.shape, node.dtype, node.device
         steps.append((node.op, tuple(places), rest))
     found = [numbers[id(node)] for node in results]
-    return Formula(tuple(steps), tuple(found))
+    kinds = [(node.shape, node.dtype) for node in results]
+    devices = {node.device for node in (*inputs, *results)}
+    is_plain = len(devices) == 1 and all(is_text(step) for step in steps)
+    return interned(Formula(tuple(steps), tuple(found), tuple(kinds), is_plain))
+
+
+def fixed(arg: Any) -> Any:
+    """Give a number that is the same at every step as code: no argument of a plan."""
+    kind = {Given: float, GivenInt: int}.get(type(arg))
+    return arg if kind is None else kind(arg)
+
+
+def interned(formula: Formula) -> Formula:
+    """Give the formula that says the same, if there is one."""
+    if not formula.is_plain:
+        return formula
+    return KNOWN.setdefault(repr(formula), formula)
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether the text of a value says all that counts; no function of the host is called."""
+    if type(value) is tuple:
+        return all(map(is_text, value))
+    return type(value) in PLAIN and value != "host_call"
+
+
+def unfolded(roots: Sequence[Node], order: Sequence[Node]) -> list[Node]:
+    """Copy a graph, listed inputs first, with its folded formulas stamped out."""
+    done: dict[int, Node] = {}
+    stamped: dict[int, list[Node]] = {}
+    for node in order:
+        made = node
+        if node.inputs and node.realized is None:
+            if node.op == RESULT:
+                made = stamped[id(node.inputs[0])][node.arg]
+            else:
+                inputs = tuple([done[id(child)] for child in node.inputs])
+                if node.op == FOLDED:
+                    stamped[id(node)] = node.arg.stamp(inputs)
+                else:
+                    made = node.with_inputs(inputs)
+        done[id(node)] = made
+    return [done[id(root)] for root in roots]
 
 
 def is_pure(node: Node) -> bool:

@@ -12,7 +12,7 @@ are its own, `self.state[p]` begins as an empty dict, and nothing is checked or 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
-from picograd.graph.formula import formula_of
+from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
@@ -295,14 +295,15 @@ class Optimizer:
         key = group.flags(), tuple(batch.numbers), tuple(kinds)
         known = group.formulas.get(key)
         if known is not None:
-            formula, targets = known
-            return list(zip([sources[number] for number in targets], formula.stamp(nodes)))
+            return stamped(*known, sources, nodes)
         changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
         found = formula_of(nodes, [value for _, value in changed])
-        if found is not None:
-            numbers = {id(tensor): number for number, tensor in enumerate(sources)}
-            group.keep(key, found, [numbers[id(tensor)] for tensor, _ in changed])
-        return changed
+        if found is None:
+            return changed
+        numbers = {id(tensor): number for number, tensor in enumerate(sources)}
+        targets = [numbers[id(tensor)] for tensor, _ in changed]
+        group.keep(key, found, targets)
+        return stamped(found, targets, sources, nodes)
 
     def _sources(self, group: ParameterGroup, batch: Batch) -> list[Tensor]:
         """List the tensors that the update of a batch reads, those that it changes among them."""
@@ -399,6 +400,14 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             lines += [f"    {name}: {group.options[name]}" for name in sorted(group.options)]
         return "\n".join([*lines, ")"])
+
+
+def stamped(
+    formula: Formula, targets: Sequence[int], sources: Sequence[Tensor], nodes: Sequence[Node]
+) -> list[tuple[Tensor, Node]]:
+    """Record by a formula what a step computes of the sources: each target, its new value."""
+    made = formula.folded(nodes) if formula.is_plain else formula.stamp(nodes)
+    return list(zip([sources[number] for number in targets], made))
 
 
 def gradient_of(parameter: Tensor) -> Tensor:
