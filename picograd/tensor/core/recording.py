@@ -52,6 +52,7 @@ from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
 
+MEMORY = ("buffer", "assign")  # ops of nodes that have memory
 STEPS = 16  # nodes that are looked at
 NUMBERS = (bool, int, float, np.generic)
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
@@ -647,13 +648,31 @@ def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) 
             aliasing.check_target("in-place", target)
         target, node, tracks = through(target, node, tracks)
     replace_value(target, node, tracks)
-    renew_views(target)
+    if target._views is not None:
+        renew_views(target)
     if pending.is_over_budget():
         pending.realize_all()
 
 
+def write_memory(target: "Recorded", node: Node) -> bool:
+    """Give a leaf that has memory its next value there, the usual write; False for any other."""
+    current = target._node
+    is_plain_leaf = current.op in MEMORY and target.is_leaf and not RUNNING.active
+    if not is_plain_leaf or RUNNING.traces or foreign.SHARED:
+        return False
+    after = build.assign(current, node)
+    after.leaf = weakref.ref(target)
+    pending.forget(current, target)
+    target._node, target._history = after, None
+    pending.track(after, target)
+    pending.note_write(after)
+    return True
+
+
 def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor that shows no other's memory its next value."""
+    if not tracks and write_memory(target, node):
+        return
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
         node, tracks = severed(current, node, tracks), True
