@@ -288,7 +288,7 @@ def is_wide(node: Node) -> bool:
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run."""
-    writes = pending_writes()
+    writes = pending_writes() if entries(WRITES) else []
     if writes:
         compute(writes)
     else:

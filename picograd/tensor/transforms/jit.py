@@ -148,7 +148,7 @@ class Jitted(Generic[P, R]):
         if is_tracing():  # a jitted function inside another is inlined
             return self.function(*bound, *args, **kwargs)
         flattener = Flattener()
-        structure = flattener.flatten((args, kwargs))
+        structure = flattener.flatten_call(args, kwargs)
         arguments, objects = flattener.tensors, [*bound, *flattener.objects]
         numbers = flattener.numbers
         pending.flush_assigns()
@@ -426,7 +426,8 @@ def realize_live() -> None:
 
 def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int, ...]:
     """Say which arguments are the same tensor, and which are the same memory."""
-    if len(arguments) < 2:
+    count = len(arguments)
+    if count < 2 or len({*map(id, arguments), *map(id, buffers)}) == 2 * count:
         return ()
     first: dict[int, int] = {}
     same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]

@@ -6,6 +6,7 @@ of a class without `__eq__`) are static by identity, and held weakly: their trac
 """
 
 import dataclasses
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
@@ -91,6 +92,13 @@ class Flattener:
         self.objects: list[Any] = []
         self.has_containers = False
 
+    def flatten_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Describe the arguments of a call, as `flatten` does; most are of tensors alone."""
+        if kwargs or any(type(each) is not Tensor for each in args):
+            return self.flatten((args, kwargs))
+        self.tensors, self.has_containers = list(args), True
+        return structure_of_tensors(len(args))
+
     def flatten(self, value: Any) -> Any:
         """Describe a value; its tensors and the objects in it are listed."""
         kind = type(value)
@@ -126,6 +134,13 @@ class Flattener:
             fix = "pass tensors, numbers, strings, or tuples, lists, dicts and dataclasses of them"
             raise TraceError("jit", text, fix) from None
         return kind, value
+
+
+@functools.cache
+def structure_of_tensors(count: int) -> Any:
+    """Describe the arguments of a call with so many tensors, as `flatten` does."""
+    args = tuple, None, (TENSOR,) * count
+    return tuple, None, (args, (dict, (), ()))
 
 
 def parts(value: Any) -> Sequence[Any] | None:

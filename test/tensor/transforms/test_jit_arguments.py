@@ -11,6 +11,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import TraceError
+from picograd.tensor.transforms.jit_arguments import Flattener
 
 
 def test_one_tensor_twice_is_another_trace():
@@ -264,3 +265,12 @@ def test_write_past_the_end_raises(wrong):
     with pytest.raises(IndexError, match="out of range"):
         picograd.jit(lambda x, i: x.index_add(0, i, x))(Tensor([1.0]), Tensor([wrong])).item()
     assert put.traces == 1
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_a_call_with_tensors_alone_is_described_as_any_other(count):
+    args = tuple(Tensor([float(number)]) for number in range(count))
+    short, whole = Flattener(), Flattener()
+    assert short.flatten_call(args, {}) == whole.flatten((args, {}))
+    assert all(x is y for x, y in zip(short.tensors, whole.tensors, strict=True))
+    assert short.has_containers == whole.has_containers
