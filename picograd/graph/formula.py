@@ -31,7 +31,7 @@ PLAIN = (int, float, str, bool, type(None), DType)  # what arguments are told by
 FOLDED, RESULT = "formula", "formula_result"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, eq=False)
 class Formula:
     """See the module docstring; a step reads inputs and earlier steps by their numbers.
 
