@@ -1,7 +1,9 @@
 """Short programs run jitted and plain: values, gradients and states are equal at every call."""
 
+import collections
 import dataclasses
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -693,6 +695,156 @@ def transformed(jit):
     f = jit(picograd.func.grad(lambda x: (x**3).sum()))
     g = jit(picograd.func.vmap(lambda x, y: x @ y))
     return [[f(at(k)), g(at(k).reshape(3, 1), at(1).reshape(3, 1))] for k in range(CALLS)]
+
+
+@idiom
+def attributes_of_a_class_in_its_method(jit):
+    class Scaled:
+        factor = 3
+
+        @classmethod
+        def scale(cls, x):
+            return x * cls.factor
+
+    f = jit(Scaled.scale)
+    seen = [f(at(1))]
+    Scaled.factor = 5
+    return [*seen, f(at(1))]
+
+
+@idiom
+def arrays_written_between_calls(jit):
+    class Held:
+        mask = np.ones(3, np.float32)
+
+    weights, flags, held = np.ones(3, np.float32), bytearray(3), Held()
+    f = jit(lambda x: x * picograd.tensor(weights) * picograd.tensor(held.mask) + flags[1])
+    seen = [f(at(1))]
+    for write in (weights, held.mask, flags):
+        write[1] = 7
+        seen.append(f(at(1)))
+    return seen
+
+
+@idiom
+def sets_and_queues(jit):
+    names, last = {"a"}, collections.deque([at(0)], maxlen=2)
+
+    def f(x, name):
+        last.append(x * 2 if name in names else x)
+        return sum(last)
+
+    g = jit(f)
+    seen = [g(at(k), name) for k, name in enumerate("abab")]
+    names.add("b")
+    return [*seen, *[g(at(k), name) for k, name in enumerate("abab")]]
+
+
+@idiom
+def objects_with_slots(jit):
+    @dataclasses.dataclass(slots=True)
+    class Settings:
+        scale: float
+        shift: Tensor
+
+    own, other = Settings(2.0, at(1)), Settings(3.0, at(2))
+    f = jit(lambda x: x * own.scale + own.shift)
+    g = jit(lambda x, settings: x * settings.scale)
+    seen = [f(at(1)), g(at(1), other)]
+    own.scale = other.scale = 5.0
+    seen += [f(at(1)), g(at(1), other)]
+    own.shift = at(9)
+    return [*seen, f(at(1))]
+
+
+@idiom
+def parameters_added_to_an_optimizer(jit):
+    w, v = Tensor([2.0], requires_grad=True), Tensor([3.0], requires_grad=True)
+    optimizer = nn.optim.Adam([w], lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        ((w - x) ** 2 + (v - x) ** 2).sum().backward()
+        optimizer.step()
+
+    f, seen = jit(step), []
+    for count in range(6):
+        if count == 3:
+            optimizer.add_param_group({"params": [v], "lr": 0.01})
+        f(Tensor([1.0]))
+        seen += [w.detach().clone(), v.detach().clone()]
+    return seen
+
+
+@idiom
+def methods_that_are_replaced(jit):
+    class Rule:
+        def scale(self):
+            return 2
+
+        @property
+        def shift(self):
+            return self.base + 1
+
+    rule = Rule()
+    rule.base = 1
+    f = jit(lambda x: x * rule.scale() + rule.shift)
+    seen = [f(at(1))]
+    Rule.scale = lambda self: 7
+    seen.append(f(at(1)))
+    rule.scale, rule.base = (lambda: 9), 4
+    return [*seen, f(at(1))]
+
+
+@idiom
+def numbers_of_many_kinds(jit):
+    f = jit(lambda x, k: x * k)
+    numbers = 1.5, float("nan"), float("inf"), -0.0, 0.0, True, 2, np.float32(2), np.int64(3), 2.5
+    return [*[f(at(1), k) for k in numbers], 1 / f(at(1), -0.0), 1 / f(at(1), 0.0)]
+
+
+@idiom
+def structures_that_are_matched(jit):
+    def f(x, kind):
+        match kind:
+            case {"by": value}:
+                return x + value
+            case [first, second]:
+                return x + first * second
+            case str():
+                return x * len(kind)
+        return x
+
+    g = jit(f)
+    kinds = {"by": 3}, [2, 3], "abc", None, {"by": 4}, [2, 5], "ab"
+    return [g(at(1), kind) for kind in kinds]
+
+
+@idiom
+def cached_tables(jit):
+    @functools.lru_cache
+    def table(count):
+        return picograd.arange(count).float()
+
+    f = jit(lambda x: x + table(x.shape[0]))
+    return [*[f(at(k, size)) for k, size in enumerate((2, 3, 2))], table(3)]
+
+
+@idiom
+def one_function_in_many_threads(jit):
+    weight, found = at(2), [None] * 4
+    f = jit(lambda x: x * weight + x.sum())
+
+    def work(k):
+        for _ in range(3):
+            found[k] = f(at(k))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
 
 
 def seen_values(value):

@@ -183,6 +183,7 @@ class Optimizer:
         check_members(members, {id(p) for group in self.param_groups for p in group.parameters})
         formula = self.numbers if self.is_formula else None
         self.param_groups.append(ParameterGroup(members, options, formula))
+        note_change()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or overwrite them with zeros."""

@@ -10,7 +10,7 @@ picograd, of Python and of installed packages is not entered. Two kinds of state
 
 What the function itself changes while it is traced cannot be guarded: where a later call would see
 another value, the trace is not kept. Containers are the exception: what a function appends or
-stores there happens when it is traced.
+stores there happens when it is traced. What arrays of NumPy hold is compared, up to a megabyte.
 """
 
 import functools
@@ -19,8 +19,9 @@ import pathlib
 import sys
 import sysconfig
 import weakref
+from collections import deque
 from collections.abc import Iterable, Mapping
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,9 @@ FOREIGN = tuple({PACKAGE, *(PATHS[name] + os.sep for name in ("stdlib", "purelib
 PLAIN = (*BY_VALUE, float, DType, np.generic)
 QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
 LARGEST = 1024  # elements of a container that are looked at
+LARGEST_ARRAY = 1 << 20  # bytes of an array of NumPy whose contents are compared
 FARTHEST = 20_000  # objects of one walk
+MEMBER = MemberDescriptorType
 MISSING = object()
 FOLLOWED = object()  # a number that the trace follows
 
@@ -116,6 +119,37 @@ class Slot:
             return MISSING
 
 
+class Members:
+    """This class reads the attributes of an object that keeps them in `__slots__`."""
+
+    __slots__ = ("owner",)
+    owner: Any
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Read an attribute."""
+        return getattr(self.owner, name, default)
+
+
+def members_of(value: Any) -> set[str]:
+    """List the attributes that an object of a class of the user's keeps in `__slots__`."""
+    kinds = [kind for kind in type(value).__mro__ if "__slots__" in vars(kind)]
+    found = {n for k in kinds for n, each in vars(k).items() if isinstance(each, MEMBER)}
+    return set() if is_foreign_class(type(value)) else found
+
+
+def size_of(value: Any) -> int:
+    """Count the bytes of an array."""
+    return len(value) if isinstance(value, bytearray) else int(value.nbytes)
+
+
+def bytes_of(value: Any) -> bytes:
+    """Copy what an array holds."""
+    return bytes(value) if isinstance(value, bytearray) else value.tobytes()
+
+
 class Reach:
     """This class is what a function can reach, found by one walk; see the module docstring."""
 
@@ -125,6 +159,7 @@ class Reach:
         self.slots: dict[tuple[int, str | None], Slot] = {}
         self.watched: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.containers: dict[int, tuple[Any, list[Any], str]] = {}
+        self.arrays: dict[int, tuple[Any, bytes, str]] = {}
         self.tensors: list[Tensor] = []
         self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
         self.loose: set[str] = set()
@@ -137,8 +172,9 @@ class Reach:
 
     def forget(self) -> None:
         """Let go what was found."""
-        for table in (self.slots, self.watched, self.containers, self.plain, self.seen):
+        for table in (self.slots, self.watched, self.containers, self.arrays, self.plain):
             table.clear()
+        self.seen.clear()
         self.tensors.clear()
 
     def walk(self) -> None:
@@ -151,7 +187,7 @@ class Reach:
                     self.seen[id(value)] = value
                     self.visit(value, label)
             for value, label in list(self.plain.values()):
-                for name in sorted(self.loose & vars(value).keys()):
+                for name in sorted(self.loose & attributes_of(value)):
                     if (id(value), name) not in known:
                         known.add((id(value), name))
                         self.follow(value, (name,), label)
@@ -166,13 +202,17 @@ class Reach:
             self.function(value)
         elif isinstance(value, MethodType):
             self.work += [(value.__self__, label), (value.__func__, label)]
+            self.class_method(value, label)
+        elif isinstance(value, (np.ndarray, bytearray)):
+            if size_of(value) <= LARGEST_ARRAY:
+                self.arrays[id(value)] = value, bytes_of(value), label or "an array"
         elif isinstance(value, functools.partial):
             self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
         elif hasattr(type(value), "_trace_state"):
             self.watch(value, label)
         elif hasattr(type(value), "_jitted"):
             self.work.append((value._jitted(), label))
-        elif isinstance(value, (list, tuple, dict, set, frozenset)):
+        elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             self.contain(value, label)
         elif isinstance(value, (type, ModuleType, BuiltinFunctionType)):
             return
@@ -184,7 +224,7 @@ class Reach:
                     slot = Slot(vars(value), name, f"{label}.{name}")
                     self.slots.setdefault((id(value), name), slot)
                     self.work.append((item, ""))
-        elif hasattr(value, "__dict__") and not is_foreign_class(type(value)):
+        elif has_attributes(value) and not is_foreign_class(type(value)):
             self.plain[id(value)] = value, label
             self.methods(value, label)
 
@@ -193,7 +233,7 @@ class Reach:
         if len(value) > LARGEST:
             return
         items = contents(value)
-        if isinstance(value, (list, dict)) and label:
+        if isinstance(value, (list, dict, set, deque)) and label:
             self.containers[id(value)] = value, items, label
         self.work += [(item, label and f"{label}[...]") for item in items]
 
@@ -206,6 +246,13 @@ class Reach:
         for name, item in state.items():
             is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
             self.work.append((item, f"{label}.{name}" if is_guarded else ""))
+
+    def class_method(self, method: MethodType, label: str) -> None:
+        """Follow what a method of a class reads of that class."""
+        kind, function = method.__self__, method.__func__
+        if isinstance(kind, type) and isinstance(function, FunctionType) and not is_library(kind):
+            for path in names_of(function.__code__).own:
+                self.follow(kind, path, label)
 
     def methods(self, value: Any, label: str) -> None:
         """Enter the methods of the user's classes, and follow what they read of `self`."""
@@ -253,10 +300,17 @@ class Reach:
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
         for name in path:
-            if isinstance(value, (Tensor, FunctionType)) or not hasattr(value, "__dict__"):
+            if isinstance(value, (Tensor, FunctionType)) or not has_attributes(value):
                 return
+            if not hasattr(type(value), "_trace_state") and name in members_of(value):
+                label = f"{label}.{name}"
+                self.slots.setdefault((id(value), name), Slot(Members(value), name, label))
+                value = getattr(value, name, None)
+                self.work.append((value, label))
+                continue
             kinds = value.__mro__[1:] if isinstance(value, type) else type(value).__mro__
-            owners = [value, *(kind for kind in kinds if not is_foreign_class(kind))]
+            owners = [value] if hasattr(value, "__dict__") else []
+            owners += [kind for kind in kinds if not is_foreign_class(kind)]
             at = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
             if at < 0:
                 return
@@ -268,13 +322,23 @@ class Reach:
             self.work.append((value, label))
 
 
+def has_attributes(value: Any) -> bool:
+    """Tell whether an object has attributes that a program may set."""
+    return hasattr(value, "__dict__") or bool(members_of(value))
+
+
+def attributes_of(value: Any) -> set[str]:
+    """List the attributes of an object."""
+    return {*getattr(value, "__dict__", ()), *members_of(value)}
+
+
 def name_of(function: Any) -> str:
     """Name a function in messages."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
 def contents(value: Any) -> list[Any]:
-    """List what is in a list or dict."""
+    """List what is in a container."""
     return list(value.values() if isinstance(value, dict) else value)
 
 
@@ -394,6 +458,12 @@ class Guard:
         self.containers: list[tuple[Any, list[Any], str]] = []
         for value, items, label in reach.containers.values():
             self.contain(value, items, label)
+        self.arrays: list[tuple[Any, bytes, str]] = []
+        for each, was, label in reach.arrays.values():
+            if bytes_of(each) == was:
+                self.arrays.append((each, was, label))
+            else:
+                self.refusals.append(f"{label} is written in it")
 
     def settle(self) -> None:
         """Let go what the function made and dropped: every call makes it anew."""
@@ -403,7 +473,7 @@ class Guard:
     def contain(self, value: Any, items: list[Any], label: str) -> None:
         """Compare a container, unless the function changed it itself."""
         now, known = contents(value), set(map(id, items))
-        if len(now) == len(items):
+        if len(now) == len(items) and not isinstance(value, set):
             items = self.own_entries(value, items, label)
         if len(now) == len(items) and all(map(is_alike, now, items)):
             kept = [
@@ -480,6 +550,9 @@ class Guard:
         for container, items, _ in self.containers:
             if not is_unchanged(container, items):
                 return False
+        for value, was, _ in self.arrays:
+            if bytes_of(value) != was:
+                return False
         return self.token is STATE.token or self.difference() is None
 
     def difference(self) -> str | None:
@@ -492,6 +565,9 @@ class Guard:
         self.arrange()
         for container, items, label in self.containers:
             if not is_unchanged(container, items):
+                return f"what {label} holds changed"
+        for value, was, label in self.arrays:
+            if bytes_of(value) != was:
                 return f"what {label} holds changed"
         if any(has_other_size(find(), size) for find, size in self.sized):
             return "the state of an optimizer was cleared"
