@@ -32,6 +32,7 @@ from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
 from picograd.graph.node import Node
 from picograd.graph.room import ABSURD
+from picograd.graph.row import INPUTS
 from picograd.helpers import product
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
@@ -324,7 +325,7 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
 
     The plan numbers its inputs by its own walk; `found` is the walk that finds them at each run.
     """
-    if any(node.op == "placeholder" and node.realized is None for node in plan.inputs):
+    if any(node.op in INPUTS and node.realized is None for node in plan.inputs):
         problem = "a value of one step was used outside picograd.scan"
         raise TraceError("scan", problem, "return it from the function, in the carry or in y")
     buffer_numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}

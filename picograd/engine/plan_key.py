@@ -18,6 +18,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node, toposort
+from picograd.graph.row import MEMORY, NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN, Given, GivenInt
 
@@ -62,7 +63,7 @@ def leaf_buffer(node: Node) -> Buffer | None:
     """Find the buffer of a leaf or realized node; None for a node still to compute."""
     if node.realized is not None:
         return node.realized
-    if node.op == "buffer":
+    if node.op in MEMORY:
         buffer: Buffer | None = node.arg.buffer
         return buffer
     return None
@@ -114,7 +115,7 @@ def leaf_row(node: Node, found: GraphKey) -> tuple[Any, ...]:
             found.buffers.append(buffer)
         found.leaves.append(node)
         return number, node.shape, node.dtype.name, node.device
-    if node.op == "scalar" or (node.op == "const" and type(node.arg) in GIVEN):
+    if node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
         return "scalar", name_of(found, node.arg), node.shape, node.dtype.name, node.device
     return node.op, hashable(node), node.shape, node.dtype.name, node.device
 
@@ -160,7 +161,7 @@ def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:
 
 def with_scalar(node: Node) -> Node:
     """Give the runtime scalar of a constant that a user gave; other leaves as they are."""
-    if node.op != "const" or type(node.arg) not in GIVEN or node.realized is not None:
+    if node.op not in NUMBERS or type(node.arg) not in GIVEN or node.realized is not None:
         return node  # a number too may have been computed
     scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
     return scalar.broadcast_to(node.shape)
@@ -168,6 +169,6 @@ def with_scalar(node: Node) -> Node:
 
 def hashable(node: Node) -> Any:
     """The argument of a node as a key: constants keep apart 1, 1.0, True, -0.0 and nan."""
-    if node.op == "const":
+    if node.op in NUMBERS:
         return type(node.arg).__name__, repr(node.arg)
     return node.arg

@@ -20,12 +20,13 @@ from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, hashable, leaf_buffer
 from picograd.graph.node import Node
+from picograd.graph.row import NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING
 from picograd.number import GIVEN
 
 LIMIT = 12  # nodes, leaves among them
 KNOWN_LIMIT = 4096
-ELSEWHERE = frozenset((*MOVING, "assign"))  # ops whose argument, or order, the other key tells
+ELSEWHERE = MOVING | WRITES  # ops whose argument, or order, the other key tells
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ def leaf_row(
     found: list[Any] = buffers
     held: Any = buffer
     if buffer is None:
-        if node.op != "scalar" and not (node.op == "const" and type(node.arg) in GIVEN):
+        if node.op not in SCALARS and not (node.op in NUMBERS and type(node.arg) in GIVEN):
             return node.op, hashable(node), node.shape, node.dtype, node.device
         found, held = scalars, node.arg
     number = places.setdefault(id(held), len(found))

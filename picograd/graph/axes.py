@@ -13,23 +13,21 @@ merged several axes, and what is valid is a pattern.
 `NoRule` is raised, with a reason, where sizes change in a way that is not followed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.graph.node import Node
-from picograd.graph.ops import OPS
-from picograd.graph.recurrence import stacked_inputs
-from picograd.graph.shape import Shape
+from picograd.graph.row import MEMORY
+from picograd.graph.shape import Shape, Window
 from picograd.helpers import product
 from picograd.number import GivenInt
 
 Part = int | tuple[int]  # a factor of an axis: a fixed size, or the class of a dynamic one
 Parts = tuple[Part, ...]
 Group = tuple[tuple[int, ...], tuple[int, ...]]  # axes of the input, axes of the output
-SAME = {"contiguous", "detach", "assign", "scan", "sort", "copy", "flip", "scan_chunks"}
-LEAVES = {"buffer", "const", "iota", "scalar", "random_bits"}
+Derived = tuple[int, Node, int]  # an axis, the input whose axis gives its size, that axis
 
 
 class Degenerate(Exception):
@@ -76,28 +74,36 @@ class Changes:
             at += len(shape)
             if memory_of(node) is not None:
                 continue
-            if node.op == "const":
-                if (number, -1) not in self.numbers and not is_same_number(node.arg, arg):
-                    self.numbers.add((number, -1))
-            elif node.op == "slice":
-                self.compare_slice(number, node, arg)
-            elif node.op == "pad":
-                for axis, ((low, _), (was, _)) in enumerate(zip(node.arg[0], arg[0])):
-                    known = (number, axis) in self.numbers
-                    if not known and low != was and type(low) is not GivenInt:
-                        self.numbers.add((number, axis))
+            rule = node.row.sizes
+            if rule is not None and rule.compare is not None:
+                rule.compare(self, number, node, arg)
 
-    def compare_slice(self, number: int, node: Node, arg: Any) -> None:
-        """Find which axes a slice cuts, and where it starts elsewhere."""
-        source = node.inputs[0].shape
-        for axis, (now, was) in enumerate(zip(node.arg, arg)):
-            known = (number, axis) in self.numbers
-            if not known and now[0] != was[0] and type(now[0]) is not GivenInt:
-                self.numbers.add((number, axis))
-            known = (number, axis) in self.partial
-            is_whole = (now[0], node.shape[axis], now[2]) == (0, source[axis], 1)
-            if not known and not (is_whole and was[:3] == (0, was[3], 1)):
-                self.partial.add((number, axis))
+
+def compare_const(changes: Changes, number: int, node: Node, arg: Any) -> None:
+    """Find a number that is another."""
+    if (number, -1) not in changes.numbers and not is_same_number(node.arg, arg):
+        changes.numbers.add((number, -1))
+
+
+def compare_pad(changes: Changes, number: int, node: Node, arg: Any) -> None:
+    """Find where a pad puts its operand elsewhere."""
+    for axis, ((low, _), (was, _)) in enumerate(zip(node.arg[0], arg[0])):
+        known = (number, axis) in changes.numbers
+        if not known and low != was and type(low) is not GivenInt:
+            changes.numbers.add((number, axis))
+
+
+def compare_slice(changes: Changes, number: int, node: Node, arg: Any) -> None:
+    """Find which axes a slice cuts, and where it starts elsewhere."""
+    source = node.inputs[0].shape
+    for axis, (now, was) in enumerate(zip(node.arg, arg)):
+        known = (number, axis) in changes.numbers
+        if not known and now[0] != was[0] and type(now[0]) is not GivenInt:
+            changes.numbers.add((number, axis))
+        known = (number, axis) in changes.partial
+        is_whole = (now[0], node.shape[axis], now[2]) == (0, source[axis], 1)
+        if not known and not (is_whole and was[:3] == (0, was[3], 1)):
+            changes.partial.add((number, axis))
 
 
 def is_degenerate(
@@ -130,7 +136,7 @@ def is_same_number(a: Any, b: Any) -> bool:
 
 def memory_of(node: Node) -> Buffer | None:
     """Find the memory of a leaf or of a computed node; None for a node still to compute."""
-    if node.realized is not None or node.op != "buffer":
+    if node.realized is not None or node.op not in MEMORY:
         return node.realized
     buffer: Buffer | None = node.arg.buffer
     return buffer
@@ -140,15 +146,20 @@ def record(order: Sequence[Node]) -> Record:
     """Note the sizes of a graph; a slice's ranges with the sizes they cut."""
     args: list[Any] = []
     for node in order:
-        if memory_of(node) is not None:
-            args.append(None)
-        elif node.op == "slice":
-            sizes = node.inputs[0].shape
-            args.append(tuple((*cut, size) for cut, size in zip(node.arg, sizes)))
-        else:
-            args.append(node.arg if node.op in ("const", "pad") else None)
+        note = None if node.row.sizes is None else node.row.sizes.note
+        args.append(None if note is None or memory_of(node) is not None else note(node))
     shapes = [node.shape for node in order]
     return Record(shapes, args, all_sizes(shapes))
+
+
+def note_argument(node: Node) -> Any:
+    """Note an argument as it is."""
+    return node.arg
+
+
+def note_slice(node: Node) -> Any:
+    """Note the ranges of a slice with the sizes they cut."""
+    return tuple((*cut, size) for cut, size in zip(node.arg, node.inputs[0].shape))
 
 
 class Axes:
@@ -220,13 +231,13 @@ class Axes:
 
     def link_node(self, node: Node) -> None:
         """Link the axes of a node with those of its inputs."""
-        if node.realized is not None or node.op in LEAVES:
+        if node.realized is not None or not node.inputs:
             return
-        if OPS[node.op].is_elementwise or node.op in SAME:
-            for source in node.inputs:
-                self.link_all(node, source)
-        elif node.op in LINKS:
-            LINKS[node.op](self, node)
+        row = node.row
+        if row.is_elementwise:
+            link_same(self, node)
+        elif row.sizes is not None:
+            row.sizes.link(self, node)
         else:
             self.opaque.append(node)
 
@@ -258,7 +269,7 @@ class Axes:
             joined = False
             self.dynamic = {self.root(found) for found in self.dynamic}
             self.parts = {}
-            for node in [each for each in self.order if each.op == "reshape"] * 2:
+            for node in [each for each in self.order if is_regrouping(each)] * 2:
                 if node.realized is None:
                     joined = self.merge_all(node) or joined
 
@@ -336,39 +347,71 @@ class Axes:
         return groups
 
 
-def derived_axes(axes: Axes, node: Node) -> list[tuple[int, Node, int]]:
-    """List axes whose sizes follow from those of an input: (axis, input, axis of the input)."""
-    if node.realized is not None:
+def derived_axes(axes: Axes, node: Node) -> list[Derived]:
+    """List axes whose sizes follow from those of an input."""
+    rule = node.row.sizes
+    if node.realized is not None or rule is None or rule.derived is None:
         return []
-    if node.op in ("pad", "slice"):
-        number, partial = axes.numbers[id(node)], axes.changes.partial
-        return [
-            (axis, node.inputs[0], axis)
-            for axis in range(len(node.shape))
-            if node.op == "pad" or ((number, axis) in partial and node.arg[axis][2] > 1)
-        ]
-    if node.op in ("window", "fold"):
-        windows = node.arg if node.op == "window" else node.arg[0]
-        return [(window[0], node.inputs[0], window[0]) for window in windows]
-    if node.op == "conv":
-        x, weight = node.inputs
-        found = [(axis, x, axis) for axis in range(3, len(node.shape))]
-        fixed = [at for at, _, _ in found if axes.is_dynamic(weight, at)]
-        return [each for each in found if each[0] not in fixed]
-    if node.op == "outcome" and node.arg[0] == "history":
-        return [(0, source, 0) for source in stacked_inputs(node.inputs[0])[:1]]
-    if node.op == "reshape":
-        return [
-            (out, node.inputs[0], source)
-            for ins, outs in axes.groups(node)
-            for out in outs[:1]
-            for source in ins
-            if len(ins) > 1
-        ]
-    return []
+    return rule.derived(axes, node)
+
+
+def is_regrouping(node: Node) -> bool:
+    """Tell whether a node merges axes, or splits them."""
+    rule = node.row.sizes
+    return rule is not None and rule.is_regrouping
+
+
+def derived_pad(axes: Axes, node: Node) -> list[Derived]:
+    """Every axis."""
+    return [(axis, node.inputs[0], axis) for axis in range(len(node.shape))]
+
+
+def derived_slice(axes: Axes, node: Node) -> list[Derived]:
+    """The axes of which one element in several is taken."""
+    number, partial = axes.numbers[id(node)], axes.changes.partial
+    cut = [axis for axis in range(len(node.shape)) if (number, axis) in partial]
+    return [(axis, node.inputs[0], axis) for axis in cut if node.arg[axis][2] > 1]
+
+
+def derived_window(axes: Axes, node: Node) -> list[Derived]:
+    """The axes that count windows."""
+    return [(window[0], node.inputs[0], window[0]) for window in node.arg]
+
+
+def derived_fold(axes: Axes, node: Node) -> list[Derived]:
+    """The axes that windows are added up to."""
+    return [(window[0], node.inputs[0], window[0]) for window in node.arg[0]]
+
+
+def derived_conv(axes: Axes, node: Node) -> list[Derived]:
+    """The places, where the taps are as many as before."""
+    x, weight = node.inputs
+    found = range(3, len(node.shape))
+    return [(axis, x, axis) for axis in found if not axes.is_dynamic(weight, axis)]
+
+
+def derived_reshape(axes: Axes, node: Node) -> list[Derived]:
+    """The axes that several are merged to."""
+    return [
+        (out, node.inputs[0], source)
+        for ins, outs in axes.groups(node)
+        for out in outs[:1]
+        for source in ins
+        if len(ins) > 1
+    ]
 
 
 # how the axes of one op are linked
+
+
+def link_nothing(axes: Axes, node: Node) -> None:
+    """The node chooses its sizes."""
+
+
+def link_same(axes: Axes, node: Node) -> None:
+    """All inputs have the axes of the node."""
+    for source in node.inputs:
+        axes.link_all(node, source)
 
 
 def link_permute(axes: Axes, node: Node) -> None:
@@ -383,14 +426,18 @@ def link_expand(axes: Axes, node: Node) -> None:
     axes.link_all(node, source, [a for a, size in enumerate(source.shape) if size == 1])
 
 
-def link_partial(axes: Axes, node: Node) -> None:
-    """Follow the axes that a slice or a pad leaves whole."""
+def link_slice(axes: Axes, node: Node) -> None:
+    """Follow the axes that a slice leaves whole."""
     number = axes.numbers[id(node)]
     skipped = [axis for axis in range(len(node.shape)) if (number, axis) in axes.changes.partial]
-    if node.op == "pad":
-        was = axes.first.args[number][0]
-        pairs = zip(node.arg[0], was)
-        skipped = [axis for axis, (now, old) in enumerate(pairs) if (now, old) != NO_PADS]
+    axes.link_all(node, node.inputs[0], skipped)
+
+
+def link_pad(axes: Axes, node: Node) -> None:
+    """Follow the axes that a pad leaves whole."""
+    was = axes.first.args[axes.numbers[id(node)]][0]
+    pairs = zip(node.arg[0], was)
+    skipped = [axis for axis, (now, old) in enumerate(pairs) if (now, old) != NO_PADS]
     axes.link_all(node, node.inputs[0], skipped)
 
 
@@ -399,7 +446,16 @@ NO_PADS = ((0, 0), (0, 0))
 
 def link_window(axes: Axes, node: Node) -> None:
     """Follow the axes without windows."""
-    windows = node.arg if node.op == "window" else node.arg[0]
+    link_beside(axes, node, node.arg)
+
+
+def link_fold(axes: Axes, node: Node) -> None:
+    """Follow the axes without windows."""
+    link_beside(axes, node, node.arg[0])
+
+
+def link_beside(axes: Axes, node: Node, windows: Window) -> None:
+    """Follow the axes that windows leave as they are."""
     listed = [window[0] for window in windows]
     source = node.inputs[0]
     rank = min(len(node.shape), len(source.shape))
@@ -461,43 +517,8 @@ def link_indexed(
         axes.link(part, width + number, whole, axis)
 
 
-def link_recur(axes: Axes, node: Node) -> None:
-    """Follow time, the first axis of what is stacked."""
-    stacks = stacked_inputs(node)
-    for source in stacks[1:]:
-        axes.link(source, 0, stacks[0], 0)
-
-
-def link_outcome(axes: Axes, node: Node) -> None:
-    """Follow time; a history has a row more, as have those of the other carries."""
-    loop = node.inputs[0]
-    stacks = stacked_inputs(loop)
-    if node.arg[0] == "stack" and stacks:
-        axes.link(node, 0, stacks[0], 0)
-    elif node.arg[0] == "history":
-        axes.link(node, 0, axes.histories.setdefault(id(loop), node), 0)
-
-
 def link_reshape(axes: Axes, node: Node) -> None:
     """Follow the axes that stay as they are."""
     for ins, outs in axes.groups(node):
         if len(ins) == len(outs) == 1:
             axes.link(node, outs[0], node.inputs[0], ins[0])
-
-
-LINKS: dict[str, Callable[[Axes, Node], None]] = {
-    "permute": link_permute,
-    "expand": link_expand,
-    "slice": link_partial,
-    "pad": link_partial,
-    "window": link_window,
-    "fold": link_window,
-    "reduce": link_reduce,
-    "contract": link_contract,
-    "conv": link_conv,
-    "gather": link_gather,
-    "scatter": link_scatter,
-    "reshape": link_reshape,
-    "recur": link_recur,
-    "outcome": link_outcome,
-}

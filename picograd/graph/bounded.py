@@ -10,11 +10,11 @@ Numbers in arguments that vary with the sizes (where a slice starts, what a mean
 are runtime scalars too. So a graph of other sizes is the same bounded graph, and its plan is found
 by its key; the graph that was recorded gives the numbers.
 
-One op, one rule (graph/bounded_rules.py); an elementwise op is applied as it is.
+The row of an op has its rule (graph/bounded_rules.py); an elementwise op is applied as it is.
 `NoRule` where there is none.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
@@ -22,13 +22,12 @@ from picograd.dtype import DType, bool_, int64
 from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
-from picograd.graph.ops import OPS
+from picograd.graph.row import Role
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.number import is_given
 
 Origin = tuple[int, tuple[int, ...]]  # a node, and where in its argument; -1 and an axis: its size
-Rules = Mapping[str, Callable[["Bounded", Node], Node]]
 
 
 class Bounded:
@@ -41,10 +40,9 @@ class Bounded:
 
     axes: Axes
     bounds: dict[int, int]
-    rules: Rules
 
-    def __init__(self, axes: Axes, bounds: dict[int, int], rules: Rules) -> None:
-        self.axes, self.bounds, self.rules = axes, bounds, rules
+    def __init__(self, axes: Axes, bounds: dict[int, int]) -> None:
+        self.axes, self.bounds = axes, bounds
         self.made: dict[int, Node] = {}
         self.sizes: dict[int, RuntimeScalar] = {}
         self.leaves: list[tuple[Buffer, Node, Node]] = []
@@ -59,7 +57,7 @@ class Bounded:
             if made.shape != self.shape(node):
                 raise NoRule(f"{node.op} has a shape that no rule gives")
             # The value of an assignment has its ends already, and is looked for by identity.
-            axes = () if node.op == "assign" else self.axes.dynamic_axes(node)
+            axes = () if node.row.role is Role.WRITE else self.axes.dynamic_axes(node)
             ends = self.ends(node, axes)
             self.made[id(node)] = ended(made, ends)
 
@@ -67,19 +65,21 @@ class Bounded:
         """Apply the rule of one node."""
         if memory_of(node) is not None:
             return self.leaf(node)
-        if not any(map(self.axes.dynamic_axes, (node, *node.inputs))) and node.op != "const":
+        row = node.row
+        is_number = row.role is Role.NUMBER  # it may be a size
+        if not is_number and not any(map(self.axes.dynamic_axes, (node, *node.inputs))):
             return node.with_inputs(tuple(self.inputs(node)))
-        if OPS[node.op].is_elementwise or node.op in ("contiguous", "detach", "expand"):
+        if row.is_elementwise:
             return self.same(node, self.inputs(node))
-        if node.op not in self.rules:
+        if row.sizes is None or row.sizes.bounded is None:
             raise NoRule(f"{node.op} has sizes that are fixed")
-        return self.rules[node.op](self, node)
+        made: Node = row.sizes.bounded(self, node)
+        return made
 
     def same(self, node: Node, inputs: Sequence[Node]) -> Node:
         """Apply the op of a node to other inputs, in its bounded shape."""
         shape = self.shape(node)
-        arg = shape if node.op == "expand" else node.arg
-        return Node(node.op, tuple(inputs), arg, shape, node.dtype, node.device)
+        return Node(node.op, tuple(inputs), node.arg, shape, node.dtype, node.device)
 
     def inputs(self, node: Node) -> list[Node]:
         """List the bounded inputs of a node."""

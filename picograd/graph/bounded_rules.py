@@ -1,29 +1,26 @@
-"""The rules of bounded graphs, one an op: what is computed where sizes vary up to a bound.
+"""The rules of bounded graphs that rows name: what is computed where sizes vary up to a bound.
 
 A rule gets the graph that is made and a node of the one that was recorded, and gives the bounded
 form of the node; graph/bounded.py says what that is.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from math import lcm, nan
+from collections.abc import Sequence
+from math import lcm
 
 from picograd.dtype import DType, bool_, int64
 from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.bounded import Bounded, clamped, fit, fit_all, read_along, vector, wide, zero
 from picograd.graph.ends import End, ended
 from picograd.graph.node import Node, Number
-from picograd.graph.recurrence import outcome, stacked_inputs
+from picograd.graph.row import Role
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import span
 from picograd.helpers import ceil_div, product
 
-Rule = Callable[[Bounded, Node], Node]
-
 
 def bounded(axes: Axes, bounds: dict[int, int]) -> Bounded:
     """Make the bounded form of a graph."""
-    graph = Bounded(axes, bounds, RULES)
+    graph = Bounded(axes, bounds)
     graph.run()
     return graph
 
@@ -75,7 +72,7 @@ def bound_assign(graph: Bounded, node: Node) -> Node:
     """The new value of memory of a varying size is copied there after the run."""
     value = graph.made[id(node.inputs[1])]
     target = node
-    while target.op == "assign" and target.realized is None:
+    while target.row.role is Role.WRITE and target.realized is None:
         target = target.inputs[0]
     buffer = memory_of(target)
     if buffer is None:
@@ -90,6 +87,17 @@ def bound_permute(graph: Bounded, node: Node) -> Node:
     """Reorder the axes."""
     (x,) = graph.inputs(node)
     return Node("permute", (x,), node.arg, graph.shape(node), node.dtype, node.device)
+
+
+def bound_same(graph: Bounded, node: Node) -> Node:
+    """Pass on the elements that there are."""
+    return graph.same(node, graph.inputs(node))
+
+
+def bound_expand(graph: Bounded, node: Node) -> Node:
+    """Repeat up to the bound."""
+    shape = graph.shape(node)
+    return Node("expand", tuple(graph.inputs(node)), shape, shape, node.dtype, node.device)
 
 
 def bound_flip(graph: Bounded, node: Node) -> Node:
@@ -337,67 +345,3 @@ def same_dtype(indices: Sequence[Node]) -> list[Node]:
     if all(index.dtype is indices[0].dtype for index in indices):
         return list(indices)
     return [index.cast(int64) for index in indices]
-
-
-def bound_scan(graph: Bounded, node: Node) -> Node:
-    """Scan on: an element depends on those before it."""
-    graph.need_plain(node, node.arg[1])
-    return graph.same(node, graph.inputs(node))
-
-
-def bound_sort(graph: Bounded, node: Node) -> Node:
-    """Sort what there is to the front: the greatest values lie beyond, and equal ones stay."""
-    (x,), (axis, is_descending) = graph.inputs(node), node.arg
-    if graph.axes.is_dynamic(node, axis):
-        graph.need_plain(node, axis)
-        last = identity("max" if is_descending else "min", x.dtype)
-        if x.dtype.is_float and not is_descending:
-            last = nan
-        x = graph.mask(node, x, [axis], last)
-    return graph.same(node, [x])
-
-
-def bound_recur(graph: Bounded, node: Node) -> Node:
-    """Lay out rows for the most steps; the loop runs those that there are."""
-    stacks = stacked_inputs(node)
-    others = [source for source in node.inputs if not any(source is each for each in stacks)]
-    inner = [axis for source in stacks for axis in graph.axes.dynamic_axes(source)[1:]]
-    if inner or any(map(graph.axes.dynamic_axes, others)):
-        raise NoRule("sizes of one step of a loop")
-    graph.need_plain(stacks[0], 0)
-    end = End(0, 1, 0, graph.count(graph.axes.find(stacks[0], 0)))
-    arg = replace(node.arg, length=graph.bound(stacks[0], 0))
-    rest = arg, node.shape, node.dtype, node.device
-    made = Node("recur", tuple(graph.inputs(node)), *rest)
-    kinds = [leaf.arg for leaf in node.arg.body.leaves]
-    return ended(made, (), tuple([(end,) if kind == "x" else () for kind in kinds]))
-
-
-def bound_outcome(graph: Bounded, node: Node) -> Node:
-    """Read what a loop computes, with rows for the most steps."""
-    (loop,) = graph.inputs(node)
-    return fit_all(outcome(loop, *node.arg), graph.shape(node))
-
-
-RULES: dict[str, Rule] = {
-    "const": bound_const,
-    "iota": bound_iota,
-    "random_bits": bound_random,
-    "assign": bound_assign,
-    "permute": bound_permute,
-    "flip": bound_flip,
-    "reshape": bound_reshape,
-    "slice": bound_slice,
-    "pad": bound_pad,
-    "window": bound_window,
-    "fold": bound_fold,
-    "reduce": bound_reduce,
-    "contract": bound_contract,
-    "conv": bound_conv,
-    "gather": bound_gather,
-    "scatter": bound_scatter,
-    "scan": bound_scan,
-    "sort": bound_sort,
-    "recur": bound_recur,
-    "outcome": bound_outcome,
-}

@@ -12,18 +12,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from picograd.graph.node import Node
 from picograd.traced_number import TracedNumber
 
 Bounds = tuple[int, int]
-ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-}
+Node = Any  # graph.node.Node, which imports the rows that name these rules
+Rule = Callable[[Node, "Look"], Bounds | None]
 Look = Callable[[Node], Bounds | None]  # bounds of an input
 DEPTH, NODES = 24, 200
-MOVED = {"reshape", "permute", "expand", "slice", "flip", "detach", "contiguous", "window", "copy"}
 
 
 def bounds(node: Node, known: Look = lambda node: None) -> Bounds | None:
@@ -38,7 +33,7 @@ def bounds(node: Node, known: Look = lambda node: None) -> Bounds | None:
             return found
         if not each.dtype.is_integer and each.dtype.kind != "bool":
             return None
-        rule = RULES.get("moved" if each.op in MOVED else each.op)
+        rule = each.row.bounds
         found = None if rule is None else rule(each, lambda child: look(child, depth + 1))
         return found if found is not None and fits(found, each) else whole(each)
 
@@ -67,16 +62,20 @@ def whole(node: Node) -> Bounds | None:
     return limits(node) if node.dtype.bits <= 32 else None
 
 
-def constant(node: Node, look: Look) -> Bounds:
+def constant_bounds(node: Node, look: Look) -> Bounds:
     """A constant is both of its bounds; of one that is traced, what compares them is noted."""
     value: Any = node.arg if type(node.arg) is TracedNumber else int(node.arg)
     return value, value
 
 
-def position(node: Node, look: Look) -> Bounds:
-    """A position along an axis, or in the order of one."""
-    axis = node.arg if node.op == "iota" else node.arg[0]
-    return 0, max(node.shape[axis] - 1, 0)
+def position_bounds(node: Node, look: Look) -> Bounds:
+    """A position along an axis."""
+    return 0, max(node.shape[node.arg] - 1, 0)
+
+
+def place_in_order(node: Node, look: Look) -> Bounds:
+    """A position in the order of an axis."""
+    return 0, max(node.shape[node.arg[0]] - 1, 0)
 
 
 def place_of_extreme(node: Node, look: Look) -> Bounds:
@@ -85,29 +84,29 @@ def place_of_extreme(node: Node, look: Look) -> Bounds:
     return 0, max(node.inputs[0].shape[axis] - 1, 0)
 
 
-def same(node: Node, look: Look) -> Bounds | None:
+def same_element(node: Node, look: Look) -> Bounds | None:
     """An element of the first input."""
     return look(node.inputs[0])
 
 
-def converted(node: Node, look: Look) -> Bounds | None:
+def cast_bounds(node: Node, look: Look) -> Bounds | None:
     """A cast keeps the bounds of whole numbers it has room for (`fits`)."""
     source = node.inputs[0].dtype
     return look(node.inputs[0]) if source.is_integer or source.kind == "bool" else None
 
 
-def padded(node: Node, look: Look) -> Bounds | None:
+def padded_bounds(node: Node, look: Look) -> Bounds | None:
     """An element, or what fills the borders."""
     return union(look(node.inputs[0]), (int(node.arg[1]), int(node.arg[1])))
 
 
-def reduced(node: Node, look: Look) -> Bounds | None:
+def reduced_bounds(node: Node, look: Look) -> Bounds | None:
     """The largest or smallest element is one of them."""
     is_some = node.arg[0] in ("max", "min") and node.inputs[0].size
     return look(node.inputs[0]) if is_some else None
 
 
-def either(node: Node, look: Look) -> Bounds | None:
+def where_bounds(node: Node, look: Look) -> Bounds | None:
     """One of two values; where(x < 0, 0, x) knows what x is there."""
     test, chosen, other = node.inputs
     found, rest = look(chosen), look(other)
@@ -136,21 +135,26 @@ def union(a: Bounds | None, b: Bounds | None) -> Bounds | None:
     return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
-def extreme(node: Node, look: Look) -> Bounds | None:
-    """maximum and minimum: a bound of one side may be one of the result."""
-    choose = max if node.op == "maximum" else min
-    first, second = (look(child) or limits(child) for child in node.inputs)
-    low = choose(first[0], second[0])
-    high = choose(first[1], second[1])
-    return low, high
+def extreme(choose: Callable[[int, int], int]) -> Rule:
+    """Make the rule of an extreme: a bound of one side may be one of the result."""
+
+    def rule(node: Node, look: Look) -> Bounds | None:
+        first, second = (look(child) or limits(child) for child in node.inputs)
+        low = choose(first[0], second[0])
+        high = choose(first[1], second[1])
+        return low, high
+
+    return rule
 
 
-def arithmetic(node: Node, look: Look) -> Bounds | None:
-    """Sums, differences and products take their extremes at corners."""
-    a, b = look(node.inputs[0]), look(node.inputs[1])
-    if a is None or b is None:
-        return None
-    return corners(ARITHMETIC[node.op], a, b)
+def arithmetic(function: Callable[[int, int], int]) -> Rule:
+    """Make the rule of a sum, difference or product: it takes its extremes at corners."""
+
+    def rule(node: Node, look: Look) -> Bounds | None:
+        a, b = look(node.inputs[0]), look(node.inputs[1])
+        return None if a is None or b is None else corners(function, a, b)
+
+    return rule
 
 
 def corners(function: Callable[[int, int], int], a: Bounds, b: Bounds) -> Bounds:
@@ -159,13 +163,13 @@ def corners(function: Callable[[int, int], int], a: Bounds, b: Bounds) -> Bounds
     return min(found), max(found)
 
 
-def remainder(node: Node, look: Look) -> Bounds | None:
+def mod_bounds(node: Node, look: Look) -> Bounds | None:
     """A remainder by a positive divisor is never negative and below it."""
     divisor = look(node.inputs[1])
     return (0, divisor[1] - 1) if divisor is not None and divisor[0] > 0 else None
 
 
-def quotient(node: Node, look: Look) -> Bounds | None:
+def floordiv_bounds(node: Node, look: Look) -> Bounds | None:
     """A quotient by a positive divisor."""
     a, b = look(node.inputs[0]), look(node.inputs[1])
     if a is None or b is None or b[0] <= 0:
@@ -173,7 +177,7 @@ def quotient(node: Node, look: Look) -> Bounds | None:
     return corners(operator.floordiv, a, b)
 
 
-def shifted(node: Node, look: Look) -> Bounds | None:
+def shift_bounds(node: Node, look: Look) -> Bounds | None:
     """Bits moved down by a constant."""
     a, b = look(node.inputs[0]), look(node.inputs[1])
     if a is None or b is None or b[0] != b[1] or not 0 <= b[0] < node.dtype.bits:
@@ -181,35 +185,10 @@ def shifted(node: Node, look: Look) -> Bounds | None:
     return a[0] >> b[0], a[1] >> b[0]
 
 
-def size_of(node: Node, look: Look) -> Bounds | None:
+def abs_bounds(node: Node, look: Look) -> Bounds | None:
     """An absolute value; that of the lowest number wraps."""
     found = look(node.inputs[0])
     if found is None:
         return None
     low = 0 if found[0] <= 0 <= found[1] else min(map(abs, found))
     return low, max(map(abs, found))
-
-
-RULES: dict[str, Callable[[Node, Look], Bounds | None]] = {
-    "const": constant,
-    "iota": position,
-    "sort": position,
-    "sort_keys": position,
-    "argmax": place_of_extreme,
-    "argmin": place_of_extreme,
-    "moved": same,
-    "gather": same,
-    "cast": converted,
-    "pad": padded,
-    "reduce": reduced,
-    "where": either,
-    "maximum": extreme,
-    "minimum": extreme,
-    "add": arithmetic,
-    "sub": arithmetic,
-    "mul": arithmetic,
-    "mod": remainder,
-    "floordiv": quotient,
-    "shift_right": shifted,
-    "abs": size_of,
-}

@@ -34,7 +34,7 @@ from picograd.graph.check_inputs import check_device, check_dtype, check_same
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import signed
-from picograd.graph.row import ORDERED
+from picograd.graph.row import ORDERED, Role
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -402,7 +402,7 @@ def copy(node: Node, device: str) -> Node:
 
 def contiguous(node: Node) -> Node:
     """Ask for a row-major buffer of its own."""
-    return node if node.op == "contiguous" else effect("contiguous", node)
+    return node if node.row.is_stored else effect("contiguous", node)
 
 
 def detach(node: Node) -> Node:
@@ -417,7 +417,7 @@ def effect(op: str, node: Node) -> Node:
 
 def assign(target: Node, value: Node) -> Node:
     """Write `value` in place over the storage of `target`; the node is the next version."""
-    if target.op not in ("buffer", "assign") and target.realized is None:
+    if target.row.role not in (Role.MEMORY, Role.WRITE) and target.realized is None:
         raise ValueRangeError("assign", f"the target is a {target.op}", "realize it first")
     is_same = target.shape == value.shape and target.device == value.device
     if not is_same or target.dtype is not value.dtype:

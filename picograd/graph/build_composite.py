@@ -80,8 +80,7 @@ def log_softmax(node: Node, axis: int) -> Node:
 
 def drop_axis(op: str, node: Node, axis: int) -> Node:
     """Apply a composite that reduces one axis."""
-    shape = reduce_shape(node.shape, (axis,))
-    dtype = int64 if op in ("argmax", "argmin") else node.dtype
+    shape, dtype = reduce_shape(node.shape, (axis,)), COMPOSITES[op].dtype_rule.result(node.dtype)
     return Node(op, (node,), axis, shape, dtype, node.device)
 
 

@@ -9,8 +9,11 @@ import math
 from typing import Any
 
 from picograd.dtype import int32, int64
+from picograd.graph.batch_rules import Found, next_axis, next_windows, same
+from picograd.graph.bounds import place_of_extreme
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, DTypeRule, Op, table
+from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, PLACES, DTypeRule, Op, Role, table
+from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 
 Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
@@ -18,9 +21,22 @@ ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
 
 
-def composite(name: str, arity: int, expand: Any, vjp: Any = None, rule: DTypeRule = FLOAT) -> Op:
-    """Make the row of a composite."""
-    return Op(name, "composite", arity, rule, None, vjp, expand)
+def composite(
+    name: str,
+    arity: int,
+    expand: Any,
+    vjp: Any = None,
+    rule: DTypeRule = FLOAT,
+    shape: Any = first_shape,
+    **columns: Any,
+) -> Op:
+    """Make the row of a composite; it has the shape of its first input if no rule is given."""
+    return Op(name, Role.COMPOSITE, arity, rule, None, vjp, expand, shape=shape, **columns)
+
+
+def dropped_axis(axis: int, shape: Shape, *others: Shape) -> Shape:
+    """Shape without an axis."""
+    return reduce_shape(shape, (axis,))
 
 
 def sum_along(x: Node, axis: int) -> Node:
@@ -227,15 +243,79 @@ def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
     return (*output.arg.vjp(gradient, output, *inputs[:-1]), None)
 
 
+def batch_custom(batch: Any, node: Node, found: Found) -> Node:
+    """Ask the caller's gradient function for one sample, and vectorise its answer in turn."""
+    inputs, vjp = batch.filled(node, found), node.arg.vjp
+
+    def batched_vjp(*given: Node) -> list[Node | None]:
+        with batch.guard():
+            answers = vjp(*(batch.sample(each) for each in given))
+        return [None if each is None else batch.full(each) for each in answers]
+
+    arg, shape = CustomGradient(batched_vjp), (batch.size, *node.shape)
+    return Node(node.op, tuple(inputs), arg, shape, node.dtype, node.device)
+
+
 COMPOSITES = table(
-    composite("custom", -1, lambda node: node.inputs[-1], custom_vjp, ANY),
-    composite("relu", 1, lambda n: n.inputs[0].binary("maximum", 0), relu_vjp, NUMBER),
-    composite("gelu", 1, expand_gelu, gelu_vjp),
-    composite("softmax", 1, expand_softmax, softmax_vjp),
-    composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp),
-    composite("logsumexp", 1, expand_logsumexp, logsumexp_vjp),
-    composite("cross_entropy", -1, expand_cross_entropy, cross_entropy_vjp),
-    composite("argmax", 1, lambda node: expand_arg(node, "max"), rule=ORDERED),
-    composite("argmin", 1, lambda node: expand_arg(node, "min"), rule=ORDERED),
-    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED),
+    composite(
+        "custom",
+        -1,
+        lambda node: node.inputs[-1],
+        custom_vjp,
+        ANY,
+        lambda arg, *shapes: shapes[-1],
+        data=(-1, None),
+        batch=batch_custom,
+    ),
+    composite(
+        "relu",
+        1,
+        lambda node: node.inputs[0].binary("maximum", 0),
+        relu_vjp,
+        NUMBER,
+        batch_arg=same,
+        is_pointwise=True,
+    ),
+    composite("gelu", 1, expand_gelu, gelu_vjp, batch_arg=same, is_pointwise=True),
+    composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis),
+    composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp, batch_arg=next_axis),
+    composite(
+        "logsumexp", 1, expand_logsumexp, logsumexp_vjp, shape=dropped_axis, batch_arg=next_axis
+    ),
+    composite(
+        "cross_entropy",
+        -1,
+        expand_cross_entropy,
+        cross_entropy_vjp,
+        shape=dropped_axis,
+        data=(0, 1),
+        batch_arg=next_axis,
+    ),
+    composite(
+        "argmax",
+        1,
+        lambda node: expand_arg(node, "max"),
+        rule=PLACES,
+        bounds=place_of_extreme,
+        shape=dropped_axis,
+        batch_arg=next_axis,
+    ),
+    composite(
+        "argmin",
+        1,
+        lambda node: expand_arg(node, "min"),
+        rule=PLACES,
+        bounds=place_of_extreme,
+        shape=dropped_axis,
+        batch_arg=next_axis,
+    ),
+    composite(
+        "max_pool",
+        1,
+        expand_max_pool,
+        max_pool_vjp,
+        ORDERED,
+        lambda windows, x: window_shape(x, windows)[: len(x)],
+        batch_arg=next_windows,
+    ),
 )

@@ -1,10 +1,23 @@
 """The elementwise rows of the op table. A new elementwise op is one row here, and is tested."""
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import bool_
+from picograd.graph.bounds import (
+    abs_bounds,
+    arithmetic,
+    cast_bounds,
+    extreme,
+    floordiv_bounds,
+    mod_bounds,
+    shift_bounds,
+    where_bounds,
+)
 from picograd.graph.row import (
     ANY,
     BITS,
@@ -19,8 +32,11 @@ from picograd.graph.row import (
     ORDERED,
     DTypeRule,
     Op,
+    Role,
     table,
 )
+from picograd.graph.shape import equal_shape
+from picograd.number import is_given
 
 Array = Any
 Node = Any  # graph.node.Node, which imports this table
@@ -29,14 +45,14 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 ERF, ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 
-def unary(name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any) -> Op:
+def unary(name: str, rule: DTypeRule, numpy: Any = None, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with one input."""
-    return Op(name, "unary", 1, rule, numpy, vjp, **options)
+    return Op(name, Role.ELEMENTWISE, 1, rule, numpy, vjp, shape=equal_shape, **options)
 
 
 def binary(name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with two inputs of one shape and dtype."""
-    return Op(name, "binary", 2, rule, numpy, vjp, **options)
+    return Op(name, Role.ELEMENTWISE, 2, rule, numpy, vjp, shape=equal_shape, **options)
 
 
 def erf(x: Array) -> Array:
@@ -90,6 +106,17 @@ def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     is_flat = no_base.binary("logical_and", zero.binary("less_equal", b))
     for_b = is_flat.where(zero, gradient * output * is_flat.where(one, a).unary("log"))
     return for_a, for_b
+
+
+def simpler_power(base: Node, exponent: Node) -> Node | None:
+    """Record a power by a constant otherwise: those that PyTorch computes without `pow` too."""
+    power = exponent.arg
+    if is_given(power):  # any other number may be next
+        return None
+    if power in (1, 2):
+        return base if power == 1 else base * base
+    named = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(power)
+    return base.unary(named) if named and base.dtype.is_float else None
 
 
 def sigmoid(x: Array) -> Array:
@@ -152,7 +179,7 @@ def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
 
 
 UNARY = (
-    unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,)),
+    unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,), factors=(-1,)),
     unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
     unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
@@ -168,7 +195,7 @@ UNARY = (
         cost=2,
     ),
     unary("reciprocal", FLOAT, lambda x: 1 / x, lambda g, y, x: (-g * (y * y),), domain=(0.2, 4.0)),
-    unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),)),
+    unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),), bounds=abs_bounds),
     unary("sign", NUMBER, sign, zero_vjp),
     unary("floor", FLOAT, np.floor, zero_vjp),
     unary("ceil", FLOAT, np.ceil, zero_vjp),
@@ -235,31 +262,99 @@ UNARY = (
     unary("isnan", FLOAT_TEST, np.isnan),
     unary("logical_not", LOGICAL, np.logical_not),
     unary("bitwise_not", BITS, np.invert),
-    unary(
-        "cast", ANY, lambda x: x, cast_vjp, cost=1
-    ),  # the result is converted to the node's dtype
-    unary("bitcast", ANY, lambda x: x),  # the interpreter knows it by name: it needs both dtypes
+    # What it gives is converted to the node's dtype.
+    unary("cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=cast_bounds),
+    unary("bitcast", ANY, reinterpret=lambda x, dtype, other: from_bits(to_bits(x, dtype), other)),
 )
 
 BINARY = (
-    binary("add", NUMBER, np.add, lambda g, y, a, b: (g, g)),
-    binary("sub", NUMBER, np.subtract, lambda g, y, a, b: (g, -g)),
-    binary("mul", NUMBER, np.multiply, lambda g, y, a, b: (g * b, g * a)),
     binary(
-        "div", FLOAT, np.divide, lambda g, y, a, b: (g / b, -(g / b) * y), domain=(0.2, 4.0), cost=2
+        "add",
+        NUMBER,
+        np.add,
+        lambda g, y, a, b: (g, g),
+        identities=(0, 0),
+        factors=(1, 1),
+        on_bools="logical_or",
+        operand="wide",
+        bounds=arithmetic(operator.add),
     ),
-    binary("floordiv", NUMBER, floor_divide, zero_vjp, domain=(0.2, 4.0), cost=3),
+    binary(
+        "sub",
+        NUMBER,
+        np.subtract,
+        lambda g, y, a, b: (g, -g),
+        identities=(None, 0),
+        factors=(1, -1),
+        operand="wide",
+        bounds=arithmetic(operator.sub),
+    ),
+    binary(
+        "mul",
+        NUMBER,
+        np.multiply,
+        lambda g, y, a, b: (g * b, g * a),
+        identities=(1, 1),
+        on_bools="logical_and",
+        operand="wide",
+        bounds=arithmetic(operator.mul),
+    ),
+    binary(
+        "div",
+        FLOAT,
+        np.divide,
+        lambda g, y, a, b: (g / b, -(g / b) * y),
+        domain=(0.2, 4.0),
+        identities=(None, 1),
+        operand="wide",
+        cost=2,
+    ),
+    binary(
+        "floordiv",
+        NUMBER,
+        floor_divide,
+        zero_vjp,
+        domain=(0.2, 4.0),
+        bounds=floordiv_bounds,
+        operand="code",
+        cost=3,
+    ),
     binary(
         "mod",
         NUMBER,
         np.mod,
         lambda g, y, a, b: (g, -g * a.binary("floordiv", b)),
         domain=(0.2, 4.0),
+        bounds=mod_bounds,
+        operand="code",
         cost=3,
     ),
-    binary("pow", NUMBER, np.power, pow_vjp, domain=(0.2, 3.0), cost=12),
-    binary("maximum", ORDERED, np.maximum, lambda g, y, a, b: extremum_vjp(g, a, b)),
-    binary("minimum", ORDERED, np.minimum, lambda g, y, a, b: extremum_vjp(g, b, a)),
+    binary(
+        "pow",
+        NUMBER,
+        np.power,
+        pow_vjp,
+        domain=(0.2, 3.0),
+        simpler=simpler_power,
+        operand="code",
+        cost=12,
+    ),
+    binary(
+        "maximum",
+        ORDERED,
+        np.maximum,
+        lambda g, y, a, b: extremum_vjp(g, a, b),
+        bounds=extreme(max),
+        on_bools="logical_or",
+    ),
+    binary(
+        "minimum",
+        ORDERED,
+        np.minimum,
+        lambda g, y, a, b: extremum_vjp(g, b, a),
+        bounds=extreme(min),
+        on_bools="logical_and",
+    ),
     binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0), cost=30),
     binary(
         "hypot",
@@ -279,8 +374,29 @@ BINARY = (
     binary("bitwise_and", BITS, np.bitwise_and),
     binary("bitwise_or", BITS, np.bitwise_or),
     binary("bitwise_xor", BITS, np.bitwise_xor),
-    binary("shift_left", INTEGER, np.left_shift, domain=(0.0, 6.0)),
-    binary("shift_right", INTEGER, np.right_shift, domain=(0.0, 6.0)),
+    binary("shift_left", INTEGER, np.left_shift, domain=(0.0, 6.0), operand="code"),
+    binary(
+        "shift_right",
+        INTEGER,
+        np.right_shift,
+        domain=(0.0, 6.0),
+        bounds=shift_bounds,
+        operand="code",
+    ),
 )
 
-ELEMENTWISE = table(*UNARY, *BINARY, Op("where", "ternary", 3, ANY, np.where, where_vjp))
+WHERE = Op(
+    "where",
+    Role.ELEMENTWISE,
+    3,
+    ANY,
+    np.where,
+    where_vjp,
+    shape=equal_shape,
+    data=(1, None),
+    check=lambda node: "" if node.inputs[0].dtype is bool_ else "the condition is not bool",
+    bounds=where_bounds,
+    operand="value",
+)
+
+ELEMENTWISE = table(*UNARY, *BINARY, WHERE)

@@ -20,10 +20,11 @@ import numpy as np
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, int64
 from picograd.graph.node import Node
+from picograd.graph.row import Role
 from picograd.graph.shape import Shape
 
 Sources = tuple[tuple["End", ...], ...]
-ENDING = ("reduce", "contract", "conv", "recur")  # ops whose inputs may end
+ENDING = (Role.REDUCE, Role.CONTRACT, Role.CONV, Role.LOOP)  # of ops whose inputs may end
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def problem_of_ends(node: Node) -> str:
     """Say what is wrong with the ends of a node; nothing if all is well."""
     if not isinstance(node, EndedNode):
         return ""
-    if node.sources and (node.op not in ENDING or len(node.sources) != len(node.inputs)):
+    if node.sources and (node.row.role not in ENDING or len(node.sources) != len(node.inputs)):
         return "its inputs have no ends"
     arrays = [(node.shape, node.ends), *zip([x.shape for x in node.inputs], node.sources)]
     for shape, ends in arrays:

@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, is_move, is_plain_leaf, toposort
+from picograd.graph.row import NUMBERS
 from picograd.graph.shape import Shape
 from picograd.number import Given, GivenInt
 
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
-LOOKED_THROUGH = ("const", "reshape", "permute")  # what Node's constructors fold depends on these
-PLAIN_LEAVES = ("const", "iota")  # of one value: a formula may hold them
 
 
 PLAIN = (int, float, str, bool, type(None), DType)  # what arguments are told by as text
@@ -66,7 +65,7 @@ KNOWN: "weakref.WeakValueDictionary[str, Formula]" = weakref.WeakValueDictionary
 
 def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:
     """Keep how results were made of inputs; None if that is not all they depend on."""
-    if any(node.op in LOOKED_THROUGH for node in inputs):
+    if any(map(is_looked_through, inputs)):
         return None
     numbers = dict(zip(map(id, inputs), range(len(inputs))))
     steps: list[Step] = []
@@ -129,4 +128,9 @@ def is_pure(node: Node) -> bool:
     """Tell whether a node has the value that its inputs give it, and not one of its own."""
     if node.realized is not None:
         return False
-    return bool(node.inputs) or node.op in PLAIN_LEAVES
+    return bool(node.inputs) or is_plain_leaf(node)
+
+
+def is_looked_through(node: Node) -> bool:
+    """Tell whether Node's constructors fold what is made of a node with it."""
+    return node.op in NUMBERS or is_move(node)

@@ -8,8 +8,23 @@ from picograd.errors import GradientError, internal
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
+from picograd.graph.row import Role
 from picograd.helpers import paused_collection
 
+CHEAP = (  # roles of what the gradient of a loop rather computes again
+    Role.ELEMENTWISE,
+    Role.VIEW,
+    Role.FOLD,
+    Role.NUMBER,
+    Role.POSITION,
+    Role.INPUT,
+    Role.PASS,
+    Role.MEMORY,
+    Role.SCALAR,
+    Role.DRAW,
+    Role.COPY,
+    Role.WRITE,
+)
 Hook = Callable[[Node], Node]
 
 
@@ -77,7 +92,7 @@ def is_passed(node: Node) -> bool:
 
 def is_overwritten(node: Node) -> bool:
     """Tell whether a leaf's contents were changed in place since it was recorded."""
-    return node.op == "buffer" and type(node.arg) is Overwritten
+    return type(node.arg) is Overwritten
 
 
 def check_versions(order: Sequence[Node], gradients: Sequence[Node]) -> None:
@@ -134,7 +149,7 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
     if vjp is None:
         return
     parts: Sequence[Node | Refused | None]
-    if node.op == "recur":
+    if node.row.role is Role.LOOP:  # it needs the walk itself
         parts = recur_vjp(flowing, node, gradient, is_cheap)
     else:
         parts = vjp(flowing, node, *node.inputs)
@@ -150,9 +165,8 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
 
 def is_cheap(node: Node) -> bool:
     """Tell whether the gradient of a loop computes a value of its body again: it is not kept."""
-    row = OPS[node.op]
-    is_elementwise = row.is_elementwise or row.kind in ("leaf", "view", "effect")
-    return is_elementwise or node.op in ("relu", "gelu")
+    row = node.row
+    return row.is_pointwise or row.role in CHEAP
 
 
 def accumulate(gradients: dict[int, Node], node: Node, part: Node) -> None:

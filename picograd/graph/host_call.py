@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import LinAlgError
+from picograd.graph.batch_rules import same
 from picograd.graph.node import Node
-from picograd.graph.row import FLOAT, Op, table
+from picograd.graph.row import FLOAT, Op, Role, table
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 
@@ -95,8 +96,8 @@ def run(call: HostCall, *arrays: Array) -> Array:
 
 def may_fail(nodes: Sequence[Node]) -> bool:
     """Tell whether one of some nodes is a call that can fail, or a loop around one."""
-    loops = [node.arg.body.order for node in nodes if node.op == "recur"]
-    calls = (node.arg for node in nodes if node.op == "host_call")
+    loops = [node.arg.body.order for node in nodes if node.row.role is Role.LOOP]
+    calls = [node.arg for node in nodes if type(node.arg) is HostCall]
     return any(call.row.can_fail for call in calls) or any(map(may_fail, loops))
 
 
@@ -128,5 +129,14 @@ def host_vjp(gradient: Node, output: Node, *inputs: Node) -> tuple[Any, ...]:
 
 
 HOST_ROWS = table(
-    Op("host_call", "host", -1, FLOAT, lambda node, *arrays: run(node.arg, *arrays), host_vjp)
+    Op(
+        "host_call",
+        Role.HOST,
+        -1,
+        FLOAT,
+        lambda node, *arrays: run(node.arg, *arrays),
+        host_vjp,
+        shape=lambda call, *shapes: call.row.shape(*shapes, *call.options),
+        batch_arg=same,
+    )
 )

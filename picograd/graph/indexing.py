@@ -4,13 +4,20 @@ A scatter that overwrites has one more input than its axes need if not every upd
 bool, true where one is.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from picograd.dtype import bool_
+from picograd.graph.axes import link_gather, link_scatter
+from picograd.graph.batch_rules import batch_gather, batch_scatter
+from picograd.graph.bounded_rules import bound_gather, bound_scatter
+from picograd.graph.bounds import same_element
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, Op, table
+from picograd.graph.row import ANY, Op, Role, Sizes, table
 from picograd.graph.scattering import UPDATES, axes_first, expand_scatter
+from picograd.graph.shape import first_shape, gather_shape
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -100,7 +107,45 @@ def extremum_gradients(
     )
 
 
+def index_problem(indices: Sequence[Node], axes: tuple[int, ...]) -> str:
+    """Say what is wrong with the indices of some axes, and what follows them."""
+    if not all(index.dtype.is_integer for index in indices[: len(axes)]):
+        return "an index is not an integer"
+    if not all(each.dtype is bool_ for each in indices[len(axes) :]):
+        return "what says where to write is not bool"
+    return ""
+
+
 INDEX_ROWS = table(
-    Op("gather", "index", -1, ANY, gather, gather_vjp, cost=2),
-    Op("scatter", "index", -1, ANY, scatter, scatter_vjp, expand_on=expand_scatter),
+    Op(
+        "gather",
+        Role.GATHER,
+        -1,
+        ANY,
+        gather,
+        gather_vjp,
+        shape=lambda axes, x, index, *others: gather_shape(x, index, axes),
+        data=(0, 1),
+        check=lambda node: index_problem(node.inputs[1:], node.arg),
+        batch=batch_gather,
+        is_shifting=True,
+        sizes=Sizes(link_gather, bound_gather),
+        bounds=same_element,
+        cost=2,
+    ),
+    Op(
+        "scatter",
+        Role.SCATTER,
+        -1,
+        ANY,
+        scatter,
+        scatter_vjp,
+        hero="scatter",
+        expand_on=expand_scatter,
+        shape=first_shape,
+        data=(0, 2),
+        check=lambda node: index_problem(node.inputs[2:], node.arg[0]),
+        batch=batch_scatter,
+        sizes=Sizes(link_scatter, bound_scatter),
+    ),
 )

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Buffer
-from picograd.conversion import convert, from_bits, to_bits
+from picograd.conversion import convert, from_bits
 from picograd.dtype import DType
 from picograd.errors import DeviceError
 from picograd.graph.ends import left_out, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
-from picograd.graph.ops import OPS
 from picograd.graph.recurrence import steps_of
+from picograd.graph.row import Role
 from picograd.graph.scanning import scan_identity
 from picograd.target import is_host
 
@@ -72,9 +72,9 @@ def interpret(
         for node in toposort(roots, is_leaf):
             if node in given:
                 result = np.asarray(given[node]).reshape(node.shape)
-            elif node.realized is not None or node.op == "buffer":
+            elif node.realized is not None or node.row.role is Role.MEMORY:
                 result = read(node.realized or node.arg.buffer).reshape(node.shape)
-            elif node.op == "recur":
+            elif node.row.role is Role.LOOP:
                 firsts = [done[id(child)] for child in node.inputs]
                 done[id(node)] = run_recurrence(node, firsts, float64)
                 continue
@@ -87,7 +87,7 @@ def interpret(
 def inputs_of(node: Node, done: Mapping[int, Array]) -> list[Array]:
     """Find the values of a node's inputs: what lies beyond their ends is left out."""
     inputs = [done[id(child)] for child in node.inputs]
-    monoid = node.arg[0] if node.op == "reduce" else "sum"
+    monoid = node.arg[0] if node.row.role is Role.REDUCE else "sum"
     for number, ends in enumerate(sources_of(node)):
         fill = scan_identity(monoid, node.inputs[number].dtype)
         inputs[number] = left_out(inputs[number], ends, fill)
@@ -116,16 +116,19 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
 
 def evaluate(node: Node, inputs: list[Array]) -> Array:
     """Apply the NumPy meaning of one op."""
-    if node.op == "outcome":
-        return inputs[0].find(*node.arg)
-    if node.op == "bitcast":
-        return from_bits(to_bits(inputs[0], node.inputs[0].dtype), node.dtype)
-    row = OPS[node.op]
+    row = node.row
+    if row.reinterpret is not None:
+        return row.reinterpret(inputs[0], node.inputs[0].dtype, node.dtype)
     meaning = row.numpy
-    wide = [x.astype(np.float32) if x.dtype == np.float16 else x for x in inputs]
+    wide = [widened(x) for x in inputs]
     if meaning is None:
         raise NotImplementedError(node.op)
     return meaning(*wide) if row.is_elementwise else meaning(node, *wide)
+
+
+def widened(x: Array) -> Array:
+    """Compute 16-bit floats in float32; what a loop computed is no array."""
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float16 else x
 
 
 def rounded(x: Array, dtype: DType, float64: bool) -> Array:

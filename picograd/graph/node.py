@@ -26,18 +26,20 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.row import NUMBERS, OPS, POSITIONS, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
     Window,
     contract_shape,
-    conv_sizes,
+    conv_shape,
     fold_shape,
     gather_shape,
     is_shape,
     is_size,
     is_surely,
     pad_shape,
+    permute_shape,
     reduce_shape,
     slice_shape,
     window_shape,
@@ -48,10 +50,6 @@ from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
 Operand = Union["Node", Number]
-
-# op -> the constant that leaves the left operand as it is
-RIGHT_IDENTITY: dict[str, int] = {"add": 0, "sub": 0, "mul": 1, "div": 1, "pow": 1}
-LEFT_IDENTITY: dict[str, int] = {"add": 0, "mul": 1}
 
 
 class Node:
@@ -87,6 +85,11 @@ class Node:
     def size(self) -> int:
         """Number of elements."""
         return product(self.shape)
+
+    @property
+    def row(self) -> Op:
+        """The row of the op."""
+        return OPS[self.op]
 
     @property
     def rank(self) -> int:
@@ -142,43 +145,27 @@ class Node:
         """Apply an elementwise op with one input."""
         dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
         node = Node(op, (self,), None, self.shape, dtype, self.device)
-        return fold_constant(node) if self.op == "const" else node
+        return fold_constant(node) if self.op in NUMBERS else node
 
     def binary(self, op: str, other: Operand) -> "Node":
         """Apply an elementwise op to two nodes of one shape and dtype, or a node and a number."""
         if not isinstance(other, Node):
             other = self.const_like(other)
-        if other.op == "const":
-            if self.op == "const":
-                dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
+        row = ELEMENTWISE[op]
+        dtype = row.dtype_rule.result(self.dtype)
+        is_number = self.op in NUMBERS
+        if other.op in NUMBERS:
+            if is_number:
                 return fold_constant(Node(op, (self, other), None, self.shape, dtype, self.device))
-            if op == "pow":
-                return self.constant_power(other)
-            if op in RIGHT_IDENTITY and not is_given(other.arg):
-                if other.arg == RIGHT_IDENTITY[op]:
-                    return self
-        elif (
-            self.op == "const"
-            and op in LEFT_IDENTITY
-            and not is_given(self.arg)
-            and self.arg == LEFT_IDENTITY[op]
-        ):
+            if row.simpler is not None:
+                made: Node | None = row.simpler(self, other)
+                if made is not None:
+                    return made
+            elif is_identity(row.identities[1], other.arg):
+                return self
+        elif is_number and is_identity(row.identities[0], self.arg):
             return other
-        dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
         return Node(op, (self, other), None, self.shape, dtype, self.device)
-
-    def constant_power(self, exponent: "Node") -> "Node":
-        """Raise to a constant: the powers PyTorch computes without `pow` too."""
-        if is_given(exponent.arg):  # any other number may be next
-            return Node("pow", (self, exponent), None, self.shape, self.dtype, self.device)
-        if exponent.arg == 1:
-            return self
-        if exponent.arg == 2:
-            return self * self
-        named = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent.arg)
-        if named and self.dtype.is_float:
-            return self.unary(named)
-        return Node("pow", (self, exponent), None, self.shape, self.dtype, self.device)
 
     def where(self, a: Operand, b: Operand) -> "Node":
         """Choose `a` where this bool node holds, `b` elsewhere; one of them must be a node."""
@@ -186,7 +173,7 @@ class Node:
             a = b.const_like(a)  # type: ignore[union-attr]
         if not isinstance(b, Node):
             b = a.const_like(b)
-        if self.op == "const":
+        if self.op in NUMBERS:
             return a if self.arg else b
         return Node("where", (self, a, b), None, a.shape, a.dtype, self.device)
 
@@ -195,7 +182,7 @@ class Node:
         if dtype is self.dtype:
             return self
         node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
-        can_fold = self.op == "const" and (
+        can_fold = self.op in NUMBERS and (
             dtype.is_float or plain(derived(math.isfinite, self.arg))
         )
         return fold_constant(node) if can_fold else node
@@ -216,26 +203,27 @@ class Node:
 
     def view(self, op: str, arg: Any, shape: Shape) -> "Node":
         """Apply a view op; a constant only changes its shape."""
-        if self.op == "const":
+        if self.op in NUMBERS:
             return Node("const", (), self.arg, shape, self.dtype, self.device)
         return Node(op, (self,), arg, shape, self.dtype, self.device)
 
+    def below(self, op: str) -> "Node":
+        """Look behind a view of the op that is about to be applied once more: one will do."""
+        return self.inputs[0] if self.op == op and self.realized is None else self
+
     def reshape(self, shape: Shape) -> "Node":
         """Read the elements in row-major order as another shape."""
-        source = self
-        if source.op == "reshape" and source.realized is None:
-            source = source.inputs[0]
+        source = self.below("reshape")
         return source if is_shape(shape, source.shape) else source.view("reshape", shape, shape)
 
     def permute(self, axes: Shape) -> "Node":
         """Reorder the axes: axis k of the result is axis `axes[k]` of this node."""
-        source = self
-        if source.op == "permute" and source.realized is None:
-            axes = tuple(source.arg[axis] for axis in axes)
-            source = source.inputs[0]
+        source = self.below("permute")
+        if source is not self:
+            axes = tuple(self.arg[axis] for axis in axes)
         if axes == tuple(range(len(axes))):
             return source
-        return source.view("permute", axes, tuple(source.shape[axis] for axis in axes))
+        return source.view("permute", axes, permute_shape(axes, source.shape))
 
     def expand(self, shape: Shape) -> "Node":
         """Repeat axes of size 1."""
@@ -294,8 +282,7 @@ class Node:
 
     def conv(self, weight: "Node", spec: ConvSpec) -> "Node":
         """Correlate x (N, G, C, *S) with weight (G, O, C, *K) -> (N, G, O, *S')."""
-        sizes = conv_sizes(self.shape[3:], weight.shape[3:], spec)
-        shape = (*self.shape[:2], weight.shape[1], *sizes)
+        shape = conv_shape(self.shape, weight.shape, spec)
         return Node("conv", (self, weight), spec, shape, self.dtype, self.device)
 
     def gather(self, indices: Sequence["Node"], axes: Shape) -> "Node":
@@ -327,6 +314,28 @@ class Node:
     def composite(self, op: str, arg: Any = None, *others: "Node") -> "Node":
         """Apply a composite op that keeps this node's shape and dtype."""
         return Node(op, (self, *others), arg, self.shape, self.dtype, self.device)
+
+
+def is_move(node: Node) -> bool:
+    """Tell whether a node has all elements of its input, in another order or shape."""
+    view = node.row.view
+    return view is not None and view.inverse is not None
+
+
+def is_cut(node: Node) -> bool:
+    """Tell whether a node shows a part of its input."""
+    view = node.row.view
+    return view is not None and view.offset is not None
+
+
+def is_identity(wanted: int | None, number: Number) -> bool:
+    """Tell whether a number leaves the other operand as it is; one that was given is a value."""
+    return wanted is not None and not is_given(number) and number == wanted
+
+
+def is_plain_leaf(node: Node) -> bool:
+    """Tell whether a node is one number everywhere, or the position along an axis."""
+    return node.realized is None and (node.op in NUMBERS or node.op in POSITIONS)
 
 
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:

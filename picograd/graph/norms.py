@@ -4,9 +4,11 @@ The statistics of a norm are inputs of its node, so that forward and backward sh
 returns the whole derivative with respect to x, statistics included, and none for the statistics.
 """
 
+from picograd.graph.batch_rules import batch_batch_norm, first_axes_next, next_axes
 from picograd.graph.composites import composite, widen
 from picograd.graph.node import Node
 from picograd.graph.row import table
+from picograd.graph.shape import reduce_shape
 from picograd.helpers import product
 
 Gradients = tuple[Node | None, ...]
@@ -96,7 +98,14 @@ def batch_norm_vjp(
 
 
 NORMS = table(
-    composite("var", 1, expand_var, var_vjp),
-    composite("layer_norm", 3, expand_layer_norm, layer_norm_vjp),
-    composite("batch_norm", 5, expand_batch_norm, batch_norm_vjp),
+    composite(
+        "var",
+        1,
+        expand_var,
+        var_vjp,
+        shape=lambda arg, x: reduce_shape(x, arg[0]),
+        batch_arg=first_axes_next,
+    ),
+    composite("layer_norm", 3, expand_layer_norm, layer_norm_vjp, batch_arg=next_axes),
+    composite("batch_norm", 5, expand_batch_norm, batch_norm_vjp, batch=batch_batch_norm),
 )

@@ -16,14 +16,24 @@ from picograd.graph.host_matrices import MATRICES
 from picograd.graph.norms import NORMS
 from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS
-from picograd.graph.row import Op
+from picograd.graph.row import OPS, Op
 from picograd.graph.scanning import SCAN_ROWS
 from picograd.graph.scattering import SCATTER_ROWS
 from picograd.graph.sorting import SORT_ROWS
 from picograd.graph.structure import STRUCTURE
 
-__all__ = ["OPS", "Op"]
+__all__ = ["OPS", "TABLES", "Op"]
 
-OPS: dict[str, Op] = ELEMENTWISE | STRUCTURE | COMPOSITES | NORMS
-OPS |= SCAN_ROWS | SORT_ROWS | SCATTER_ROWS | RECURRENCE_ROWS | PART_ROWS | HOST_ROWS
+TABLES = (  # each has added its rows to OPS
+    ELEMENTWISE,
+    STRUCTURE,
+    COMPOSITES,
+    NORMS,
+    SCAN_ROWS,
+    SORT_ROWS,
+    SCATTER_ROWS,
+    RECURRENCE_ROWS,
+    PART_ROWS,
+    HOST_ROWS,
+)
 FUNCTIONS.update(MATRICES | TRANSFORMS | INCOMPLETE)

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from picograd.graph.axes import derived_conv, link_contract, link_conv
+from picograd.graph.batch_rules import batch_contract, batch_conv
+from picograd.graph.bounded_rules import bound_contract, bound_conv
 from picograd.graph.node import Node
-from picograd.graph.row import FACTOR, FLOAT, Op, table
-from picograd.graph.shape import ConvSpec, Shape, span
+from picograd.graph.row import FACTOR, FLOAT, Op, Role, Sizes, table
+from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
+from picograd.graph.size_bounds import conv_bound
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -110,7 +114,42 @@ def conv_vjp(gradient: Node, output: Node, x: Node, weight: Node) -> Gradients:
     return for_input, weight_gradient(gradient, spec, x, weight.shape[3:])
 
 
+def check_labels(node: Node) -> str:
+    """Labels name the axes, and agree on sizes."""
+    sizes: dict[Any, int] = {}
+    for child, names in zip(node.inputs, node.arg):
+        if len(names) != child.rank or len(set(names)) != child.rank:
+            return f"labels {names} do not name {child.shape}"
+        for label, size in zip(names, child.shape):
+            if sizes.setdefault(label, size) != size:
+                return f"label {label} has two sizes"
+    return ""
+
+
 PRODUCT_ROWS = table(
-    Op("contract", "contract", 2, FACTOR, contract, contract_vjp),
-    Op("conv", "conv", 2, FLOAT, conv, conv_vjp),
+    Op(
+        "contract",
+        Role.CONTRACT,
+        2,
+        FACTOR,
+        contract,
+        contract_vjp,
+        hero="contract",
+        shape=lambda labels, a, b: contract_shape(a, b, labels),
+        check=check_labels,
+        batch=batch_contract,
+        sizes=Sizes(link_contract, bound_contract),
+    ),
+    Op(
+        "conv",
+        Role.CONV,
+        2,
+        FLOAT,
+        conv,
+        conv_vjp,
+        hero="conv",
+        shape=lambda spec, x, weight: conv_shape(x, weight, spec),
+        batch=batch_conv,
+        sizes=Sizes(link_conv, bound_conv, derived=derived_conv, natural=conv_bound),
+    ),
 )

@@ -20,16 +20,21 @@ takes apart again: graph/recurrence_gradient.py.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, float32
-from picograd.graph.ends import sources_of
-from picograd.graph.node import Node, toposort
-from picograd.graph.row import ANY, Op, table
+from picograd.graph.axes import Axes, Derived, NoRule
+from picograd.graph.batch_rules import Found, from_front, refused, to_front
+from picograd.graph.bounded import Bounded, fit_all
+from picograd.graph.composites import CustomGradient
+from picograd.graph.ends import End, ended, sources_of
+from picograd.graph.node import Node, is_plain_leaf, toposort
+from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
 
 Key = tuple[Any, ...]
+OUTSIDE = (Role.MEMORY, Role.WRITE, Role.SCALAR)  # what no body reads by itself
 
 
 class Body:
@@ -115,9 +120,9 @@ def make_body(
 def row_key(node: Node, numbers: dict[int, int]) -> Key:
     """What tells one node of a body from another."""
     arg = node.arg
-    if node.op == "const":
+    if node.op in NUMBERS:
         arg = type(arg).__name__, repr(arg)
-    elif node.op == "custom":  # all compare equal, yet their gradients differ
+    elif type(arg) is CustomGradient:  # all compare equal, yet their gradients differ
         arg = id(arg)
     inputs = tuple([numbers[id(child)] for child in node.inputs])
     return node.op, inputs, arg, node.shape, node.dtype.name, node.device
@@ -191,8 +196,9 @@ def stacked(loop: Node, number: int) -> Node:
         return carries_before(loop, outcome(loop, "history", number))
     if number < len(body.carries) + len(body.xs):
         return loop.inputs[number]
-    if number < len(body.leaves) or node.op == "const":
-        value = node if node.op == "const" else loop.inputs[number]
+    is_number = node.op in NUMBERS
+    if number < len(body.leaves) or is_number:
+        value = node if is_number else loop.inputs[number]
         return value.broadcast_to((spec.length, *node.shape))
     if number in body.nexts:
         return carries_after(loop, outcome(loop, "history", body.nexts.index(number)))
@@ -214,7 +220,7 @@ def close(roots: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Node], di
     def closed(node: Node) -> Node:
         if id(node) in done:
             return done[id(node)]
-        if node.op in ("const", "iota") and node.realized is None:
+        if is_plain_leaf(node):
             return node
         held = placeholder("constant", node.shape, node.dtype, node.device)
         done[id(node)] = constants[id(node)] = held
@@ -229,19 +235,22 @@ def close(roots: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Node], di
     return [closed(root) for root in roots], constants
 
 
-def problem_of_recurrence(node: Node) -> str:
-    """Describe what is wrong with a `recur` or `outcome` node, or nothing (for verify)."""
-    if node.op == "outcome":
-        loop, (kind, number) = node.inputs[0], node.arg
-        if loop.op != "recur":
-            return "the outcome of what is no loop"
-        body = loop.arg.body
-        known = len(body.order) if kind == "stack" else len(body.carries)
-        if not 0 <= number < known:
-            return f"the body has no {kind} {number}"
-        wanted = outcome(loop, kind, number)
-        same = wanted.shape == node.shape and wanted.dtype is node.dtype
-        return "" if same else f"the outcome is {wanted.dtype.name}{wanted.shape}"
+def problem_of_outcome(node: Node) -> str:
+    """Describe what is wrong with an outcome, or nothing (for verify)."""
+    loop, (kind, number) = node.inputs[0], node.arg
+    if type(loop.arg) is not Recurrence:
+        return "the outcome of what is no loop"
+    body = loop.arg.body
+    known = len(body.order) if kind == "stack" else len(body.carries)
+    if not 0 <= number < known:
+        return f"the body has no {kind} {number}"
+    wanted = outcome(loop, kind, number)
+    same = wanted.shape == node.shape and wanted.dtype is node.dtype
+    return "" if same else f"the outcome is {wanted.dtype.name}{wanted.shape}"
+
+
+def problem_of_loop(node: Node) -> str:
+    """Describe what is wrong with a loop, or nothing; its body's nodes are looked at apart."""
     spec: Recurrence = node.arg
     if spec.length < 1:
         return f"a loop of {spec.length} steps"
@@ -268,9 +277,9 @@ def problem_of_body(body: Body) -> str:
             return f"a carry {carry} becomes {after}"
     known = {id(leaf) for leaf in body.leaves}
     for node in body.order:
-        if node.op in ("buffer", "assign", "scalar") or node.realized is not None:
+        if node.row.role in OUTSIDE or node.realized is not None:
             return f"the body reads memory: {node}"
-        if node.op == "placeholder" and id(node) not in known:
+        if node.op in INPUTS and id(node) not in known:
             return f"the body has a placeholder that is not its own: {node}"
     return ""
 
@@ -285,9 +294,125 @@ def apart(gradient: Node, output: Node, *inputs: Node) -> tuple[Node | None, ...
     raise NotImplementedError(output.op)
 
 
+def batch_recur(batch: Any, node: Node, found: Found) -> Node:
+    """Vectorise the body of a loop; what is stacked over time keeps time as the first axis."""
+    body, size = node.arg.body, batch.size
+    inner, leaves = batch.inner(), []
+    for leaf in body.leaves:
+        wide = placeholder(leaf.arg, (size, *leaf.shape), leaf.dtype, leaf.device)
+        inner.done[id(leaf)] = leaf, wide
+        leaves.append(wide)
+    results = [inner.full(each) for each in body.order]
+    first, last = len(body.carries), len(body.carries) + len(body.xs)
+    groups = leaves[:first], leaves[first:last], leaves[last:]
+    made, numbers = make_body(groups, [results[number] for number in body.nexts], results)
+    inputs = batch.filled(node, found)
+    inputs[first:last] = [from_front(each, 1) for each in inputs[first:last]]
+    loop = recur(made, node.arg.length, node.arg.is_reverse, inputs)
+    batch.numbers[id(loop)] = [numbers[id(each)] for each in results]
+    return loop
+
+
+def batch_outcome(batch: Any, node: Node, found: Found) -> Node:
+    """Read what a vectorised loop computes."""
+    (kind, number), loop = node.arg, batch.filled(node, found)[0]
+    if kind == "stack":
+        number = batch.numbers[id(loop)][number]
+    result = outcome(loop, kind, number)
+    return result if kind == "carry" else to_front(result, 1)
+
+
+# loops of sizes that vary
+
+
+def link_recur(axes: Axes, node: Node) -> None:
+    """Follow time, the first axis of what is stacked."""
+    stacks = stacked_inputs(node)
+    for source in stacks[1:]:
+        axes.link(source, 0, stacks[0], 0)
+
+
+def link_outcome(axes: Axes, node: Node) -> None:
+    """Follow time; a history has a row more, as have those of the other carries."""
+    loop = node.inputs[0]
+    stacks = stacked_inputs(loop)
+    if node.arg[0] == "stack" and stacks:
+        axes.link(node, 0, stacks[0], 0)
+    elif node.arg[0] == "history":
+        axes.link(node, 0, axes.histories.setdefault(id(loop), node), 0)
+
+
+def derived_outcome(axes: Axes, node: Node) -> list[Derived]:
+    """Time, the first axis of a history."""
+    if node.arg[0] != "history":
+        return []
+    return [(0, source, 0) for source in stacked_inputs(node.inputs[0])[:1]]
+
+
+def outcome_bound(axes: Axes, node: Node, bounds: dict[int, int]) -> list[tuple[int, int]]:
+    """Add the row of a history before the first step."""
+    stacks = stacked_inputs(node.inputs[0])
+    bound = bounds.get(axes.find(stacks[0], 0)) if stacks else None
+    if bound is None or node.arg[0] != "history":
+        return []
+    return [(axes.find(node, 0), bound + 1)]
+
+
+def bound_recur(graph: Bounded, node: Node) -> Node:
+    """Lay out rows for the most steps; the loop runs those that there are."""
+    stacks = stacked_inputs(node)
+    others = [source for source in node.inputs if not any(source is each for each in stacks)]
+    inner = [axis for source in stacks for axis in graph.axes.dynamic_axes(source)[1:]]
+    if inner or any(map(graph.axes.dynamic_axes, others)):
+        raise NoRule("sizes of one step of a loop")
+    graph.need_plain(stacks[0], 0)
+    end = End(0, 1, 0, graph.count(graph.axes.find(stacks[0], 0)))
+    arg = replace(node.arg, length=graph.bound(stacks[0], 0))
+    rest = arg, node.shape, node.dtype, node.device
+    made = Node("recur", tuple(graph.inputs(node)), *rest)
+    kinds = [leaf.arg for leaf in node.arg.body.leaves]
+    return ended(made, (), tuple([(end,) if kind == "x" else () for kind in kinds]))
+
+
+def bound_outcome(graph: Bounded, node: Node) -> Node:
+    """Read what a loop computes, with rows for the most steps."""
+    (loop,) = graph.inputs(node)
+    return fit_all(outcome(loop, *node.arg), graph.shape(node))
+
+
+NONE = (0, 0)  # of the inputs: each has a dtype of its own
 RECURRENCE_ROWS = table(
-    Op("placeholder", "leaf", 0, ANY),
-    Op("recur", "recur", -1, ANY, None, apart),
-    Op("outcome", "recur", 1, ANY, None, outcome_vjp),
-    Op("flow", "recur", 1, ANY),
+    Op("placeholder", Role.INPUT, 0, ANY, is_showing=True),
+    Op(
+        "recur",
+        Role.LOOP,
+        -1,
+        ANY,
+        None,
+        apart,
+        data=NONE,
+        check=problem_of_loop,
+        batch=batch_recur,
+        sizes=Sizes(link_recur, bound_recur),
+    ),
+    Op(
+        "outcome",
+        Role.RESULT,
+        1,
+        ANY,
+        lambda node, outcomes: outcomes.find(*node.arg),
+        outcome_vjp,
+        data=NONE,
+        check=problem_of_outcome,
+        batch=batch_outcome,
+        sizes=Sizes(link_outcome, bound_outcome, derived=derived_outcome, natural=outcome_bound),
+    ),
+    Op(
+        "flow",
+        Role.FLOW,
+        1,
+        ANY,
+        data=NONE,
+        batch=refused("a cotangent of a loop exists only while its gradient is taken"),
+    ),
 )

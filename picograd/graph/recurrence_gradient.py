@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, is_move, toposort
 from picograd.graph.recurrence import (
     Body,
     carries_after,
@@ -25,6 +25,7 @@ from picograd.graph.recurrence import (
     recur,
     stacked,
 )
+from picograd.graph.row import INPUTS, NUMBERS, Role
 
 Pair = tuple[Node, Node]
 Differentiate = Callable[[Sequence[Pair], Sequence[Node]], list[Node | None]]
@@ -95,8 +96,8 @@ def flows_of(flowing: Node, loop: Node) -> tuple[Numbered, Numbered, Numbered]:
     def add(found: Numbered, number: int, part: Node) -> None:
         found[number] = found[number] + part if number in found else part
 
-    for flow in toposort([flowing], lambda node: node.op == "flow"):
-        if flow.op != "flow":
+    for flow in toposort([flowing], is_flow):
+        if not is_flow(flow):
             continue
         (kind, number), part = flow.arg, flow.inputs[0]
         if kind == "carry":
@@ -107,6 +108,11 @@ def flows_of(flowing: Node, loop: Node) -> tuple[Numbered, Numbered, Numbered]:
             add(first, number, first_row(loop, part))
             add(stacks, loop.arg.body.nexts[number], carries_after(loop, part))
     return last, stacks, first
+
+
+def is_flow(node: Node) -> bool:
+    """Tell whether a node is the cotangent of one outcome."""
+    return node.row.role is Role.FLOW
 
 
 def derive(
@@ -156,15 +162,15 @@ class Replaced:
     def is_leaf(self, node: Node) -> bool:
         """Tell whether a node is read from the first loop."""
         if id(node) not in self.numbers:
-            return node.op == "placeholder"
-        return node.op == "placeholder" or not self.is_cheap(node)
+            return node.op in INPUTS
+        return node.op in INPUTS or not self.is_cheap(node)
 
     def leaf(self, node: Node) -> Node:
         """Find or make the placeholder that stands for a node of the first loop."""
         number = self.numbers.get(id(node))
         if number is None:  # a cotangent
             return node
-        is_constant = node.op == "placeholder" and node.arg == "constant"
+        is_constant = node.op in INPUTS and node.arg == "constant"
         found = self.constants if is_constant else self.kept
         return found.setdefault(number, like("constant" if is_constant else "x", node))
 
@@ -207,7 +213,7 @@ def assemble_body(
             sums.append(like("carry", wide))
             nexts.append(sums[-1] + wide)
             derived.sums.append(number)
-    inner = [node for node in results if node.op != "placeholder"]
+    inner = [node for node in results if node.op not in INPUTS]
     reached = {id(node) for node in toposort([*nexts, *inner])}
     derived.kept = replaced.kept
     derived.given = dict(slices)
@@ -226,7 +232,7 @@ def varying_nodes(roots: Sequence[Node], fixed: Sequence[Node]) -> set[int]:
     constants = {id(leaf) for leaf in fixed}
     varying: set[int] = set()
     for node in toposort(roots):
-        is_leaf = node.op == "placeholder" and id(node) not in constants
+        is_leaf = node.op in INPUTS and id(node) not in constants
         if is_leaf or any(id(child) in varying for child in node.inputs):
             varying.add(id(node))
     return varying
@@ -234,20 +240,21 @@ def varying_nodes(roots: Sequence[Node], fixed: Sequence[Node]) -> set[int]:
 
 def is_linear(node: Node) -> bool:
     """Tell whether the sum of a node over steps is the node of the sums of its inputs."""
-    if node.op == "cast":
+    if node.row.keeps_value:
         return node.inputs[0].dtype.is_float
-    return node.op in ("permute", "reshape", "add")
+    return is_move(node) or node.row.factors == (1, 1)
 
 
 def is_sum(node: Node) -> bool:
     """Tell whether a node is a sum, into which the steps can be taken."""
-    return node.op == "contract" or (node.op == "reduce" and node.arg[0] == "sum")
+    role = node.row.role
+    return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == "sum")
 
 
 def is_summed_outside(node: Node, varying: set[int], largest: int) -> bool:
     """Tell whether the sum of a node over all steps is better taken after the loop."""
     if id(node) not in varying:
-        return node.op == "const"
+        return node.op in NUMBERS
     if is_sum(node):
         return all(id(child) in varying for child in node.inputs)
     if is_linear(node):
@@ -268,7 +275,7 @@ def operands_of(node: Node, varying: set[int]) -> list[Node]:
 
 def below_views(node: Node) -> Node:
     """Look below views that can be applied to all steps at once."""
-    while node.op in ("permute", "reshape"):
+    while is_move(node):
         node = node.inputs[0]
     return node
 
@@ -301,7 +308,7 @@ class Totals:
         length = self.loop.arg.length
         if id(node) not in self.derived.varying:
             return node.const_like(node.arg * length)
-        if node.op == "contract":
+        if node.row.role is Role.CONTRACT:
             a, b, out = node.arg
             time = max((*a, *b), default=0) + 1
             left, right = (self.lifted(child) for child in node.inputs)
@@ -309,18 +316,17 @@ class Totals:
         if is_sum(node):
             axes = (0, *(axis + 1 for axis in node.arg[1]))
             return self.lifted(node.inputs[0]).reduce("sum", axes)
-        if node.op == "add":
-            return self.total(node.inputs[0]) + self.total(node.inputs[1])
         if is_linear(node):
-            return node.with_inputs((self.total(node.inputs[0]),))
+            first, *others = map(self.total, node.inputs)
+            return first + others[0] if others else node.with_inputs((first,))
         return self.lifted(node).reduce("sum", (0,))
 
     def lifted(self, node: Node) -> Node:
         """Find the values of a node at all steps."""
-        if node.op == "permute":
-            axes = (0, *(axis + 1 for axis in node.arg))
-            return self.lifted(node.inputs[0]).permute(axes)
-        if node.op == "reshape":
-            return self.lifted(node.inputs[0]).reshape((self.loop.arg.length, *node.shape))
+        if is_move(node):
+            row, steps = node.row, self.loop.arg.length
+            source = self.lifted(node.inputs[0])
+            moved: Node = row.view.show(source, row.batch_arg(node.arg, steps))  # type: ignore
+            return moved
         found = self.derived.rows(node, self.loop, self.stacks)
         return stacked(self.back, self.derived.numbers[id(node)]) if found is None else found

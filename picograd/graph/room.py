@@ -14,15 +14,13 @@ from math import prod
 
 from picograd.errors import OutOfMemoryError
 from picograd.graph.node import Node
+from picograd.graph.row import Role
 from picograd.graph.shape import Shape
 
 ABSURD = 1 << 40  # bytes of a tensor; index arithmetic and launch limits are made for less
 CLEARLY_FINE = ABSURD >> 4  # elements that are fewer bytes in every dtype
 PIECES = 1 << 22  # tensors that one call may make: seconds of work and gigabytes of objects
 TABLE_BYTES = 32  # per number of a host table: float64, and the steps on the way to it
-# Their result is no memory of its own, however often it shows an element.
-SHOWING = {"reshape", "permute", "expand", "slice", "flip", "window", "gather"}
-SHOWING |= {"const", "scalar", "buffer", "placeholder", "detach"}
 
 
 def check_size(op: str, shape: Shape, itemsize: int = 4) -> None:
@@ -35,7 +33,10 @@ def check_size(op: str, shape: Shape, itemsize: int = 4) -> None:
 
 def check_recorded(node: Node) -> None:
     """Raise OutOfMemoryError for a recorded value that no device holds; views may be that large."""
-    if prod(node.shape) > CLEARLY_FINE and node.op not in SHOWING:
+    if prod(node.shape) <= CLEARLY_FINE:
+        return
+    row = node.row
+    if not row.is_showing and row.role is not Role.GATHER:
         check_size(node.op, node.shape, node.dtype.itemsize)
 
 
@@ -45,7 +46,7 @@ def check_values(nodes: Iterable[Node]) -> None:
     Fused or not: a loop over it would not end. A window may show an element often.
     """
     for node in nodes:
-        if node.op in SHOWING and node.op != "gather":
+        if node.row.is_showing:
             continue
         check_size(node.op, node.shape, node.dtype.itemsize)
         for source in node.inputs:

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
+from picograd.graph.axes import link_same
+from picograd.graph.batch_rules import second_next
 from picograd.graph.node import Node, Number
-from picograd.graph.row import ORDERED, Op, table
-from picograd.graph.shape import is_size
+from picograd.graph.row import ORDERED, Op, Role, Sizes, table
+from picograd.graph.shape import first_shape, is_size
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
@@ -191,7 +193,36 @@ def log_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
     return total if total is not None else gradient
 
 
+def bound_scan(graph: Any, node: Node) -> Node:
+    """Scan on: an element depends on those before it."""
+    graph.need_plain(node, node.arg[1])
+    made: Node = graph.same(node, graph.inputs(node))
+    return made
+
+
 SCAN_ROWS = table(
-    Op("scan", "composite", 1, ORDERED, None, scan_vjp, expand_on=expand_scan),
-    Op("scan_chunks", "scan", -1, ORDERED, scan_chunks),
+    Op(
+        "scan",
+        Role.COMPOSITE,
+        1,
+        ORDERED,
+        None,
+        scan_vjp,
+        expand_on=expand_scan,
+        shape=first_shape,
+        batch_arg=second_next,
+        sizes=Sizes(link_same, bound_scan),
+    ),
+    Op(
+        "scan_chunks",
+        Role.SCAN,
+        -1,
+        ORDERED,
+        scan_chunks,
+        hero="scan",
+        shape=first_shape,
+        data=(0, 1),
+        batch_arg=second_next,
+        sizes=Sizes(link_same),
+    ),
 )

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import accumulate_dtype, int32, int64, uint32
+from picograd.graph.batch_rules import refused
 from picograd.graph.node import Node, constant
-from picograd.graph.row import ANY, Op, table
+from picograd.graph.row import ANY, Op, Role, table
 from picograd.graph.scanning import scan
+from picograd.graph.shape import first_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
 from picograd.helpers import product
 from picograd.target import Target
@@ -149,4 +151,16 @@ def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array
     return out
 
 
-SCATTER_ROWS = table(Op("scatter_runs", "index", -1, ANY, scatter_runs))
+SCATTER_ROWS = table(
+    Op(
+        "scatter_runs",
+        Role.SCATTER,
+        -1,
+        ANY,
+        scatter_runs,
+        hero="runs",
+        shape=first_shape,
+        data=(0, 1),
+        batch=refused("it is what a scatter becomes on CUDA"),
+    )
+)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from picograd.errors import AxisError, ShapeError
-from picograd.helpers import product
+from picograd.helpers import product, row_major
 from picograd.traced_number import SIZED, TracedNumber
 
 Shape = tuple[int, ...]
+Strides = tuple[int, ...]
 Window = tuple[tuple[int, int, int, int], ...]  # (axis, kernel, stride, dilation) of each axis
 
 
@@ -138,6 +139,26 @@ def check_expand(shape: Shape, wanted: Shape, op: str = "expand") -> None:
         )
 
 
+def first_shape(arg: object, shape: Shape, *others: Shape) -> Shape:
+    """Shape of the first input."""
+    return shape
+
+
+def given_shape(arg: Shape, *shapes: Shape) -> Shape:
+    """Shape that is the argument."""
+    return arg
+
+
+def equal_shape(arg: object, shape: Shape, *others: Shape) -> Shape:
+    """Shape of all inputs; one of another shape breaks the rule."""
+    return next((other for other in others if other != shape), shape)
+
+
+def permute_shape(axes: Shape, shape: Shape) -> Shape:
+    """Reorder the sizes."""
+    return tuple(shape[axis] for axis in axes)
+
+
 def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:
     """Drop the reduced axes, or keep them with size 1."""
     if keepdim:
@@ -196,6 +217,11 @@ def conv_sizes(sizes: Shape, kernel: Shape, spec: ConvSpec) -> Shape:
     )
 
 
+def conv_shape(x: Shape, weight: Shape, spec: ConvSpec) -> Shape:
+    """Shape of a convolution: rows, groups, output channels, places."""
+    return (x[0], x[1], weight[1], *conv_sizes(x[3:], weight[3:], spec))
+
+
 def contract_shape(a: Shape, b: Shape, labels: tuple[Shape, Shape, Shape]) -> Shape:
     """Sizes of the output labels of a contraction."""
     sizes = dict(zip(labels[0] + labels[1], a + b))
@@ -205,3 +231,53 @@ def contract_shape(a: Shape, b: Shape, labels: tuple[Shape, Shape, Shape]) -> Sh
 def gather_shape(shape: Shape, index: Shape, axes: Shape) -> Shape:
     """Shape of the index, then the axes that are not indexed."""
     return index + reduce_shape(shape, axes)
+
+
+def reshaped_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:
+    """Find the strides of a reshape without a copy: each stretch of equally spaced axes is cut up.
+
+    (2, 3, 4) with strides (12, 4, 1) is one stretch; transposed to (3, 2, 4) it is three.
+    """
+    if not product(shape):
+        return row_major(wanted)
+    stretches = stretches_of(shape, strides)
+    found: list[int] = []
+    left = 1  # elements of the present stretch that the axes so far do not cover, from the right
+    distance = 1
+    for size in reversed(wanted):
+        if left == 1 and size != 1:
+            left, distance = stretches.pop()
+        if left % size:
+            return None
+        found.append(distance)
+        left //= size
+        distance *= size
+    return tuple(reversed(found))
+
+
+def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
+    """List the stretches of equally spaced elements: how many, and how far apart."""
+    found: list[tuple[int, int]] = []
+    for size, step in zip(shape, strides):
+        if size == 1:
+            continue
+        if found and found[-1][1] == step * size:
+            count, _ = found.pop()
+            size *= count
+        found.append((size, step))
+    return found
+
+
+def reshape_dimensions(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Which source dimension each target dimension is (-1: new, of size 1), if only sizes of 1
+    come and go; None for any other reshape."""
+    wide = [d for d, n in enumerate(source) if n != 1]
+    result: list[int] = []
+    for n in target:
+        if n == 1:
+            result.append(-1)
+            continue
+        if not wide or source[wide[0]] != n:
+            return None
+        result.append(wide.pop(0))
+    return None if wide else tuple(result)

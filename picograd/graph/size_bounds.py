@@ -5,11 +5,12 @@ follows from another, so does its bound:
 64 rows of 3 elements are 192.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from picograd.graph.axes import Axes, memory_of
-from picograd.graph.node import Node
+from picograd.graph.node import Node, is_cut
 from picograd.graph.recurrence import stacked_inputs
+from picograd.graph.row import Role
 from picograd.graph.shape import conv_sizes, window_count
 from picograd.helpers import product
 
@@ -39,11 +40,8 @@ def choose_bounds(
         return max(next_power(wanted[found]), LEAST_STEPS if found in steps else LEAST)
 
     for node in axes.order:  # rows of a history that was computed before
-        if (
-            node.op == "slice"
-            and axes.find(node, 0) in steps
-            and axes.is_dynamic(node.inputs[0], 0)
-        ):
+        is_history = is_cut(node) and axes.find(node, 0) in steps
+        if is_history and axes.is_dynamic(node.inputs[0], 0):
             source = node.inputs[0]
             more = source.shape[0] - node.shape[0]
             bounds.setdefault(axes.find(source, 0), bound_of(axes.find(node, 0)) + more)
@@ -54,9 +52,9 @@ def choose_bounds(
                 limit = limits.get((id(memory_of(node)), axis), 0)
                 bounds.setdefault(found, limit or bound_of(found))
     for node in axes.order:
-        rule = NATURAL.get(node.op)
-        if rule is not None and memory_of(node) is None:
-            for found, bound in rule(axes, node, bounds):
+        rule = node.row.sizes
+        if rule is not None and rule.natural is not None and memory_of(node) is None:
+            for found, bound in rule.natural(axes, node, bounds):
                 if bound >= wanted[found]:
                     bounds.setdefault(found, bound)
     for found in axes.dynamic:
@@ -68,9 +66,9 @@ def loop_classes(axes: Axes) -> set[int]:
     """List the classes of the axes along which loops step, and of rows cut from a history."""
     found = set()
     for node in axes.order:
-        if node.op == "recur":
+        if node.row.role is Role.LOOP:
             found.update([axes.find(source, 0) for source in stacked_inputs(node)])
-        elif node.op == "slice" and node.inputs[0].op == "outcome":
+        elif is_cut(node) and node.inputs[0].row.role is Role.RESULT:
             found.add(axes.find(node, 0))
     return found
 
@@ -140,15 +138,6 @@ def window_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]
     return found
 
 
-def outcome_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
-    """Add the row of a history before the first step."""
-    stacks = stacked_inputs(node.inputs[0])
-    bound = bounds.get(axes.find(stacks[0], 0)) if stacks else None
-    if bound is None or node.arg[0] != "history":
-        return []
-    return [(axes.find(node, 0), bound + 1)]
-
-
 def conv_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     """Apply the rule of sizes of a convolution."""
     x, weight = node.inputs
@@ -161,12 +150,3 @@ def conv_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
         if axes.is_dynamic(node, axis) and not axes.is_dynamic(weight, axis):
             found.append((axes.find(node, axis), size))
     return found
-
-
-NATURAL: dict[str, Callable[[Axes, Node, Bounds], list[tuple[int, int]]]] = {
-    "pad": pad_bound,
-    "reshape": reshape_bound,
-    "window": window_bound,
-    "conv": conv_bound,
-    "outcome": outcome_bound,
-}

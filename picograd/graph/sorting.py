@@ -13,14 +13,22 @@ of up to 32 bits and its position are one uint64, and each digit takes three ste
     x = radix_move(x, starts)   each element to the start of its digit and tile, plus its rank
 """
 
+from dataclasses import replace
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, int32, int64, to_dtype, uint8, uint64
+from picograd.graph.axes import link_same
+from picograd.graph.batch_rules import first_next, same
+from picograd.graph.bounded import Bounded
+from picograd.graph.bounded_rules import identity
+from picograd.graph.bounds import place_in_order
 from picograd.graph.node import Node
-from picograd.graph.row import BITS, ORDERED, Op, table
+from picograd.graph.row import BITS, PLACES, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
+from picograd.graph.shape import first_shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
@@ -192,9 +200,60 @@ def sort_keys(node: Node, keys: Array) -> Array:
     return out
 
 
+def bound_sort(graph: Bounded, node: Node) -> Node:
+    """Sort what there is to the front: the greatest values lie beyond, and equal ones stay."""
+    (x,), (axis, is_descending) = graph.inputs(node), node.arg
+    if graph.axes.is_dynamic(node, axis):
+        graph.need_plain(node, axis)
+        last = identity("max" if is_descending else "min", x.dtype)
+        if x.dtype.is_float and not is_descending:
+            last = nan
+        x = graph.mask(node, x, [axis], last)
+    return graph.same(node, [x])
+
+
 SORT_ROWS = table(
-    Op("sort", "composite", 1, ORDERED, expand_on=expand_sort),
-    Op("sort_keys", "sort", 1, BITS, sort_keys),
-    Op("radix_count", "sort", 1, BITS, radix_count),
-    Op("radix_move", "sort", 2, BITS, radix_move),
+    Op(
+        "sort",
+        Role.COMPOSITE,
+        1,
+        PLACES,
+        expand_on=expand_sort,
+        shape=first_shape,
+        batch_arg=first_next,
+        sizes=Sizes(link_same, bound_sort),
+        bounds=place_in_order,
+    ),
+    Op(
+        "sort_keys",
+        Role.SORT,
+        1,
+        replace(BITS, gives=int64),
+        sort_keys,
+        hero="sort",
+        shape=first_shape,
+        batch_arg=first_next,
+        bounds=place_in_order,
+    ),
+    Op(
+        "radix_count",
+        Role.SORT,
+        1,
+        replace(BITS, gives=int32),
+        radix_count,
+        hero="radix",
+        shape=lambda arg, x: (*x[:-1], 256 * ceil_div(x[-1], arg[0])),
+        batch_arg=same,
+    ),
+    Op(
+        "radix_move",
+        Role.SORT,
+        2,
+        BITS,
+        radix_move,
+        hero="radix",
+        shape=first_shape,
+        data=(0, 1),
+        batch_arg=same,
+    ),
 )

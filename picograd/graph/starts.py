@@ -6,25 +6,30 @@ plan. How many elements there are is structure.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from picograd.graph.node import Node, toposort
+from picograd.graph.row import MOVING
 from picograd.number import GivenInt
 from picograd.traced_number import plain as plain_number
 
-MOVING = ("slice", "pad", "put")  # ops whose argument holds a start an axis
+__all__ = ["MOVING", "fixed_graph", "moved", "placed", "starts_of"]
 
 
 def starts_of(node: Node) -> list[GivenInt]:
-    """List the positions of a slice or pad that a user gave."""
-    if node.op == "slice":
-        return [row[0] for row in node.arg if type(row[0]) is GivenInt]
-    if node.op == "pad":
-        return [low for low, _ in node.arg[0] if type(low) is GivenInt]
-    if node.op == "put":
-        rows = [row for op, arg in node.arg if op == "slice" for row in arg]
-        return [row[0] for row in rows if type(row[0]) is GivenInt]
-    return []
+    """List the positions in an argument that a user gave."""
+    rule = node.row.starts
+    return [] if rule is None else rule.found(node.arg)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What stands for the parts of an argument that begin at positions."""
+
+    range: Callable[[GivenInt, int, int], Any]
+    pad: Callable[[GivenInt, int], Any]
+    fill: Callable[[Any], Any] = lambda fill: fill
 
 
 def fixed_graph(roots: Sequence[Node]) -> list[Node]:
@@ -72,7 +77,7 @@ def arg_at(node: Node, position: Callable[[GivenInt], GivenInt]) -> Any:
         at = position(low)
         return at, int(low) + int(high) - int(at)
 
-    return rewritten(node, range_at, pad_at)
+    return changed(node, Change(range_at, pad_at))
 
 
 def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:
@@ -84,23 +89,10 @@ def placed(node: Node, name: Callable[[GivenInt], Any]) -> Any:
     def named_range(start: GivenInt, stop: int, step: int) -> Any:
         return name(start), stop - start, step
 
-    found = rewritten(node, named_range, lambda low, high: (name(low), low + high))
-    return (found[0], repr(found[1])) if node.op == "pad" else found
+    return changed(node, Change(named_range, lambda low, high: (name(low), low + high), repr))
 
 
-def rewritten(
-    node: Node,
-    range_of: Callable[[GivenInt, int, int], Any],
-    pad_of: Callable[[GivenInt, int], Any],
-) -> Any:
-    """Give the argument of a slice, pad or put, where what begins at a position is given anew."""
-
-    def ranges_of(ranges: Any) -> Any:
-        return tuple([range_of(*row) if type(row[0]) is GivenInt else row for row in ranges])
-
-    if node.op == "slice":
-        return ranges_of(node.arg)
-    if node.op == "put":
-        return tuple([(op, ranges_of(arg) if op == "slice" else arg) for op, arg in node.arg])
-    pads, fill = node.arg
-    return tuple([pad_of(*pad) if type(pad[0]) is GivenInt else pad for pad in pads]), fill
+def changed(node: Node, change: Change) -> Any:
+    """Give the argument of a slice, pad or put with what a change makes of its positions."""
+    rule = node.row.starts
+    return node.arg if rule is None else rule.changed(node.arg, change)

@@ -1,18 +1,32 @@
-"""The rows of the op table that are not elementwise: leaves, views, reductions, effects."""
+"""The rows of leaves, reductions and effects; products, indexing and views are beside them."""
 
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
+from picograd.dtype import uint32
+from picograd.graph.axes import compare_const, link_nothing, link_reduce, link_same, note_argument
+from picograd.graph.batch_rules import refused, same, second_axes_next
+from picograd.graph.bounded_rules import (
+    bound_assign,
+    bound_const,
+    bound_iota,
+    bound_random,
+    bound_reduce,
+    bound_same,
+)
+from picograd.graph.bounds import constant_bounds, position_bounds, reduced_bounds, same_element
 from picograd.graph.indexing import INDEX_ROWS
 from picograd.graph.node import Node
 from picograd.graph.product_ops import PRODUCT_ROWS
 from picograd.graph.random import random_bits
-from picograd.graph.row import ANY, INTEGER, Op, table
+from picograd.graph.row import ANY, DTypeRule, Op, Role, Sizes, View, table
+from picograd.graph.shape import equal_shape, reduce_shape
+from picograd.graph.viewing import VIEW_ROWS
 
 Array = Any
 Gradients = tuple[Node | None, ...]
+WORDS = DTypeRule(("uint", "int"), wanted="an integer dtype", gives=uint32)
 REDUCTIONS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 
 
@@ -28,81 +42,12 @@ def iota(node: Node) -> Array:
     return np.broadcast_to(np.arange(sizes[node.arg]).reshape(sizes), node.shape)
 
 
-def windows_of(node: Node, x: Array) -> Array:
-    """Gather sliding windows with the kernel axes at the end."""
-    for axis, kernel, stride, dilation in node.arg:
-        rows = sliding_window_view(x, (kernel - 1) * dilation + 1, axis=axis)
-        keep = (slice(None),) * axis + (slice(None, None, stride),)
-        x = rows[keep][..., ::dilation]
-    return x
-
-
-def fold(node: Node, x: Array) -> Array:
-    """Add every kernel position of the windows to where it was read."""
-    windows, _ = node.arg
-    out = np.zeros(node.shape, x.dtype)
-    lead = x.ndim - len(windows)
-    for position in np.ndindex(*x.shape[lead:]):
-        where = [slice(None)] * lead
-        for (axis, _, stride, gap), offset in zip(windows, position):
-            start = offset * gap
-            where[axis] = slice(start, start + (x.shape[axis] - 1) * stride + 1, stride)
-        out[tuple(where)] += x[(slice(None),) * lead + position]
-    return out
-
-
-def pad(node: Node, x: Array) -> Array:
-    """Put a border of the fill value around."""
-    pads, fill = node.arg
-    return np.pad(x, pads, constant_values=fill)
-
-
 def reduce(node: Node, x: Array) -> Array:
     """Reduce with the monoid, in the dtype of `x`: the interpreter widens 16-bit floats."""
     monoid, axes = node.arg
     if monoid in ("sum", "prod"):
         return REDUCTIONS[monoid](x, axis=axes, dtype=x.dtype)
     return REDUCTIONS[monoid](x, axis=axes)
-
-
-def permute_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Permute back."""
-    return (gradient.permute(tuple(int(axis) for axis in np.argsort(output.arg))),)
-
-
-def expand_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Sum what was repeated."""
-    sizes = zip(x.shape, output.shape)
-    axes = tuple(axis for axis, (size, wide) in enumerate(sizes) if size != wide)
-    return (gradient.reduce("sum", axes, keepdim=True),)
-
-
-def slice_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Put the gradient back between zeros; steps spread it by folding windows of one."""
-    windows, sizes, pads = [], [], []
-    for axis, ((start, _, step), count) in enumerate(zip(output.arg, output.shape)):
-        stride = step if count > 1 else 1
-        spread = (count - 1) * stride + 1 if count else 0
-        if stride > 1:
-            windows.append((axis, 1, stride, 1))
-            sizes.append(spread)
-        pads.append((start, x.shape[axis] - start - spread))
-    if windows:
-        column = gradient.reshape((*gradient.shape, *(1 for _ in windows)))
-        gradient = column.fold(tuple(windows), tuple(sizes))
-    return (gradient.pad(tuple(pads)),)
-
-
-def pad_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Cut the border off."""
-    pads, _ = output.arg
-    ranges = tuple((lo, lo + size, 1) for (lo, _), size in zip(pads, x.shape))
-    return (gradient.slice(ranges),)
-
-
-def window_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
-    """Sum the windows back."""
-    return (gradient.fold(output.arg, tuple(x.shape[window[0]] for window in output.arg)),)
 
 
 def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -152,51 +97,126 @@ def missing(node: Node, *arrays: Array) -> Array:
     raise NotImplementedError(node.op)
 
 
-def leaf(name: str, numpy: Any) -> Op:
+def check_reduce(node: Node) -> str:
+    """A known monoid over sorted axes."""
+    monoid, axes = node.arg
+    if monoid not in REDUCTIONS:
+        return f"unknown monoid {monoid!r}"
+    inside = all(0 <= axis < node.inputs[0].rank for axis in axes)
+    return "" if inside and list(axes) == sorted(set(axes)) else f"bad axes {axes}"
+
+
+def kept_dimensions(node: Node) -> tuple[int, ...]:
+    """The dimensions that a reduction leaves."""
+    return tuple(d for d in range(len(node.inputs[0].shape)) if d not in node.arg[1])
+
+
+def leaf(name: str, role: Role, numpy: Any, **columns: Any) -> Op:
     """Make the row of a node without inputs."""
-    return Op(name, "leaf", 0, ANY, numpy)
+    return Op(name, role, 0, ANY, numpy, **columns)
 
 
-def view(name: str, numpy: Any, vjp: Any) -> Op:
-    """Make the row of a view: elements move, none is computed."""
-    return Op(name, "view", 1, ANY, numpy, vjp)
-
-
-def effect(name: str, arity: int, vjp: Any = None) -> Op:
+def effect(name: str, role: Role, arity: int, vjp: Any = None, **columns: Any) -> Op:
     """Make the row of an op whose value is its last input."""
-    return Op(name, "effect", arity, ANY, lambda node, *arrays: arrays[-1], vjp)
+    meaning = lambda node, *arrays: arrays[-1]  # noqa: E731
+    return Op(name, role, arity, ANY, meaning, vjp, shape=equal_shape, **columns)
 
 
 STRUCTURE = (
     table(
-        leaf("buffer", missing),
-        leaf("const", broadcast_const),
-        leaf("iota", iota),
-        leaf("scalar", lambda node: np.asarray(node.arg.value)),
+        leaf("buffer", Role.MEMORY, missing, is_showing=True),
+        leaf(
+            "const",
+            Role.NUMBER,
+            broadcast_const,
+            is_showing=True,
+            sizes=Sizes(link_nothing, bound_const, note=note_argument, compare=compare_const),
+            bounds=constant_bounds,
+        ),
+        leaf(
+            "iota",
+            Role.POSITION,
+            iota,
+            sizes=Sizes(link_nothing, bound_iota),
+            bounds=position_bounds,
+        ),
+        leaf(
+            "scalar",
+            Role.SCALAR,
+            lambda node: np.asarray(node.arg.value),
+            is_showing=True,
+            shape=lambda arg: (),
+        ),
         Op(
             "random_bits",
-            "leaf",
+            Role.DRAW,
             2,
-            INTEGER,
+            WORDS,
             lambda n, offset, seed: random_bits(seed, offset, n.shape),
+            batch=refused(
+                "the position in the random stream depends on the sample",
+                'draw inside, with randomness="different"',
+            ),
             cost=24,
+            sizes=Sizes(link_nothing, bound_random),
         ),
-        view(
-            "reshape", lambda node, x: x.reshape(node.shape), lambda g, y, x: (g.reshape(x.shape),)
+        Op(
+            "reduce",
+            Role.REDUCE,
+            1,
+            ANY,
+            reduce,
+            reduce_vjp,
+            shape=lambda arg, x: reduce_shape(x, arg[1]),
+            check=check_reduce,
+            batch_arg=second_axes_next,
+            dimensions=kept_dimensions,
+            sizes=Sizes(link_reduce, bound_reduce),
+            bounds=reduced_bounds,
         ),
-        view("permute", lambda node, x: x.transpose(node.arg), permute_vjp),
-        view("expand", lambda node, x: np.broadcast_to(x, node.shape), expand_vjp),
-        view("slice", lambda node, x: x[tuple(slice(*each) for each in node.arg)], slice_vjp),
-        view("flip", lambda node, x: np.flip(x, node.arg), lambda g, y, x: (g.flip(y.arg),)),
-        view("pad", pad, pad_vjp),
-        view("window", windows_of, window_vjp),
-        view("fold", fold, lambda g, y, x: (g.window(y.arg[0]),)),
-        Op("reduce", "reduce", 1, ANY, reduce, reduce_vjp),
-        effect("copy", 1, copy_vjp),
-        effect("contiguous", 1, same_vjp),
-        effect("detach", 1),
-        effect("assign", 2),
+        effect(
+            "copy",
+            Role.COPY,
+            1,
+            copy_vjp,
+            hero="copy",
+            batch_arg=same,
+            sizes=Sizes(link_same),
+            bounds=same_element,
+        ),
+        effect(
+            "contiguous",
+            Role.PASS,
+            1,
+            same_vjp,
+            batch_arg=same,
+            sizes=Sizes(link_same, bound_same),
+            bounds=same_element,
+            is_stored=True,
+        ),
+        effect(
+            "detach",
+            Role.PASS,
+            1,
+            batch_arg=same,
+            is_showing=True,
+            is_same_bytes=True,
+            view=View(lambda node, strides: strides),
+            sizes=Sizes(link_same, bound_same),
+            bounds=same_element,
+        ),
+        effect(
+            "assign",
+            Role.WRITE,
+            2,
+            batch=refused(
+                "a tensor from outside would be overwritten by every sample",
+                "return the value, or pass the tensor as an argument",
+            ),
+            sizes=Sizes(link_same, bound_assign),
+        ),
     )
+    | VIEW_ROWS
     | PRODUCT_ROWS
     | INDEX_ROWS
 )

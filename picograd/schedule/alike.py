@@ -15,6 +15,7 @@ from typing import Any
 from picograd.dtype import DType, int64
 from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
+from picograd.graph.row import NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed
 from picograd.number import GivenInt
 from picograd.schedule.arrange import Launch
@@ -97,9 +98,9 @@ class Outline:
     def argument(self, node: Node) -> Any:
         """Give an argument as it tells kernels apart; 1 is not True, and 0.0 not -0.0."""
         arg = node.arg
-        if node.op == "const":
+        if node.op in NUMBERS:
             arg = type(arg), repr(arg)
-        elif node.op == "scalar":
+        elif node.op in SCALARS:
             arg = self.scalar(scalar_key(node))
         elif node.op in MOVING:
             arg = placed(node, self.start)

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
+from picograd.graph.node import Node, is_move
+from picograd.graph.row import WRITES, Role
 from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out
-from picograd.schedule.group import FREE, SCATTERS, Facts, Group, Labels, identity_labels
+from picograd.schedule.group import FREE, LONE, OWN, Facts, Group, Labels, identity_labels
 from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, Scatter, const, walk
@@ -19,7 +21,6 @@ from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower
 from picograd.schedule.updates import place_of
 
 Domain = dict[int, Index]
-UNNAMED = ("detach", "contiguous", "reshape", "permute")  # say nothing about what is computed
 
 
 def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
@@ -41,12 +42,17 @@ def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     group = launch.parts[0][0]
     last = [m for m in group.members if m.level not in ("sums", "after")][-1]
     node = member = last.node
-    while node.op in UNNAMED and node.inputs:
+    while says_nothing(node) and node.inputs:
         node = node.inputs[0]
     shape, op = member.shape, node.op
     if last.is_update:
         shape, op = group.shape, "put"
     return op, shape
+
+
+def says_nothing(node: Node) -> bool:
+    """Tell whether a node has all elements of its input, and so says nothing about a kernel."""
+    return node.row.role is Role.PASS or is_move(node)
 
 
 def name_of(hero: str, launch: Launch) -> str:
@@ -86,9 +92,9 @@ def in_order(groups: Iterable[Group]) -> list[Facts]:
     Assignments last: what reads the old values must come before. `arrange` ordered those.
     """
     members = [m for group in groups for m in group.members]
-    others = [m for m in members if m.node.op != "assign"]
+    others = [m for m in members if m.node.op not in WRITES]
     others.sort(key=lambda m: m.number)
-    return others + [m for m in members if m.node.op == "assign"]
+    return others + [m for m in members if m.node.op in WRITES]
 
 
 def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[Condition, ...]:
@@ -122,7 +128,7 @@ def lower_member(
 ) -> None:
     """Append the computes of one member and make its value available to later ones."""
     own = indices_for(member.labels or (), domain)
-    if member.node.op in SCATTERS:  # the base: the updates are a launch of their own
+    if member.node.row.role is Role.SCATTER:  # the base: the updates are a launch of their own
         lower_map(member, part, rows, own)
     elif member.level == "reduce":
         lower_reduce(member, part, domain, rows, inner, own)
@@ -146,13 +152,13 @@ def lower_member(
 def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Indices) -> None:
     """Append a value computed at every point of `axes`: of an assignment or scatter its source."""
     part.bound = axes
-    if member.node.op in ("assign", *SCATTERS):
+    if member.node.row.role in OWN:
         body = part.value(member.inputs[0], own)
     else:
         body = part.build(member, own)
     compute = Compute(axes, (), None, body, body.dtype)
     finish_member(member, part, compute, own)
-    if member.node.op == "assign":
+    if member.node.op in WRITES:
         # The target is overwritten by now: later members refer to the value instead.
         source = member.inputs[0].number
         part.available.setdefault(source, part.available[member.number])
@@ -214,7 +220,7 @@ def lower_contraction(
     """Append sum over k of a * b; 16-bit floats are multiplied and summed in float32."""
     node = member.node
     wide = accumulate_dtype(node.dtype)
-    operands = contract_operands if node.op == "contract" else conv_operands
+    operands = conv_operands if node.row.role is Role.CONV else contract_operands
     a, b, over = operands(node, own)
     part.bound = rows + over
     if any(axis.size == 0 for axis in over):
@@ -256,7 +262,8 @@ def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indic
 def is_stored(member: Facts) -> bool:
     """Tell whether a member's value goes to memory."""
     is_kept = member.is_stored or member.is_output or member.is_row_major
-    return is_kept or member.node.op in ("assign", *LONE_PARTS)
+    role = member.node.row.role
+    return is_kept or role in OWN or role in LONE
 
 
 def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
@@ -290,17 +297,20 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), step)
 
 
-LONE_PARTS = {"scatter": lower_scatter, "scan_chunks": lower_scan, "sort_keys": lower_sort}
-LONE_PARTS |= {"radix_count": lower_radix, "radix_move": lower_radix, "scatter_runs": lower_runs}
-HERO_NAMES = {"scan_chunks": "scan", "sort_keys": "sort", "scatter_runs": "runs"}
-HERO_NAMES |= {"radix_count": "radix", "radix_move": "radix"}
+LONE_PARTS = {  # by hero
+    "scatter": lower_scatter,
+    "runs": lower_runs,
+    "scan": lower_scan,
+    "sort": lower_sort,
+    "radix": lower_radix,
+}
 
 
 def hero_of(kind: str, part: Part) -> str:
     """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
     first = next((c for c in part.computes if c.reduce), None)
     if kind in LONE_PARTS:
-        return HERO_NAMES.get(kind, kind)
+        return kind
     if first is None:
         return "map"
     if kind == "map" or (kind != "reduce" and is_product(first)):

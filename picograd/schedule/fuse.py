@@ -10,13 +10,13 @@ Every decision that keeps nodes apart adds a line to `reasons`.
 
 from dataclasses import replace
 
-from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.row import OPS, VIEWS, Op, Role
 from picograd.helpers import product
-from picograd.schedule.cost import COSTS, OPERATION_LIMIT, RowWork, machine, row_work, shared_work
+from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
-    SCATTERS,
+    LONE,
     Facts,
     Group,
     Labels,
@@ -24,15 +24,12 @@ from picograd.schedule.group import (
     identity_labels,
     place,
     recount,
-    reshape_dimensions,
     waits_for_rows,
 )
-from picograd.schedule.joining import ALONG, find_place, packed_work, summed_places
+from picograd.schedule.joining import find_place, packed_work, summed_places
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
-    MOVERS,
-    VIEWS,
     deepen,
     dimension_map,
     fold_count,
@@ -52,8 +49,6 @@ from picograd.target import Target
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
-HEROES = {"contract", "conv", "scatter", "copy", *ALONG}
-INLINING = {"scatter", *ALONG}  # compute cheap operands themselves
 
 
 class Fuser:
@@ -71,31 +66,34 @@ class Fuser:
 
     def visit(self, facts: Facts, is_leaf: bool, memory: int = -1) -> None:
         """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
-        node, inputs = facts.node, facts.inputs
+        node, inputs, row = facts.node, facts.inputs, facts.node.row
         facts.size = node.size
         self.order.append(facts)
-        if node.op == "assign" and inputs:
+        role = row.role
+        if role is Role.WRITE and inputs:
             facts.inputs, facts.target, facts.memory = inputs[1:], inputs[0], inputs[0].memory
             facts.overwrites = inputs[0].number if inputs[0].is_source else -1
         if is_leaf:
             facts.is_source, facts.cost, facts.memory = True, 1, memory
             facts.loads = frozenset((facts.number,))
-        elif node.op in VIEWS:
+        elif role is Role.ELEMENTWISE:
+            self.visit_floating(facts)
+        elif role is Role.VIEW:
             self.visit_view(facts)
-        elif node.op == "reduce":
+        elif role is Role.REDUCE:
             count = product(node.inputs[0].shape[d] for d in node.arg[1])
             self.visit_reduce(facts) if count > 1 else self.visit_view(facts)
-        elif node.op in HEROES:
-            self.visit_hero(facts)
-        elif node.op == "assign" and node.arg is None:
+        elif row.hero:
+            self.visit_hero(facts, row)
+        elif role is Role.WRITE and node.arg is None:
             self.visit_assign(facts)
-        elif node.op == "assign":
+        elif role is Role.WRITE:
             self.visit_update(facts, inputs[0])
-        elif node.op == "host_call":
+        elif role is Role.HOST:
             self.visit_host_call(facts)
-        elif node.op == "recur":
+        elif role is Role.LOOP:
             self.visit_loop(facts)
-        elif node.op == "outcome":
+        elif role is Role.RESULT:
             self.join(facts, self.loops[inputs[0].number], "hero", identity_labels(node.shape))
             facts.is_row_major = True
         else:
@@ -104,19 +102,20 @@ class Fuser:
     def store_root(self, facts: Facts) -> Facts:
         """Store a node the user wants; a reshape of it has the same bytes."""
         passed: list[Facts] = []
-        while facts.node.op in ("reshape", "detach") and not facts.is_loaded:
+        while facts.node.row.is_same_bytes and not facts.is_loaded:
             passed.append(facts)
             facts = facts.inputs[0]
         self.store(facts, "it is an output")
         for view in passed:
             self.settle(view, facts)
-        facts.is_output = not facts.is_source and facts.node.op != "assign"
+        facts.is_output = not facts.is_source and facts.node.row.role is not Role.WRITE
         return facts
 
     def visit_view(self, facts: Facts) -> None:
         """A view costs nothing: its facts are those of its input, with dimensions moved."""
         node, source = facts.node, facts.inputs[0]
-        is_expanding = node.op == "expand" and facts.size > source.size
+        row = node.row
+        is_expanding = row.is_repeating and facts.size > source.size
         if is_expanding and not source.is_loaded:
             self.share_expanded(source)
         mapping = dimension_map(node)
@@ -127,9 +126,9 @@ class Fuser:
         facts.windows = view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
-        facts.is_moved = source.is_moved or (node.op in MOVERS and not source.is_loaded)
+        facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
         facts.mixings = source.mixings
-        if node.op == "reshape" and reshape_dimensions(source.node.shape, node.shape) is None:
+        if mapping is None:
             facts.mixings += 1
         if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
@@ -137,7 +136,7 @@ class Fuser:
     def share_expanded(self, source: Facts) -> None:
         """A value about to be repeated: compute it once, in its home group or on its own."""
         base = strip_views(source)
-        if base.is_loaded or base.node.op in ("const", "iota", "scalar"):
+        if base.is_loaded or not base.node.inputs:
             return
         if find_place(base) is not None:
             self.store(base)
@@ -147,30 +146,30 @@ class Fuser:
 
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
-        node = facts.node
+        node, row = facts.node, facts.node.row
         self.summarize(facts)
-        if node.op in ELEMENTWISE or node.op in ("detach", "contiguous"):
+        if row.role in (Role.ELEMENTWISE, Role.PASS):
             merge_labels(facts)
-        elif node.op == "gather":
+        elif row.role is Role.GATHER:
             gather_labels(facts)
         else:
             facts.labels = None
-        if node.op == "fold":
+        if row.role is Role.FOLD:
             self.limit_window(facts, fold_count(node))
-        if node.op == "contiguous":
+        if row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif self.is_long(facts):
             self.store(facts, "its chain is long")
-        elif facts.kernels > 1 and facts.is_operand and node.inputs and node.op != "detach":
+        elif facts.kernels > 1 and facts.is_operand and node.inputs and row.view is None:
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
             self.store_shared(facts)
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        cost, length, size = COSTS.get(facts.node.op, 1), 0, facts.size
+        cost, length, size = facts.node.row.cost, 0, facts.size
         together = self.count_together(facts, cost)
-        rank, mixings, is_moved = len(facts.node.shape), 0, facts.node.op in MOVERS
+        rank, mixings, is_moved = len(facts.node.shape), 0, facts.node.row.is_shifting
         loads = facts.loads
         for source in facts.inputs:
             cost += source.cost
@@ -381,31 +380,29 @@ class Fuser:
         self.join(facts, home, "sums", kept_labels(facts.over, axes))
         return True
 
-    def visit_hero(self, facts: Facts) -> None:
+    def visit_hero(self, facts: Facts, row: Op) -> None:
         """Contractions, convolutions, scatters and copies read operands from memory, or pack what
         is cheap to compute."""
         node = facts.node
         for number, source in enumerate(facts.inputs):
             base = strip_views(source)
-            is_array = base.node.op not in ("const", "iota", "scalar")
             work = packed_work(facts, number, self.target)
-            if is_array and (node.op not in INLINING or source.has_window):
+            if base.node.inputs and (row.role not in LONE or source.has_window):
                 if work is None or work.is_stored:
                     self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
             self.settle(source, base)
-        if node.op == "copy" and not facts.inputs[0].is_loaded:
+        if row.role is Role.COPY:
             self.store(facts.inputs[0], "copied to another device")
-        if node.op == "copy":
             facts.inputs[0].is_row_major = True
         depth = max([source.depth for source in facts.inputs], default=0) + 1
-        if node.op in SCATTERS:
+        if row.role is Role.SCATTER:
             init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
-        if node.op == "conv":
+        if row.role is Role.CONV:
             rank = len(node.shape)
             facts.order = (0, *range(3, rank), 1, 2)
-        group = self.new_group(node.op, depth, node.shape, (), node.device)
+        group = self.new_group(row.hero, depth, node.shape, (), node.device)
         floating = [each.cost for each in facts.inputs if not each.is_loaded]
         facts.cost = 4 + sum(floating)
         self.join(facts, group, "hero", identity_labels(node.shape))
@@ -419,7 +416,7 @@ class Fuser:
             base.is_row_major = True
             self.settle(source, base)
         depth = max(base.depth for base in facts.inputs) + 1
-        group = self.new_group("host_call", depth, node.shape, (), node.device)
+        group = self.new_group("host", depth, node.shape, (), node.device)
         facts.cost, facts.is_row_major = 4, True
         self.join(facts, group, "hero", identity_labels(node.shape))
 
@@ -436,7 +433,7 @@ class Fuser:
                 self.settle(source, base)
         facts.depth = max([base.depth for base in facts.inputs], default=0)
         device = facts.node.device
-        self.loops[facts.number] = self.new_group("recur", facts.depth + 1, (), (), device)
+        self.loops[facts.number] = self.new_group("loop", facts.depth + 1, (), (), device)
 
     def visit_assign(self, facts: Facts) -> None:
         """An assignment is a group of its own, so that it may run after all other readers."""
@@ -458,7 +455,7 @@ class Fuser:
         self.summarize(facts)
         written = base.group.depth if base.group is not None else 0
         depth, shape = max(facts.depth, written) + 1, facts.inputs[0].node.shape
-        group = self.new_group(op or "map", depth, shape, (), node.device)
+        group = self.new_group(OPS[op].hero if op else "map", depth, shape, (), node.device)
         self.join(facts, group, "hero" if op else "row", identity_labels(shape))
         facts.labels, facts.is_row_major, base.is_row_major = None, True, True
 

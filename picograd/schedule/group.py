@@ -13,14 +13,16 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
-from picograd.schedule.cost import COSTS, RowWork
+from picograd.graph.row import Role, ops_of
+from picograd.schedule.cost import RowWork
 
 Labels = tuple[int, ...]
 Sink = tuple[int, int]  # a node by identity, and which operand of it; -1: the node itself
 FREE = -1
-SCATTERS = ("scatter", "scatter_runs")  # write into a copy of their first input
+OWN = (Role.WRITE, Role.SCATTER)  # of what is stored where it is told
+PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
+LONE = (Role.SCATTER, Role.SCAN, Role.SORT)  # of what computes cheap operands itself
 MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
@@ -30,7 +32,7 @@ class Group:
     """One kernel to be, or one part of it: see the module docstring."""
 
     number: int
-    kind: str  # "map", "reduce", "contract", "conv", "scatter", "copy"
+    kind: str  # "map", "reduce", "host", "loop", or the hero of the op whose kernel it is
     depth: int
     shape: tuple[int, ...]  # of the domain: the reduction's input, else the output
     reduced: tuple[int, ...]  # dimensions of the domain that are reduced
@@ -67,12 +69,22 @@ class Group:
         return self.work is not None and self.work.is_together and not self.is_streamed
 
     @property
+    def is_product(self) -> bool:
+        """Tell whether it is a contraction or convolution, and what joined it."""
+        return self.kind in PRODUCTS
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether anything may join its kernel."""
+        return self.kind in ("map", "reduce") or self.is_product
+
+    @property
     def is_adoptable(self) -> bool:
         """Tell whether it is plain maps over one domain, which may become rows of a reduction."""
         if self.kind != "map" or self.has_window:
             return False
         return all(
-            m.level == "row" and m.group is self and m.node.op not in ("assign", *SCATTERS)
+            m.level == "row" and m.group is self and m.node.row.role not in OWN
             for m in self.members
         )
 
@@ -141,7 +153,7 @@ def recount(facts: Facts, limit: int) -> int:
         if found.number in seen:
             continue
         seen.add(found.number)
-        total += 0 if found.is_loaded else COSTS.get(found.node.op, 1)
+        total += 0 if found.is_loaded else found.node.row.cost
         if not found.is_loaded:
             stack += found.inputs
     if total <= limit:
@@ -158,7 +170,8 @@ def operations_of(facts: Facts) -> int:
         if found.number in seen or found.is_loaded:
             continue
         seen.add(found.number)
-        total += COSTS[found.node.op] if found.node.op in ELEMENTWISE else 0
+        row = found.node.row
+        total += row.cost if row.is_elementwise else 0
         stack += found.inputs
     return total
 
@@ -197,18 +210,3 @@ def place_in(
 def identity_labels(shape: tuple[int, ...]) -> Labels:
     """Labels of a node that runs over the domain itself."""
     return tuple(d if n != 1 else FREE for d, n in enumerate(shape))
-
-
-def reshape_dimensions(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Which source dimension each target dimension is (-1: new, of size 1), if only sizes of 1
-    come and go; None for any other reshape."""
-    wide = [d for d, n in enumerate(source) if n != 1]
-    result: list[int] = []
-    for n in target:
-        if n == 1:
-            result.append(-1)
-            continue
-        if not wide or source[wide[0]] != n:
-            return None
-        result.append(wide.pop(0))
-    return None if wide else tuple(result)

@@ -1,6 +1,7 @@
 """Index maps of the operations with a template of their own: contract, conv, scatter."""
 
 from picograd.graph.node import Node
+from picograd.graph.row import VIEWS
 from picograd.graph.shape import ConvSpec
 from picograd.helpers import ceil_div, product
 from picograd.schedule.cost import packings
@@ -8,7 +9,7 @@ from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.lower import as_index
-from picograd.schedule.views import VIEWS, strip_views
+from picograd.schedule.views import strip_views
 
 Operand = tuple[Indices, tuple[Condition, ...]]
 

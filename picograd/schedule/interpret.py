@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.conversion import convert, from_bits, to_bits
+from picograd.conversion import convert
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.schedule.index import Axis, Index, axes_of, evaluate
@@ -322,10 +322,8 @@ def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
 
 def elementwise(expr: Expr, args: list[Array]) -> Array:
     """Apply one row of the op table, in the precision of its dtype."""
-    if expr.op == "cast":
-        return convert(args[0], expr.dtype)
-    if expr.op == "bitcast":
-        return from_bits(to_bits(args[0], expr.args[0].dtype), expr.dtype)
     row = ELEMENTWISE[expr.op]
+    if row.reinterpret is not None:
+        return row.reinterpret(args[0], expr.args[0].dtype, expr.dtype)
     check(row.numpy is not None, f"no meaning for {expr.op}")
     return convert(row.numpy(*args), expr.dtype)  # type: ignore[misc]

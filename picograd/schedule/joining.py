@@ -7,6 +7,7 @@ from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
     MEMBER_LIMIT,
+    PRODUCTS,
     Facts,
     Group,
     Labels,
@@ -16,13 +17,9 @@ from picograd.schedule.group import (
     waits_for_rows,
 )
 from picograd.schedule.heroes import has_every_axis, is_product, product_sides, times_packed
-from picograd.schedule.readers import PRODUCTS
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
-ALONG = {"scan_chunks", "sort_keys", "radix_count", "radix_move", "scatter_runs"}
-# Nothing joins their kernels.
-LONELY = {"scatter", "copy", "recur", "host_call", *ALONG}
 Place = tuple[Group, str, Labels]
 
 
@@ -31,9 +28,9 @@ def find_place(facts: Facts) -> Place | None:
     home, labels = facts.home, facts.labels
     if home is None or labels is None or not has_room(home, facts):
         return None
-    if home.kind in LONELY or home.device != facts.node.device:
+    if not home.is_open or home.device != facts.node.device:
         return None
-    if home.kind in PRODUCTS and facts.has_window:
+    if home.is_product and facts.has_window:
         return None
     if facts.is_grand:
         return (home, "scalar", labels) if facts.node.size == 1 else None
@@ -91,7 +88,7 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     """
     source = facts.inputs[0]
     home, labels = source.home, source.labels
-    if home is None or labels is None or home.kind not in PRODUCTS:
+    if home is None or labels is None or not home.is_product:
         return None
     if waits_for_rows(source) or source.has_window:
         return None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import internal
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
+from picograd.graph.row import Role
 from picograd.helpers import product, row_major
 from picograd.number import GivenInt
 from picograd.schedule.group import Facts
@@ -33,9 +33,6 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import random_bits
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
-
-NEVER_READ_HERE = {"contract", "conv", "scatter", "copy", "scan_chunks", "sort_keys"}
-NEVER_READ_HERE |= {"radix_count", "radix_move", "scatter_runs"}
 
 
 @dataclass(slots=True)
@@ -121,20 +118,10 @@ class PartBuilder:
         group = facts.group
         if facts.is_source or (group is not None and group.depth < self.depth):
             return self.load(facts, indices)
-        op = node.op
-        if op in ELEMENTWISE:
-            return self.elementwise(facts, indices)
-        if op in LOWERINGS:
-            return LOWERINGS[op](self, facts, indices)
-        if op in ("detach", "contiguous", "assign"):
-            return self.value(facts.inputs[0], indices)
-        if op == "pad":
-            return self.pad(facts, indices)
-        if op == "reduce":
-            return self.reduce(facts, indices)
-        if op in NEVER_READ_HERE:
+        lowering = LOWERINGS.get(node.row.role)
+        if lowering is None:
             internal(f"{node} is read where it is not available", indices)
-        return self.value(facts.inputs[0], view_source(node, indices, self.position))
+        return lowering(self, facts, indices)
 
     def position(self, start: int, room: int) -> Index:
         """Where a slice begins: a number, or one passed to the kernel that is at most `room`."""
@@ -178,9 +165,15 @@ class PartBuilder:
             indices = ()
         return random_bits(self.value(seed, ()), self.value(offset, indices), place)
 
-    def pad(self, facts: Facts, indices: Indices) -> Expr:
-        """The source inside, the fill value outside."""
+    def passed(self, facts: Facts, indices: Indices) -> Expr:
+        """The value of the input; of an assignment, what it writes."""
+        return self.value(facts.inputs[0], indices)
+
+    def view(self, facts: Facts, indices: Indices) -> Expr:
+        """An element of the input; of a pad the fill value outside of it."""
         node = facts.node
+        if node.row.is_showing:
+            return self.value(facts.inputs[0], view_source(node, indices, self.position))
         inside, tests = pad_source(node, indices, self.position)
         return self.guarded(facts.inputs[0], inside, tests, const(node.arg[1], node.dtype))
 
@@ -282,12 +275,17 @@ class PartBuilder:
 
 
 LOWERINGS = {
-    "const": PartBuilder.constant,
-    "iota": PartBuilder.iota,
-    "scalar": PartBuilder.scalar,
-    "random_bits": PartBuilder.random,
-    "gather": PartBuilder.gather,
-    "fold": PartBuilder.fold,
+    Role.ELEMENTWISE: PartBuilder.elementwise,
+    Role.VIEW: PartBuilder.view,
+    Role.NUMBER: PartBuilder.constant,
+    Role.POSITION: PartBuilder.iota,
+    Role.SCALAR: PartBuilder.scalar,
+    Role.DRAW: PartBuilder.random,
+    Role.GATHER: PartBuilder.gather,
+    Role.FOLD: PartBuilder.fold,
+    Role.REDUCE: PartBuilder.reduce,
+    Role.PASS: PartBuilder.passed,
+    Role.WRITE: PartBuilder.passed,
 }
 
 

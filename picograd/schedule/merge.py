@@ -12,12 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch, overwritten
 from picograd.schedule.cost import is_small, machine
-from picograd.schedule.group import GROUP_LIMIT, SCATTERS, Facts, Group
+from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import is_product
-from picograd.schedule.readers import PRODUCTS
 from picograd.schedule.write_order import reads_of
 from picograd.target import Target
 
@@ -91,7 +91,7 @@ class Merger:
         self.bounds = {launch: Bounds() for launch in launches}
         self.reads: dict[int, list[Launch]] = {}  # of each leaf
         self.writes: dict[int, list[Launch]] = {}
-        self.is_plain = all(each.kind not in ("recur", "host_call") for each in launches)
+        self.is_plain = all(each.kind not in ("loop", "host") for each in launches)
         places = {group.number: each for each in launches for group in groups_of(each)}
         for launch in launches:
             own = self.bounds[launch]
@@ -184,5 +184,5 @@ def is_movable(launch: Launch) -> bool:
     Assignments of parts have an order of their own, and so has the copy that a scatter writes into.
     """
     members = [member for group in groups_of(launch) for member in group.members]
-    is_plain = not any(m.is_update or m.node.op in SCATTERS for m in members)
+    is_plain = not any(m.is_update or m.node.row.role is Role.SCATTER for m in members)
     return is_plain and not launch.contents

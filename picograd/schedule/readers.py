@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
-from picograd.schedule.group import Sink
-from picograd.schedule.views import VIEWS
+from picograd.graph.ops import OPS
+from picograd.schedule.group import PRODUCTS, Sink
 
-PRODUCTS = {"contract", "conv"}
-PASSING = {*VIEWS, "detach"}
+PASSING = {name for name, row in OPS.items() if row.view is not None}  # that show their input
 
 
 @dataclass(slots=True)

@@ -10,24 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from picograd.dtype import DType, int64, uint8
 from picograd.errors import check
-from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.node import Node, is_cut, substituted, toposort
 from picograd.graph.recurrence import Body, Recurrence, placeholder, steps_of
+from picograd.graph.row import NUMBERS, POSITIONS
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
 from picograd.schedule.group import Facts
 from picograd.schedule.lower import Location
 from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
-from picograd.schedule.views import VIEWS
-
-SAME_BYTES = ("reshape", "detach")
 
 
 def is_embedded(base: Facts, kind: str) -> bool:
     """Tell whether the body computes an input itself, so that it need not be in memory."""
     if kind == "carry" or base.is_loaded:
         return False
-    return base.node.op == "const" or (base.node.op == "iota" and kind == "constant")
+    return base.node.op in NUMBERS or (base.node.op in POSITIONS and kind == "constant")
 
 
 def count_hops(facts: Facts, kind: str) -> int:
@@ -36,22 +34,37 @@ def count_hops(facts: Facts, kind: str) -> int:
     A body applies the views of a constant itself; rows cut out of an array are read there.
     """
     if kind == "constant":
-        return len(list(chain(facts, (*VIEWS, "detach"))))
-    hops = list(chain(facts, (*SAME_BYTES, "slice")))
+        return len(list(chain(facts, shows)))
+    hops = list(chain(facts, keeps_rows))
     rows = product(facts.node.shape[1:]) if kind == "x" else facts.node.size
     base = below(facts, len(hops))
-    is_cut = all(is_row_cut(each.node, rows) for each in hops if each.node.op == "slice")
-    if is_cut and base.is_loaded:
+    is_whole = all(is_row_cut(each.node, rows) for each in hops if is_cut(each.node))
+    if is_whole and base.is_loaded:
         return len(hops)
-    if kind == "x" and base.node.op == "const":
+    if kind == "x" and base.node.op in NUMBERS:
         return len(hops)
-    return len(list(chain(facts, SAME_BYTES)))
+    return len(list(chain(facts, keeps_bytes)))
 
 
-def chain(facts: Facts, names: Sequence[str]) -> "list[Facts]":
-    """List the nodes of some ops down to the first that is in memory or of another op."""
+def shows(node: Node) -> bool:
+    """Tell whether a node is a view."""
+    return node.row.view is not None
+
+
+def keeps_bytes(node: Node) -> bool:
+    """Tell whether a node has the elements of its input, in the same order."""
+    return node.row.is_same_bytes
+
+
+def keeps_rows(node: Node) -> bool:
+    """Tell whether a node has elements of its input, in the same order."""
+    return keeps_bytes(node) or is_cut(node)
+
+
+def chain(facts: Facts, passes: Callable[[Node], bool]) -> "list[Facts]":
+    """List the nodes of some kind down to the first that is in memory or of another kind."""
     found: list[Facts] = []
-    while facts.node.op in names and not facts.is_loaded:
+    while not facts.is_loaded and passes(facts.node):
         found.append(facts)
         facts = facts.inputs[0]
     return found
@@ -66,7 +79,7 @@ def below(facts: Facts, hops: int) -> Facts:
 
 def same_bytes(facts: Facts) -> Facts:
     """Walk down views that change no bytes."""
-    return below(facts, len(chain(facts, SAME_BYTES)))
+    return below(facts, len(chain(facts, keeps_bytes)))
 
 
 def views_above(node: Node, hops: int) -> list[Node]:
@@ -89,7 +102,7 @@ def is_row_cut(node: Node, size: int) -> bool:
 
 def first_element(views: Sequence[Node]) -> int:
     """Find where the memory that views cut out begins, in elements."""
-    cuts = [view for view in views if view.op == "slice"]
+    cuts = [view for view in views if is_cut(view)]
     return sum(view.arg[0][0] * product(view.inputs[0].shape[1:]) for view in cuts)
 
 

@@ -10,6 +10,7 @@ from picograd.graph.ends import ends_of, every_end, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
+from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, fixed_graph, placed, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.alike import Outline, Shared, outline_of
@@ -72,7 +73,8 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     return Plan(*parts, draft.arenas, reasons)
 
 
-NAMING = ("const", "scalar", "assign", *MOVING)  # whose arguments are told apart otherwise
+LEAVES = MEMORY | INPUTS
+NAMING = NUMBERS | SCALARS | WRITES | MOVING  # whose arguments are told apart otherwise
 
 
 def number_inputs(draft: Draft) -> None:
@@ -93,7 +95,7 @@ def number_input(draft: Draft, node: Node) -> None:
             strides = row_major(node.shape)
             slot = PlanSlot("input", node.dtype, node.size, node.device, node.shape, strides)
             draft.slots.append(slot)
-    elif node.op == "scalar":
+    elif node.op in SCALARS:
         number_scalar(draft, node)
     elif node.op in MOVING:
         for start in starts_of(node):
@@ -111,14 +113,14 @@ def number_scalar(draft: Draft, node: Node) -> None:
 
 def is_leaf(node: Node) -> bool:
     """Tell whether a node's value is in memory already."""
-    return node.realized is not None or node.op in ("buffer", "placeholder")
+    return node.realized is not None or node.op in LEAVES
 
 
 def leaf_key(node: Node) -> int:
     """Identity of the memory behind a leaf."""
     if node.realized is not None:
         return id(node.realized)
-    if node.op == "placeholder":  # of a loop's body
+    if node.op in INPUTS:  # of a loop's body
         return id(node)
     return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
 
@@ -164,11 +166,11 @@ def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
     arg = node.arg
     if type(node) is Node and node.op not in NAMING:
         return node.op, inputs, arg, node.shape, node.dtype, node.device
-    if node.op == "const":
+    if node.op in NUMBERS:
         arg = type(arg).__name__, repr(arg)
-    elif node.op == "scalar":
+    elif node.op in SCALARS:
         arg = id(arg)
-    elif node.op == "assign":
+    elif node.op in WRITES:
         arg = id(node)
     elif node.op in MOVING and starts_of(node):
         arg = placed(node, id)
@@ -203,7 +205,7 @@ def place_assigns(draft: Draft) -> None:
     was.
     """
     assigns = [
-        facts for facts in draft.fuser.order if facts.node.op == "assign" and not facts.is_source
+        facts for facts in draft.fuser.order if facts.node.op in WRITES and not facts.is_source
     ]
     final = {assign_target(draft, facts): facts for facts in assigns}
     updated = [facts.target for facts in assigns if facts.is_update]
@@ -228,11 +230,11 @@ def place_assigns(draft: Draft) -> None:
 
 def can_fail(launch: Launch) -> bool:
     """Tell whether a launch calls a host function that may raise: itself, or in a loop's body."""
-    if launch.kind not in ("host_call", "recur"):
+    if launch.kind not in ("host", "loop"):
         return False
     member = launch.parts[0][0].members[0]
     node = member.node
-    return may_fail([node if launch.kind == "host_call" else node.inputs[0]])
+    return may_fail([node if launch.kind == "host" else node.inputs[0]])
 
 
 class Reads:
@@ -259,7 +261,7 @@ class Reads:
             facts = draft.facts[id(root)]
             while not facts.is_loaded:
                 facts = facts.inputs[0]
-            if root.op != "assign":
+            if root.op not in WRITES:
                 self.contents[facts.number] = len(draft.launches)
 
     def position(self, facts: Facts) -> int:
@@ -338,10 +340,10 @@ def lower(draft: Draft) -> None:
             source = draft.locations[member.inputs[0].number].slot
             draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
             continue
-        if launch.kind == "host_call":
+        if launch.kind == "host":
             draft.steps.append(host_step(draft, launch))
             continue
-        if launch.kind == "recur":
+        if launch.kind == "loop":
             binder = Binder(launch, draft.locations, draft.slots, draft.scalar_numbers)
             draft.steps.append(binder.lower(body_scheduler(draft)))
             continue
@@ -415,7 +417,7 @@ def new_builder(draft: Draft, aside: dict[int, Location]) -> KernelBuilder:
 def put_aside(draft: Draft, members: Sequence[Facts]) -> dict[int, Location]:
     """Give the assignments of a launch temporaries: another point reads what they overwrite."""
     found: dict[int, Location] = {}
-    for member in (member for member in members if member.node.op == "assign"):
+    for member in (member for member in members if member.node.op in WRITES):
         node = member.node
         shape = node.arg.shape if member.is_update else node.shape
         reason = "is copied: the old value is read at another point"
@@ -441,7 +443,7 @@ def place_outputs(draft: Draft) -> None:
     """Find each root's slot; a root that is a leaf, or is another root too, is copied."""
     taken: set[int] = set()
     for root in draft.roots:
-        facts, is_assign = draft.facts[id(root)], root.op == "assign"
+        facts, is_assign = draft.facts[id(root)], root.op in WRITES
         if is_assign:
             draft.outputs.append(assign_target(draft, facts))
             continue

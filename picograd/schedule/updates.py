@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, is_move, toposort
 from picograd.graph.parts import Steps, shown
-from picograd.graph.scattering import expand_scatter
+from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
 from picograd.schedule.viewindex import Position, plain_position, view_source
 from picograd.target import Target
-
-MOVES = ("reshape", "permute")  # of all elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +39,14 @@ def take_updates(
 ) -> list[Node]:
     """Rewrite the assignments of updated values; the same nodes if there are none."""
     order = toposort(roots, is_leaf)
-    if not any(may_update(node) for node in order if node.op == "assign"):
+    if not any(may_update(node) for node in order if node.op in WRITES):
         return list(roots)
     writers: dict[int, int] = {}
     users = {id(root): 2 for root in roots}
     for node in order:
         for child in () if is_leaf(node) else node.inputs:
             users[id(child)] = users.get(id(child), 0) + 1
-        if node.op == "assign" and not is_leaf(node):
+        if node.op in WRITES and not is_leaf(node):
             target = id(node.inputs[0])
             writers[target] = writers.get(target, 0) + 1
     done: dict[int, Node] = {}
@@ -56,7 +54,7 @@ def take_updates(
         if is_leaf(node) or not node.inputs:
             done[id(node)] = node
             continue
-        is_alone = node.op == "assign" and writers[id(node.inputs[0])] == 1
+        is_alone = node.op in WRITES and writers[id(node.inputs[0])] == 1
         found = find_update(node, users) if is_alone else None
         taken = node.inputs if found is None else (node.inputs[0], *found[0])
         inputs = tuple([done[id(child)] for child in taken])
@@ -68,7 +66,15 @@ def take_updates(
 
 def may_update(node: Node) -> bool:
     """Tell whether an assignment may be one of a part, by what it assigns."""
-    return node.realized is None and node.inputs[1].op in ("put", "scatter", *MOVES)
+    if node.realized is not None:
+        return False
+    value = node.inputs[1]
+    return value.row.role is Role.PART or is_scatter(value) or is_move(value)
+
+
+def is_scatter(node: Node) -> bool:
+    """Tell whether a node writes by an index, in the form that was recorded."""
+    return node.row.role is Role.SCATTER and node.row.may_expand
 
 
 def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Update] | None:
@@ -77,15 +83,15 @@ def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Up
     steps: Steps = ()
     best: tuple[Node, Steps] | None = None
     while value.realized is None:
-        if value.op == "put" and is_view_of(value.inputs[0], target, steps):
+        if value.row.role is Role.PART and is_view_of(value.inputs[0], target, steps):
             steps = (*steps, *value.arg)
             value = value.inputs[1]
             best = value, steps
-        elif value.op == "scatter" and is_view_of(value.inputs[0], target, steps):
+        elif is_scatter(value) and is_view_of(value.inputs[0], target, steps):
             if users[id(value)] > 1 or not value.inputs[1].size:
                 break
-            return value.inputs[1:], Update(steps, value.shape, "scatter", value.arg)
-        elif value.op in MOVES and users[id(value)] == 1:
+            return value.inputs[1:], Update(steps, value.shape, value.op, value.arg)
+        elif is_move(value) and users[id(value)] == 1:
             steps = (*steps, move_back(value))
             value = value.inputs[0]
         else:
@@ -95,9 +101,7 @@ def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Up
 
 def move_back(node: Node) -> tuple[str, Any]:
     """Give the step from what a reshape or a permutation makes to what it is made of."""
-    if node.op == "reshape":
-        return "reshape", node.inputs[0].shape
-    return "permute", tuple(sorted(range(len(node.arg)), key=lambda axis: node.arg[axis]))
+    return node.op, node.row.view.inverse(node)  # type: ignore[union-attr,misc]
 
 
 def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
@@ -106,7 +110,8 @@ def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
     if update.op:
         base = shown(target, update.steps)
         parts = (update.arg, base.shape, base.dtype, base.device)
-        made = expand_scatter(Node("scatter", (base, *given), *parts), machine)
+        written = Node(update.op, (base, *given), *parts)
+        made = written.row.expansion(written, machine)
         update = Update(update.steps, update.shape, made.op, made.arg)
         given = [apart(each, target) for each in made.inputs[1:]]
     return Node("assign", (target, *given), update, target.shape, target.dtype, target.device)
@@ -115,7 +120,7 @@ def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
 def apart(node: Node, target: Node) -> Node:
     """Ask for a copy of an operand that is a view of the memory that is written."""
     below = node
-    while below.op in (*MOVES, "slice", "flip", "expand", "detach") and below.realized is None:
+    while below.row.view is not None and below.row.is_showing and below.realized is None:
         below = below.inputs[0]
     if memory_of(below) is not memory_of(target):
         return node
@@ -124,7 +129,7 @@ def apart(node: Node, target: Node) -> Node:
 
 def memory_of(node: Node) -> Node:
     """Find what a chain of assignments began with."""
-    while node.op == "assign" and node.realized is None:
+    while node.op in WRITES and node.realized is None:
         node = node.inputs[0]
     return node
 
@@ -154,11 +159,17 @@ def argument_of(node: Node) -> Any:
 
 def below_same(node: Node) -> Node:
     """Strip what keeps every element: detach, and a cast to the same dtype."""
-    while node.realized is None and (
-        node.op == "detach" or (node.op == "cast" and node.dtype is node.inputs[0].dtype)
-    ):
+    while node.realized is None and is_same(node):
         node = node.inputs[0]
     return node
+
+
+def is_same(node: Node) -> bool:
+    """Tell whether a node is its input, element by element, in the same memory or as a value."""
+    row = node.row
+    if row.role is Role.PASS:
+        return not row.is_stored
+    return row.keeps_value and node.dtype is node.inputs[0].dtype
 
 
 def shown_source(

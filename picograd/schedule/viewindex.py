@@ -9,6 +9,8 @@ from picograd.schedule.index import Axis, Index, Indices, axis_index, constant, 
 from picograd.schedule.loop import Condition
 
 Position = Callable[[int, int], Index]
+Source = Callable[[Node, Indices, Position], Indices]
+SOURCES: dict[str, Source] = {}  # by op, filled by `lowers`
 
 
 def plain_position(start: int, room: int) -> Index:
@@ -18,29 +20,70 @@ def plain_position(start: int, room: int) -> Index:
 
 def view_source(node: Node, indices: Indices, position: Position = plain_position) -> Indices:
     """Indices into the input of a view (any view but pad); `position` reads where slices begin."""
-    source = node.inputs[0].shape
-    if node.op == "reshape":
-        return reshape_source(source, node.shape, indices)
-    if node.op == "permute":
-        before: list[Index] = [constant(0)] * len(source)
-        for number, axis in enumerate(node.arg):
-            before[axis] = indices[number]
-        return tuple(before)
-    if node.op == "expand":
-        pairs = zip(indices, source, strict=True)
-        return tuple(constant(0) if size == 1 else index for index, size in pairs)
-    if node.op == "slice":
-        found = []
-        for index, size, (start, stop, step) in zip(indices, source, node.arg, strict=True):
-            last = max(len(range(start, stop, step)) - 1, 0) * step
-            found.append(index * step + position(start, size - last - 1))
-        return tuple(found)
-    if node.op == "flip":
-        sizes = enumerate(zip(indices, source, strict=True))
-        return tuple(i * -1 + (n - 1) if d in node.arg else i for d, (i, n) in sizes)
-    if node.op == "window":
-        return window_source(node, indices)
-    return internal(f"{node.op} is no view", node)
+    source = SOURCES.get(node.op)
+    if source is None:
+        internal(f"{node.op} is no view", node)
+    return source(node, indices, position)
+
+
+def lowers(op: str) -> Callable[[Source], Source]:
+    """Name the view whose index map a function is: the column of its row that is made here."""
+
+    def note(function: Source) -> Source:
+        SOURCES[op] = function
+        return function
+
+    return note
+
+
+@lowers("reshape")
+def reshape_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """The element of the same number in row-major order."""
+    return reshape_source(node.inputs[0].shape, node.shape, indices)
+
+
+@lowers("permute")
+def permute_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """The indices in the order of the input's axes."""
+    before: list[Index] = [constant(0)] * len(indices)
+    for number, axis in enumerate(node.arg):
+        before[axis] = indices[number]
+    return tuple(before)
+
+
+@lowers("expand")
+def expand_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """The only element of an axis that is repeated."""
+    pairs = zip(indices, node.inputs[0].shape, strict=True)
+    return tuple(constant(0) if size == 1 else index for index, size in pairs)
+
+
+@lowers("slice")
+def slice_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """start + index * step."""
+    found = []
+    for index, size, cut in zip(indices, node.inputs[0].shape, node.arg, strict=True):
+        start, _, step = cut
+        last = max(len(range(*cut)) - 1, 0) * step
+        found.append(index * step + position(start, size - last - 1))
+    return tuple(found)
+
+
+@lowers("flip")
+def flip_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """The last index less this one."""
+    sizes = enumerate(zip(indices, node.shape, strict=True))
+    return tuple(i * -1 + (n - 1) if d in node.arg else i for d, (i, n) in sizes)
+
+
+@lowers("window")
+def window_indices(node: Node, indices: Indices, position: Position) -> Indices:
+    """window * stride + element * dilation, along each windowed axis."""
+    rank = len(node.inputs[0].shape)
+    found = list(indices[:rank])
+    for number, (axis, _, stride, dilation) in enumerate(node.arg):
+        found[axis] = indices[axis] * stride + indices[rank + number] * dilation
+    return tuple(found)
 
 
 def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: Indices) -> Indices:
@@ -77,15 +120,6 @@ def reshape_blocks(
             else:
                 want, j = want * target[j], j + 1
         yield slice(first_i, i), slice(first_j, j)
-
-
-def window_source(node: Node, indices: Indices) -> Indices:
-    """position = window * stride + element * dilation, along each windowed axis."""
-    rank = len(node.inputs[0].shape)
-    found = list(indices[:rank])
-    for number, (axis, _, stride, dilation) in enumerate(node.arg):
-        found[axis] = indices[axis] * stride + indices[rank + number] * dilation
-    return tuple(found)
 
 
 def pad_source(

@@ -2,36 +2,22 @@
 
 from collections.abc import Sequence
 
+from picograd.dtype import DType
 from picograd.graph.node import Node
+from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
-from picograd.schedule.group import FREE, Facts, Labels, reshape_dimensions
+from picograd.schedule.group import FREE, Facts, Labels
 
 Order = tuple[int, ...]
-VIEWS = {"reshape", "permute", "expand", "slice", "flip", "pad", "window"}
-MOVERS = {"slice", "flip", "pad", "window", "fold", "gather"}
 
 
 def dimension_map(node: Node) -> tuple[int, ...] | None:
-    """The input dimension each dimension of a view runs along whole and in order, or -1."""
-    source = node.inputs[0].shape
-    if node.op == "reshape":
-        return reshape_dimensions(source, node.shape)
-    if node.op == "reduce":  # over dimensions of one element
-        return tuple(d for d in range(len(source)) if d not in node.arg[1])
-    if node.op == "permute":
-        return tuple(node.arg)
-    if node.op == "expand":
-        return tuple(d if source[d] == n else -1 for d, n in enumerate(node.shape))
-    if node.op in ("slice", "pad"):
-        spans = enumerate(zip(source, node.shape, strict=True))
-        return tuple(d if n == m else -1 for d, (n, m) in spans)
-    if node.op == "flip":
-        return tuple(-1 if d in node.arg else d for d in range(len(source)))
-    if node.op == "window":
-        listed = {row[0] for row in node.arg}
-        kept = tuple(-1 if d in listed else d for d in range(len(source)))
-        return kept + (-1,) * len(node.arg)
-    return None
+    """The input dimension each dimension of a view runs along whole and in order, or -1.
+
+    Of a reduction over dimensions of one element, too.
+    """
+    rule = node.row.dimensions
+    return None if rule is None else rule(node)
 
 
 def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
@@ -40,24 +26,26 @@ def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) ->
     A dimension that `pad` makes longer is not free, though it may have been one of one element.
     """
     labels = source.labels
-    if labels is None or mapping is None or (facts.node.op == "pad" and -1 in mapping):
+    if labels is None or mapping is None or is_lengthened(facts.node, mapping):
         return None
-    is_wider = facts.node.op == "expand" and facts.node.shape != source.node.shape
+    is_wider = facts.node.row.is_repeating and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
     lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
 
 
+def is_lengthened(node: Node, mapping: tuple[int, ...]) -> bool:
+    """Tell whether a view has elements that its input has not, along some dimension."""
+    return -1 in mapping and not node.row.is_showing
+
+
 def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Order | None:
     """Storage order a view prefers: that of its input, dimension by dimension."""
     if source.order is None:
         return None
-    if node.op in ("slice", "pad", "flip"):
-        return source.order
-    if node.op == "window":
-        count = len(source.node.shape)
-        return source.order + tuple(range(count, len(node.shape)))
+    if node.row.is_shifting:  # along dimensions that stay where they are
+        return source.order + tuple(range(len(source.node.shape), len(node.shape)))
     if mapping is None:
         return None
     where = {d: position for position, d in enumerate(mapping) if d >= 0}
@@ -68,10 +56,10 @@ def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Or
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
     """Dimensions of a view that a window appended."""
-    if node.op == "window":
-        count = len(source.node.shape)
-        return frozenset(range(count, count + len(node.arg)))
-    if source.windows and node.op == "reshape" and mapping is None:
+    count = len(source.node.shape)
+    if node.row.is_shifting and len(node.shape) > count:
+        return frozenset(range(count, len(node.shape)))
+    if source.windows and mapping is None:
         return merged_windows(node, source)
     if not source.windows or mapping is None:
         return frozenset()
@@ -95,8 +83,8 @@ def strip_views(facts: Facts) -> Facts:
     """
     while not facts.is_loaded and facts.inputs:
         node = facts.node
-        is_free = node.op in VIEWS or node.op in ("detach", "bitcast")
-        if node.op == "cast":
+        is_free = node.row.view is not None
+        if type(node.arg) is DType:
             is_free = node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
         if not is_free:
             return facts
@@ -112,7 +100,11 @@ def fold_count(node: Node) -> int:
 
 def window_labels(facts: Facts, source: Facts) -> Labels | None:
     """Labels of a window reduction: those of the dimensions it keeps."""
-    if facts.node.op != "reduce" or source.labels is None or source.home is not facts.home:
+    if (
+        facts.node.row.role is not Role.REDUCE
+        or source.labels is None
+        or source.home is not facts.home
+    ):
         return None
     axes = facts.node.arg[1]
     is_lost = any(source.labels[d] != FREE for d in axes)
@@ -168,14 +160,14 @@ def gather_labels(facts: Facts) -> None:
 def iota_dimension(facts: Facts) -> int | None:
     """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
     chain: list[Facts] = []
-    while facts.node.op in VIEWS or facts.node.op == "cast":
+    while facts.node.op in VIEWS or facts.node.row.keeps_value:
         chain.append(facts)
         facts = facts.inputs[0]
-    if facts.node.op != "iota":
+    if facts.node.op not in POSITIONS:
         return None
     mapped = int(facts.node.arg)
     for view in reversed(chain):
-        if view.node.op == "cast":
+        if view.node.row.keeps_value:
             continue
         mapping = dimension_map(view.node)
         if mapping is None or mapped not in mapping:

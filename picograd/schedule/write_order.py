@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from picograd.schedule.group import SCATTERS, Facts, Group
+from picograd.graph.row import Role
+from picograd.schedule.group import Facts, Group
 
 
 def reads_of(group: Group) -> Iterator[Facts]:
@@ -31,7 +32,7 @@ def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:
     """
     if member.is_update and member.target is not None:
         return (*member.inputs, member.target)
-    if member.node.op not in SCATTERS:
+    if member.node.row.role is not Role.SCATTER:
         return member.inputs
     return member.inputs[1:] if member.group is group else member.inputs[:1]
 

@@ -1,7 +1,9 @@
 """Op and DTypeRule: what a row answers about itself."""
 
+import pytest
+
 from picograd.dtype import bool_, float32, int8
-from picograd.graph.row import ANY, COMPARE, FLOAT, NUMBER, DTypeRule, Op, table
+from picograd.graph.row import ANY, COMPARE, FLOAT, NUMBER, DTypeRule, Op, Role, ops_of, table
 
 
 def test_result_dtype() -> None:
@@ -14,9 +16,12 @@ def test_rules_list_kinds() -> None:
     assert set(ANY.kinds) == {"bool", "uint", "int", "float", "float8"}
 
 
-def test_row_and_table() -> None:
-    plain = Op("twice", "unary", 1, NUMBER)
-    smooth = Op("view", "view", 1, ANY, vjp=lambda g, y, x: (g,))
+def test_row_and_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("picograd.graph.row.OPS", {})
+    monkeypatch.setattr("picograd.graph.row.BY_ROLE", {role: set() for role in Role})
+    plain = Op("twice", Role.ELEMENTWISE, 1, NUMBER)
+    smooth = Op("view", Role.VIEW, 1, ANY, vjp=lambda g, y, x: (g,))
     assert plain.is_elementwise and not plain.is_differentiable
     assert smooth.is_differentiable and not smooth.is_elementwise
     assert table(plain, smooth) == {"twice": plain, "view": smooth}
+    assert ops_of(Role.VIEW) == {"view"}

@@ -13,6 +13,7 @@ from picograd.graph.shape import (
     infer_reshape,
     normalise_axes,
     normalise_axis,
+    reshape_dimensions,
     window_shape,
 )
 
@@ -55,3 +56,10 @@ def test_fold_undoes_window() -> None:
     shape = window_shape((9, 8, 4), windows)
     assert shape == (6, 3, 4, 3, 2)
     assert fold_shape(shape, windows, (8, 9)) == (9, 8, 4)
+
+
+def test_reshape_that_moves_sizes_of_one() -> None:
+    assert reshape_dimensions((3, 1, 4), (1, 3, 4, 1)) == (-1, 0, 2, -1)
+    assert reshape_dimensions((3, 4), (4, 3)) is None
+    assert reshape_dimensions((3, 4), (12,)) is None
+    assert reshape_dimensions((1, 1), ()) == ()

@@ -3,7 +3,7 @@
 from picograd.dtype import float32
 from picograd.graph.node import Node, constant
 from picograd.graph.starts import placed, starts_of
-from picograd.graph.structure import pad_vjp, slice_vjp
+from picograd.graph.viewing import pad_vjp, slice_vjp
 from picograd.number import GivenInt
 
 

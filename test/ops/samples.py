@@ -89,7 +89,7 @@ def elementwise(row: Op) -> list[Sample]:
     found = []
     for shape in ((3, 5), (0, 5), ()):
         inputs = data(*[shape] * row.arity)
-        if row.kind == "ternary":
+        if row.arity == 3:
             inputs = (Input(shape, "bool"), *inputs[1:])
 
         def make(*nodes: Node) -> Node:

@@ -1,6 +1,6 @@
 """Groups and labels: where a node stands in the domain of the group it depends on."""
 
-from picograd.schedule.group import FREE, Group, identity_labels, place, reshape_dimensions
+from picograd.schedule.group import FREE, Group, identity_labels, place
 
 
 def rows(shape: tuple[int, ...], reduced: tuple[int, ...]) -> Group:
@@ -29,10 +29,3 @@ def test_free_dimensions_are_completed_where_sizes_match() -> None:
 
 def test_identity_labels_skip_sizes_of_one() -> None:
     assert identity_labels((3, 1, 2)) == (0, FREE, 2)
-
-
-def test_reshape_that_moves_sizes_of_one() -> None:
-    assert reshape_dimensions((3, 1, 4), (1, 3, 4, 1)) == (-1, 0, 2, -1)
-    assert reshape_dimensions((3, 4), (4, 3)) is None
-    assert reshape_dimensions((3, 4), (12,)) is None
-    assert reshape_dimensions((1, 1), ()) == ()

@@ -23,13 +23,12 @@ from picograd.dtype import int64
 from picograd.errors import ShapeError
 from picograd.graph import build, parts
 from picograd.graph.node import Node
-from picograd.graph.shape import Shape
+from picograd.graph.row import Role
+from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
 from picograd.tensor.indexing import indexing
 from picograd.tensor.shaping import movement
 from picograd.traced_number import TracedNumber
-
-Strides = tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -58,7 +57,7 @@ class View:
         start = Node("buffer", (), Storage(None), base.shape, base.dtype, base.device)
         chain, node = [], self.on(start)
         while node is not start:
-            if node.op not in MOVES:
+            if node.row.view is None:
                 return None
             chain.append(node)
             node = node.inputs[0]
@@ -82,8 +81,9 @@ class View:
         steps = self.steps()
         strides: Strides | None = strides_of(self.base)
         for step in [] if steps is None else steps:
-            if strides is not None:
-                strides = MOVES[step.op](step, strides)
+            rule = step.row.view
+            if strides is not None and rule is not None:
+                strides = rule.strides(step, strides)
         if steps is not None and strides is not None:
             return strides
         return row_major(self.on(self.base.node).shape) if self.always else None
@@ -118,11 +118,11 @@ def offset_of(tensor: Any) -> int | None:
     if steps is None:
         return None
     for step in steps:
-        moved = MOVES[step.op](step, strides)
+        rule = step.row.view
+        moved = rule.strides(step, strides)
         if moved is None or before is None:
             return None
-        if step.op == "slice":
-            before += sum(start * each for (start, _, _), each in zip(step.arg, strides))
+        before += 0 if rule.offset is None else rule.offset(step, strides)
         strides = moved
     return before
 
@@ -131,41 +131,6 @@ def strides_of(tensor: Any) -> Strides:
     """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
     found = None if tensor._view is None else tensor._view.strides()
     return row_major(tensor.shape) if found is None else found
-
-
-def reshaped_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:
-    """Find the strides of a reshape without a copy: each stretch of equally spaced axes is cut up.
-
-    (2, 3, 4) with strides (12, 4, 1) is one stretch; transposed to (3, 2, 4) it is three.
-    """
-    if not product(shape):
-        return row_major(wanted)
-    stretches = stretches_of(shape, strides)
-    found: list[int] = []
-    left = 1  # elements of the present stretch that the axes so far do not cover, from the right
-    distance = 1
-    for size in reversed(wanted):
-        if left == 1 and size != 1:
-            left, distance = stretches.pop()
-        if left % size:
-            return None
-        found.append(distance)
-        left //= size
-        distance *= size
-    return tuple(reversed(found))
-
-
-def stretches_of(shape: Shape, strides: Strides) -> list[tuple[int, int]]:
-    """List the stretches of equally spaced elements: how many, and how far apart."""
-    found: list[tuple[int, int]] = []
-    for size, step in zip(shape, strides):
-        if size == 1:
-            continue
-        if found and found[-1][1] == step * size:
-            count, _ = found.pop()
-            size *= count
-        found.append((size, step))
-    return found
 
 
 def is_repeating(tensor: Any) -> bool:
@@ -249,8 +214,9 @@ def written(view: View, base: Node, value: Node, is_repeated: bool = False) -> N
         return base
     if steps is None:
         return scattered(view.on, base, value, is_repeated)
-    moves = [step for step in steps if step.op not in SAME_PLACES]
-    if any(step.op not in parts.SHOW for step in moves):
+    moves = [step for step in steps if step.row.role is not Role.PASS]
+    views = [step.row.view for step in moves]
+    if any(view is None or view.back is None for view in views):
         return scattered(lambda node: moved(node, moves), base, value, is_repeated)
     return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
 
@@ -284,60 +250,6 @@ def changed(before: Node, after: Node) -> Node:
         are_nan = [each.binary("equal", each).binary("equal", False) for each in (before, after)]
         is_same = is_same.binary("logical_or", are_nan[0].binary("logical_and", are_nan[1]))
     return is_same.binary("equal", False)
-
-
-def expanded_strides(step: Node, strides: Strides) -> Strides:
-    """Find the strides of repeated axes: 0."""
-    sizes = zip(strides, step.inputs[0].shape, step.shape)
-    return tuple(0 if size != wide else each for each, size, wide in sizes)
-
-
-def window_strides(step: Node, strides: Strides) -> Strides:
-    """Find the strides of windows: one axis counts them, a last one is within them."""
-    moved = list(strides)
-    for axis, _, stride, _ in step.arg:
-        moved[axis] *= stride
-    return (*moved, *(strides[axis] * gap for axis, _, _, gap in step.arg))
-
-
-def kept(step: Node, strides: Strides) -> Strides:
-    """Leave the strides as they are."""
-    return strides
-
-
-def lost(step: Node, strides: Strides) -> None:
-    """Give no strides: where the step is no part of a view that always is one, it is a copy."""
-
-
-def permuted(step: Node, strides: Strides) -> Strides:
-    """Reorder the strides with the axes."""
-    return tuple(strides[axis] for axis in step.arg)
-
-
-def reshaped(step: Node, strides: Strides) -> Strides | None:
-    """Cut the strides up for another shape, where that is no copy."""
-    shape = step.inputs[0].shape
-    return reshaped_strides(shape, strides, step.shape)
-
-
-def sliced(step: Node, strides: Strides) -> Strides:
-    """Multiply the strides by the steps of ranges."""
-    pairs = zip(strides, step.arg)
-    return tuple(each * part[2] for each, part in pairs)
-
-
-Rule = Callable[[Node, Strides], Strides | None]
-MOVES: dict[str, Rule] = {  # what one step of a view does to the strides
-    "detach": kept,
-    "permute": permuted,
-    "reshape": reshaped,
-    "expand": expanded_strides,
-    "slice": sliced,
-    "window": window_strides,
-    "flip": lost,
-    "pad": lost,
-}
-SAME_PLACES = ("detach",)
 
 
 def is_basic(items: Any) -> bool:

@@ -18,6 +18,7 @@ from picograd.errors import GradientError, ShapeError
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.row import Role
 
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = TypeVar("Switch", bound="GradMode")
@@ -189,6 +190,12 @@ def is_trained(node: Node) -> bool:
     return leaf is not None and bool(leaf.requires_grad)
 
 
+def is_barrier(node: Node) -> bool:
+    """Tell whether a node passes a value on, and no gradient back: a `detach`."""
+    row = node.row
+    return row.role is Role.PASS and not row.is_differentiable
+
+
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []
@@ -201,7 +208,7 @@ def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
         seen.add(id(node))
         if node.leaf is not None:
             found.append(node)
-        elif node.op != "detach":
+        elif not is_barrier(node):
             stack += node.inputs
     return found
 
@@ -295,7 +302,7 @@ class AccumulateGradient(GradientFunction):
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
-    while node.op == "cast" and node.inputs[0].dtype is node.dtype and node.leaf is None:
+    while node.row.keeps_value and node.inputs[0].dtype is node.dtype and node.leaf is None:
         node = node.inputs[0]
     leaf = leaf_of(node)
     if leaf is not None:

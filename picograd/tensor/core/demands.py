@@ -27,6 +27,7 @@ from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_ch
 from picograd.errors import AxisError, PicogradError, ValueRangeError, check
 from picograd.graph.bounds import Bounds, bounds
 from picograd.graph.node import Node
+from picograd.graph.row import MEMORY
 from picograd.target import is_host
 from picograd.tensor.core.known_values import CHECKED, known_values
 from picograd.tensor.core.running_vmaps import LEVELS
@@ -70,7 +71,7 @@ def demand(
 
 def bounds_of_leaf(node: Node) -> Bounds | None:
     """Give the bounds of few values in memory."""
-    is_leaf = node.op == "buffer" or node.realized is not None
+    is_leaf = node.op in MEMORY or node.realized is not None
     values = known_values(node, CHECKED) if is_leaf and node.dtype.is_integer else None
     return None if values is None or not values.size else (int(values.min()), int(values.max()))
 

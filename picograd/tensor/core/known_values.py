@@ -14,12 +14,10 @@ from picograd.engine.realize import buffer_to_numpy, buffer_view
 from picograd.engine.tracing import is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
-from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
 from picograd.target import is_host
 
 CHECKED = 4096  # values up to this many are looked at
-SAME = ("detach", "expand", "reshape", "contiguous")  # what a constant passes through unchanged
-VIEWS = ("reshape", "permute", "expand", "slice", "flip", "detach")
 STEPS = 64  # views of a view that are followed
 
 
@@ -32,7 +30,7 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     if node.size > most:
         return None
     source, views = below_views(node)
-    if source.op == "const":
+    if source.op in NUMBERS:
         return np.broadcast_to(np.asarray(source.arg), node.shape)
     if is_tracing() and not is_constant(source):
         return None
@@ -50,7 +48,9 @@ def below_views(node: Node) -> tuple[Node, list[Node]]:
     """Follow a node down to what it shows; gives that, and the views, the last one first."""
     views: list[Node] = []
     while node.realized is None and node.inputs and len(views) < STEPS:
-        if node.op not in VIEWS and node.op != "contiguous" and not is_widening(node):
+        row = node.row
+        is_shown = row.view is not None and row.is_showing
+        if not is_shown and not row.is_stored and not is_widening(node):
             break
         views.append(node)
         node = node.inputs[0]
@@ -60,8 +60,8 @@ def below_views(node: Node) -> tuple[Node, list[Node]]:
 def seen_through(values: Any, views: Sequence[Node]) -> Any:
     """Apply views to an array, the last one first in the list."""
     for view in reversed(views):
-        meaning = OPS[view.op].numpy
-        if view.op in VIEWS and meaning is not None:
+        meaning = view.row.numpy
+        if view.row.view is not None and meaning is not None:
             values = meaning(view, values)
     return values
 
@@ -76,7 +76,7 @@ def check_between(op: str, what: str, node: Node, low: float, high: float) -> No
 
 def is_widening(node: Node) -> bool:
     """Tell whether a node casts integers to a signed dtype that has them all."""
-    if node.op != "cast":
+    if not node.row.keeps_value:
         return False
     source, dtype = node.inputs[0].dtype, node.dtype
     fits = dtype.kind == "int" and source.bits < dtype.bits

@@ -18,6 +18,7 @@ from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, 
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
@@ -29,10 +30,11 @@ from picograd.traced_number import TracedNumber, plain
 Operand = Node | Scalar
 Axes = int | Iterable[int] | None
 # Arithmetic of a 16-bit float with a Python number takes the number in float32, as PyTorch.
-IN_FLOAT32 = {"add", "sub", "mul", "div"}
+IN_FLOAT32 = {name for name, row in OPS.items() if row.operand == "wide"}
 # An integer divisor, exponent or count is code: the kernel is another one, and a faster one.
-CODE = {"floordiv", "mod", "pow", "shift_left", "shift_right"}
-FILLS = {"where"}  # the number is a value of the result: one that does not fit is an error
+CODE = {name for name, row in OPS.items() if row.operand == "code"}
+# The number is a value of the result: one that does not fit is an error.
+FILLS = {name for name, row in OPS.items() if row.operand == "value"}
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 

@@ -40,6 +40,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_recorded, check_size
+from picograd.graph.row import MEMORY, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps
 from picograd.tensor.core.aliasing import View
@@ -232,16 +233,16 @@ class Recorded:
         """How often the tensor was changed in place."""
         with pending.LOCK:
             node, count = root_of(self)._node, 0
-            while node.op == "assign":
+            while node.op in WRITES:
                 node, count = node.inputs[0], count + 1
-        stored: int = node.arg.version if node.op == "buffer" else VERSIONS.get(node, 0)
+        stored: int = node.arg.version if node.op in MEMORY else VERSIONS.get(node, 0)
         return stored + count
 
     def settle(self) -> None:
         """Let the graph go once the value is computed; the engine calls this."""
         node = self._node
         buffer = node.realized
-        if buffer is None or node.op == "buffer" or not self.is_leaf:
+        if buffer is None or node.op in MEMORY or not self.is_leaf:
             return
         storage = Storage(buffer)
         if VERSIONS:
@@ -676,13 +677,14 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
         node, tracks = severed(current, node, tracks), True
-    if current.op in ("buffer", "assign") and not tracks:
+    is_memory = current.op in MEMORY or current.op in WRITES
+    if is_memory and not tracks:
         running_vmaps.check_write(node)
         node = build.assign(current, node)
     elif was_leaf and not tracks:
         node = build.detach(node)
     # A write counts itself; asking each time would walk the chain of those that wait.
-    version = 0 if node.op == "assign" and not tracks else target._version
+    version = 0 if node.op in WRITES and not tracks else target._version
     target._history = None
     if tracks:
         take(target, node, True)
@@ -692,7 +694,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
         target._tracks = False
     target._move(node)
     target._node.leaf = weakref.ref(target)
-    if target._node.op != "assign":
+    if target._node.op not in WRITES:
         VERSIONS[target._node] = version + 1
     pending.note_write(target._node, version)
     if foreign.SHARED:

@@ -59,7 +59,7 @@ def dependent(nodes: Sequence[Node]) -> set[int]:
     """Find the ids of the nodes under `nodes` that depend on a sample."""
     marked: set[int] = set()
     for node in toposort(nodes, lambda node: node.realized is not None):
-        is_sample = node.op == "buffer" and isinstance(node.arg, Sample)
+        is_sample = isinstance(node.arg, Sample)
         if is_sample or any(id(child) in marked for child in node.inputs):
             marked.add(id(node))
     return marked

@@ -18,11 +18,11 @@ from picograd.dtype import int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, TraceError
 from picograd.graph.node import Node
+from picograd.graph.row import NUMBERS
 from picograd.tensor.core.demands import report
 from picograd.tensor.indexing.indexing import Span
 
 Terms = dict[int, int]  # how often a node, known by its id, is added
-SAME = ("cast", "reshape", "expand", "detach", "contiguous")  # what keeps a whole number
 MOST = 64  # nodes of an end that are looked at
 
 
@@ -52,7 +52,7 @@ def terms_of(node: Node) -> tuple[Terms, int]:
 
 def behind(node: Node) -> Node:
     """Look behind what leaves a whole number as it is."""
-    while node.op in SAME and node.realized is None:
+    while is_same_number(node) and node.realized is None:
         source = node.inputs[0]
         if not source.dtype.is_integer:
             break
@@ -60,10 +60,16 @@ def behind(node: Node) -> Node:
     return node
 
 
+def is_same_number(node: Node) -> bool:
+    """Tell whether a node of one element is the number that its input is."""
+    row = node.row
+    return row.keeps_value or row.is_same_bytes or row.is_repeating or row.is_stored
+
+
 def number_of(node: Node) -> int | None:
     """Give the value of a constant; None for another node."""
     node = behind(node)
-    if node.op != "const" or node.realized is not None:
+    if node.op not in NUMBERS or node.realized is not None:
         return None
     return int(node.arg)
 
@@ -73,12 +79,8 @@ def summands(node: Node) -> list[tuple[Node, int]] | None:
     if node.realized is not None or not node.dtype.is_integer:
         return None
     inputs = node.inputs
-    if node.op == "neg":
-        return [(inputs[0], -1)]
-    if node.op == "add":
-        return [(inputs[0], 1), (inputs[1], 1)]
-    if node.op == "sub":
-        return [(inputs[0], 1), (inputs[1], -1)]
+    if node.row.factors:
+        return list(zip(inputs, node.row.factors))
     if node.op == "mul":
         left, right = map(number_of, inputs)
         if right is not None:

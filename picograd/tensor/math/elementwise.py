@@ -12,6 +12,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 from picograd.graph.shape import broadcast_shapes
 from picograd.number import converted, given, is_whole
 from picograd.tensor.core.annotations import Scalar
@@ -62,18 +63,10 @@ def check_difference(a: Operand, b: Operand) -> None:
             raise DTypeError("sub", text, "use ^ or logical_xor, or call .int() first")
 
 
-BOOL_ARITHMETIC = {
-    "add": "logical_or",
-    "mul": "logical_and",
-    "maximum": "logical_or",
-    "minimum": "logical_and",
-}
-
-
 def arithmetic_bool(op: str, a: Node, b: Node) -> Node:
     """Compute with two bool operands: `+` is or, `*` is and; the rest has no meaning."""
-    logical = BOOL_ARITHMETIC.get(op)
-    if logical is None:
+    logical = OPS[op].on_bools
+    if not logical:
         raise DTypeError(op, "is not defined for two bool tensors", "call .int() first")
     return build.elementwise(logical, a, b)
 

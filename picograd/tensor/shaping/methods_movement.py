@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from picograd.dtype import to_dtype
 from picograd.errors import ShapeError
+from picograd.graph.shape import reshaped_strides
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Shape, Sizes, Tensor
@@ -284,7 +285,7 @@ def check_view(tensor: Any, shape: Shape) -> None:
     strides = aliasing.strides_of(tensor)
     if any(type(size) is TracedNumber for size in (*tensor.shape, *strides, *shape)):
         return
-    if aliasing.reshaped_strides(tensor.shape, strides, shape) is None:
+    if reshaped_strides(tensor.shape, strides, shape) is None:
         text = f"shape {shape} is no view of {tensor.shape} with strides {strides}"
         raise ShapeError("view", text, "use reshape, which copies where it must")
 

@@ -17,14 +17,24 @@ from picograd.engine.executable import Runnable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
 from picograd.engine.realize import buffer_view, check_later, find_plan
 from picograd.errors import PicogradError
-from picograd.graph.node import Node
-from picograd.graph.ops import OPS
+from picograd.graph.node import Node, is_cut
+from picograd.graph.row import Role
 from picograd.target import is_host
 from picograd.tensor.core.known_values import below_views, seen_through
 
 # a bool, its error; the node that is checked, and what raises for wrong values of it, or None
 Check = tuple[Node, PicogradError, Node | None, Callable[[Any], None] | None]
-CHEAP = {"leaf", "view", "unary", "binary", "ternary", "reduce"}  # kinds of ops
+CHEAP = {  # roles of ops
+    Role.MEMORY,
+    Role.NUMBER,
+    Role.SCALAR,
+    Role.POSITION,
+    Role.DRAW,
+    Role.VIEW,
+    Role.FOLD,
+    Role.ELEMENTWISE,
+    Role.REDUCE,
+}
 LENGTH = 64  # nodes of a check that is computed beforehand
 
 
@@ -68,8 +78,8 @@ def is_early(check: Check, known: set[int]) -> bool:
     if not is_host(failed.device):
         return False
     found = graph_key([failed])
-    kinds = {OPS[node.op].kind for node in found.order if node.realized is None}
-    is_cheap = len(found.order) <= LENGTH and kinds <= CHEAP
+    roles = {node.row.role for node in found.order if node.realized is None}
+    is_cheap = len(found.order) <= LENGTH and roles <= CHEAP
     return is_cheap and not found.scalars and known.issuperset(map(id, found.buffers))
 
 
@@ -86,7 +96,7 @@ def early_checks(checks: Sequence[Check], found: GraphKey) -> Early | None:
             roots.append(failed)
             early.errors.append(error)
         else:
-            kept = views if any(view.op == "slice" for view in views) else []
+            kept = views if any(map(is_cut, views)) else []
             early.looks.append(Look(numbers[id(buffer)], source.shape, kept, look))
     if roots:
         own = graph_key(roots)

@@ -16,6 +16,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.row import NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
 from picograd.number import GivenInt
 from picograd.tensor.core.recording import same_value, wrap
@@ -48,7 +49,7 @@ def keep_graph(
 ) -> KeptGraph | None:
     """Copy the graph of some roots over stand-ins; None where a value comes from a write."""
     nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
-    if any(node.op == "assign" for node in nodes):
+    if any(node.op in WRITES for node in nodes):
         return None
     kept = KeptGraph({}, [], [], [], [], {})
     values: dict[int, Node] = {}
@@ -57,7 +58,7 @@ def keep_graph(
         buffer = leaf_buffer(node)
         for start in starts_of(node):
             kept.starts[id(start)] = scalars[id(start)]
-        if node.op == "scalar" or (node.op == "const" and id(node.arg) in scalars):
+        if node.op in SCALARS or (node.op in NUMBERS and id(node.arg) in scalars):
             values[id(node)] = stand_in(node)
             kept.scalars.append((values[id(node)], scalars[id(node.arg)]))
         elif buffer is not None:

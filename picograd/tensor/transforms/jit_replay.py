@@ -12,6 +12,7 @@ from picograd.engine.backends import get_device
 from picograd.engine.carried import FREE
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
+from picograd.graph.row import MEMORY
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.core.recording import renew_views, same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
@@ -70,7 +71,7 @@ def renew(each: Captured, tensor: Tensor) -> str:
     if each.position >= 0 and leaf_buffer(tensor._node) is None:
         pending.compute([tensor._node])
     node = tensor._node
-    each.expected = node.arg if node.op == "buffer" else node
+    each.expected = node.arg if node.op in MEMORY else node
     return ""
 
 
@@ -78,7 +79,8 @@ def shows_alike(node: Any, expected: Any) -> bool:
     """Tell whether two nodes are the same views of one memory, whatever it holds."""
     while node.op == expected.op and node.op in FREE and node.arg == expected.arg:
         node, expected = node.inputs[0], expected.inputs[0]
-    return node.op == expected.op == "buffer" and storage_of(node) is storage_of(expected)
+    are_leaves = node.op in MEMORY and expected.op in MEMORY
+    return are_leaves and storage_of(node) is storage_of(expected)
 
 
 def storage_of(leaf: Any) -> Any:
@@ -283,7 +285,9 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     owners = [found(target, arguments) for target in capture.written_gradients]
     tensors += [owner._grad for owner in owners if owner is not None]
     written = [each for each in tensors if each is not None]
-    shared = [each for each in written if references(each) > UNSHARED or each._node.op != "buffer"]
+    shared = [
+        each for each in written if references(each) > UNSHARED or each._node.op not in MEMORY
+    ]
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:

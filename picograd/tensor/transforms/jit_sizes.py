@@ -21,8 +21,10 @@ from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan, keep_plan, leaf
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.composites import CustomGradient
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import Body, Recurrence
+from picograd.graph.row import MEMORY, NUMBERS
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
 from picograd.tensor.transforms.jit_bound import BoundSizes, bound_sizes
@@ -255,10 +257,12 @@ class Copied:
     def node(self, node: Node, inputs: tuple[Node, ...]) -> Node:
         """Copy a node over other inputs."""
         shape = self.value(node.shape, False)
-        if node.op == "const" and type(node.arg) is TracedNumber:
+        if node.op in NUMBERS and type(node.arg) is TracedNumber:
             arg = self.given(node.arg)
         else:
-            is_kept = node.op in ("buffer", "custom")  # a gradient of its own is asked for apart
+            is_kept = (
+                node.op in MEMORY or type(node.arg) is CustomGradient
+            )  # a gradient of its own is asked for apart
             arg = node.arg if is_kept else self.value(node.arg, node.op in MOVING)
         is_same = shape is node.shape and arg is node.arg
         if is_same and all(a is b for a, b in zip(inputs, node.inputs)):
@@ -311,7 +315,7 @@ class Sizes:
 
     def has_own_gradients(self, roots: Sequence[Node]) -> bool:
         """Tell whether gradients of outputs would ask functions that saw the traced sizes."""
-        return any(node.op == "custom" for node in toposort(list(roots)))
+        return any(type(node.arg) is CustomGradient for node in toposort(list(roots)))
 
     def fix_positions(self, capture: Any, roots: Sequence[Node]) -> None:
         """Fix the positions that gradients of outputs begin at."""

@@ -30,6 +30,7 @@ from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, tracing
 from picograd.errors import PicogradError, TraceError
 from picograd.graph.node import Node
+from picograd.graph.row import MEMORY, WRITES
 from picograd.tensor.core.recording import root_of, start
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
@@ -200,7 +201,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
 
 def base_of(node: Node) -> Node:
     """Find what a chain of in-place writes began with."""
-    while node.op == "assign":
+    while node.op in WRITES:
         node = node.inputs[0]
     return node
 
@@ -487,7 +488,7 @@ class Tracer:
         numbers = {id(buffer): number for number, buffer in enumerate(found.buffers)}
         arguments = self.argument_of()
         kept = {id(base_of(tensor._node)): tensor for tensor in self.find_kept()}
-        written = {id(base_of(node)) for node in found.order if node.op == "assign"}
+        written = {id(base_of(node)) for node in found.order if node.op in WRITES}
         capture.inputs = [None] * len(found.buffers)
         for node in found.order:
             buffer, owner = leaf_buffer(node), self.before.owner(node)
@@ -500,7 +501,7 @@ class Tracer:
                 capture.read.append((position, target, describe(owner)))
             elif owner is not None or id(node) in kept:
                 tensor = kept[id(node)] if owner is None else owner
-                expected = node.arg if node.op == "buffer" else node
+                expected = node.arg if node.op in MEMORY else node
                 state = describe(tensor)
                 asks = tensor._tracks, tensor._is_frozen
                 each = Captured(position, weakref.ref(tensor), expected, *asks, state)

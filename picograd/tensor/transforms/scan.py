@@ -20,6 +20,7 @@ from picograd.errors import (
     TraceError,
     ValueRangeError,
 )
+from picograd.graph.composites import CustomGradient
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import (
@@ -32,6 +33,7 @@ from picograd.graph.recurrence import (
     stacked,
 )
 from picograd.graph.room import check_size
+from picograd.graph.row import SCALARS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.recording import Recorded, decided, read, wrap
@@ -278,10 +280,10 @@ def fresh_numbers(roots: Sequence[Node], step: Step) -> list[Node]:
         return list(roots)
     done: dict[int, Node] = {}
     for node in toposort(roots):
-        if node.op == "custom":
+        if type(node.arg) is CustomGradient:
             problem = "random numbers and a custom gradient in one step"
             raise TraceError("scan", problem, "draw the numbers before, and pass them as xs")
-        if node.op == "scalar" and id(node.arg) in step.taken:
+        if node.op in SCALARS and id(node.arg) in step.taken:
             moved = (step.index * step.taken[id(node.arg)]).cast(node.dtype)
             done[id(node)] = node + moved
             continue

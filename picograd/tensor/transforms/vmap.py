@@ -11,7 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.errors import AxisError, DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph.batch import Batch, from_front, to_front
+from picograd.graph.batch import Batch
+from picograd.graph.batch_rules import from_front, to_front
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node
 from picograd.tensor.core import autograd, running_vmaps

@@ -92,7 +92,7 @@ def inputs_of(op, kernel):
 
 
 def test_every_op_in_every_dtype():
-    ops = [op for op, row in OPS.items() if row.kind in ("unary", "binary", "ternary")]
+    ops = [op for op, row in OPS.items() if row.is_elementwise]
     cases = [(op, dtype) for op in ops if op not in SKIPPED for dtype in dtypes_of(op)]
     kernels = [elementwise_kernel(*case) for case in cases]
     built = [map_template.build(kernel, TARGET) for kernel in kernels]
@@ -139,7 +139,7 @@ def test_casts_between_all_dtypes():
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_every_op_compiles_with_nvrtc(arch):
-    ops = [op for op, row in OPS.items() if row.kind in ("unary", "binary", "ternary")]
+    ops = [op for op, row in OPS.items() if row.is_elementwise]
     cases = [(op, d) for op in ops if op not in SKIPPED for d in dtypes_of(op)[::3]]
     text = "".join(
         source_of(map_template.build(elementwise_kernel(*case), TARGET))[0] for case in cases
