@@ -401,5 +401,5 @@ def compute(step: Step) -> None:
     with tracing(), noting() as trace:
         found = step()
     tensors = [found] if isinstance(found, Tensor) else list(found)
-    nodes = [*(x.node for x in tensors), *(failed for failed, _ in trace.checks)]
+    nodes = [*(x.node for x in tensors), *(failed for failed, *_ in trace.checks)]
     pending.compute([node for node in nodes if leaf_buffer(node) is None])
