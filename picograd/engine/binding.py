@@ -23,6 +23,7 @@ from picograd.graph.axes import Axes, Degenerate, Parts, memory_of
 from picograd.graph.bounded import Bounded, Origin
 from picograd.graph.node import Node
 from picograd.graph.recurrence import steps_of
+from picograd.graph.row import SCALARS, WRITES, Role
 from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, holds
 from picograd.graph.starts import MOVING
@@ -174,7 +175,7 @@ def make_binding(
         buffer = leaf_buffer(node)
         if buffer is not None:
             positions.setdefault(id(buffer), number)
-        elif node.op == "scalar":
+        elif node.op in SCALARS:
             origins.setdefault(id(node.arg), (number, ()))
         elif node.op in MOVING:
             for path, start in given_starts(node.arg):
@@ -225,7 +226,7 @@ def plain_class(parts: Parts) -> tuple[int, ...]:
 
 def has_loop(graph: Bounded) -> bool:
     """Tell whether a graph has a loop whose number of steps varies."""
-    loops = [node for node in graph.axes.order if node.op == "recur"]
+    loops = [node for node in graph.axes.order if node.row.role is Role.LOOP]
     return any(steps_of(graph.made[id(loop)]) is not None for loop in loops)
 
 
@@ -250,7 +251,7 @@ def written_parts(order: Sequence[Node]) -> set[int]:
     """Find the memory of which a part is written: to lay it out anew would copy all the rest."""
     found = set()
     for node in order:
-        if node.op == "assign" and memory_of(node) is None:
+        if node.op in WRITES and memory_of(node) is None:
             value, target = node.inputs[1], node.inputs[0]
             while value.op == "contiguous":
                 value = value.inputs[0]
