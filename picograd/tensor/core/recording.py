@@ -53,7 +53,7 @@ from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
 
-MEMORY = ("buffer", "assign")  # ops of nodes that have memory
+HELD = MEMORY | WRITES  # ops of nodes that have memory
 STEPS = 16  # nodes that are looked at
 NUMBERS = (bool, int, float, np.generic)
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
@@ -658,7 +658,7 @@ def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) 
 def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     current = target._node
-    is_plain_leaf = current.op in MEMORY and target.is_leaf and not RUNNING.active
+    is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
     if not is_plain_leaf or RUNNING.traces or foreign.SHARED:
         return False
     after = build.assign(current, node)
@@ -677,8 +677,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
         node, tracks = severed(current, node, tracks), True
-    is_memory = current.op in MEMORY or current.op in WRITES
-    if is_memory and not tracks:
+    if current.op in HELD and not tracks:
         running_vmaps.check_write(node)
         node = build.assign(current, node)
     elif was_leaf and not tracks:
