@@ -9,10 +9,10 @@ compiled at run time. The rooms, each importing only those before it:
     tensor                  the class users know  nn        layers, losses, optimizers
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
 from picograd.config import config
+from picograd.device_name import device
 from picograd.dtype import (
     bfloat16,
     float8_e4m3fn,
@@ -28,11 +28,13 @@ from picograd.dtype import (
     uint16,
     uint32,
     uint64,
-)
+)  # fmt: skip
 from picograd.dtype import bool_ as bool
 from picograd.dtype import float8_e4m3fn as float8_e4m3
 from picograd.engine.profile import profile
 from picograd.explain import explain
+from picograd.late_names import find
+from picograd.scripting import JIT
 from picograd.tensor import families, public
 from picograd.tensor.core.autocast import autocast, get_autocast_dtype, is_autocast_enabled
 from picograd.tensor.core.autograd import (
@@ -300,6 +302,8 @@ from picograd.tensor.transforms.jit_sizes import Dim
 from picograd.tensor.transforms.scan import scan
 from picograd.tensor.transforms.vmap import vmap
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Function", "Generator", "Tensor", "abs", "acos", "acosh", "adaptive_avg_pool1d",
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
@@ -339,28 +343,32 @@ __all__ = [
 ]  # fmt: skip
 __all__ += families.__all__
 __all__ += public.__all__
-__all__ += ["Dim", "autocast", "get_autocast_dtype", "is_autocast_enabled", "special"]
+__all__ += ["Dim", "__version__", "autocast", "device", "get_autocast_dtype"]
+__all__ += ["is_autocast_enabled", "special"]
 
+vars(jit).update(JIT)  # PyTorch's torch.jit is a module
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
 guard_functions(globals(), [name for name in __all__ if name.endswith("_like")])
 
-if TYPE_CHECKING:  # what is made at its first use, or by a call of a room: see below and tensor/
-    from picograd import amp as amp
-    from picograd import autograd as autograd
-    from picograd import func as func
-    from picograd import nn as nn
+if TYPE_CHECKING:
+    from picograd import (  # noqa: I001
+        accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
+        cuda as cuda, distributed as distributed, func as func, fx as fx, mps as mps, nn as nn,
+        optim as optim, utils as utils,
+    )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
+    from picograd.nn.files_of_objects import load as load
+    from picograd.nn.files_of_objects import save as save
+    from picograd.scripting import compile as compile
+    from picograd.settings import *  # noqa: F403
     from picograd.tensor.making.from_data import tensor as tensor
+    from picograd.typed import *  # noqa: F403
 else:
-    ROOMS_ABOVE = ("amp", "autograd", "func", "nn")  # imported at first use: they import this one
 
     def __getattr__(name: str) -> object:
-        """Import a room at its first use: `picograd.nn`."""
-        if name in ROOMS_ABOVE:
-            return importlib.import_module(f"picograd.{name}")
-        if name == "GradScaler":  # steps the optimizers of nn
-            return importlib.import_module("picograd.amp").GradScaler
-        raise AttributeError(f"module 'picograd' has no attribute {name!r}")
+        """Import a room, or what is in it, at its first use: `picograd.nn`."""
+        found = globals()[name] = find(name)
+        return found
 
 
 del TYPE_CHECKING

@@ -145,6 +145,10 @@ class Config:
             self.__dict__["epoch"] += 1
         self.__dict__[name] = parsed
 
+    def outdate(self) -> None:
+        """Let cached plans and traces be made again: something else that they depend on changed."""
+        self.__dict__["epoch"] += 1
+
     def key(self) -> tuple[tuple[str, int | str], ...]:
         """List the settings that change results or kernels: part of every cache key."""
         return tuple((f.name, self.__dict__[f.name]) for f in FLAGS if f.affects != "debug")

@@ -6,6 +6,8 @@ the *category* of a tensor (bool < int < float), and takes the default dtype of 
 it does. 8-bit floats are for storage: they promote with nothing, and few operations take them.
 """
 
+import sys
+import types
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,15 +83,35 @@ ALIASES = {
     "float8_e4m3": float8_e4m3fn, "half": float16, "float": float32, "double": float64,
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
-default_float: Final = float32
+TENSOR_KINDS = {
+    "FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16,
+    "BFloat16Tensor": bfloat16, "LongTensor": int64, "IntTensor": int32, "ShortTensor": int16,
+    "CharTensor": int8, "ByteTensor": uint8, "BoolTensor": bool_,
+}  # fmt: skip
+NEW_FLOATS = [float32]  # what `default_float` answers
+
+
+def default_float() -> DType:
+    """Find the dtype of new floats: `picograd.set_default_dtype` chooses it."""
+    return NEW_FLOATS[0]
 
 
 def dtype_named(name: str) -> DType:
     """Find a dtype by its PyTorch name, such as "float32" or "half"."""
     found = BY_NAME.get(name) or ALIASES.get(name)
+    if found is None:  # PyTorch's: "torch.float32", "torch.LongTensor", "torch.cuda.LongTensor"
+        last = name.rpartition(".")[2]
+        found = BY_NAME.get(last) or ALIASES.get(last) or TENSOR_KINDS.get(last)
     if found is None:
         raise DTypeError("dtype", f"unknown dtype {name!r}", f"use one of {', '.join(BY_NAME)}")
     return found
+
+
+def kind_name(dtype: DType, device: str) -> str:
+    """Name tensors of a dtype as PyTorch does: "torch.cuda.LongTensor"."""
+    kinds = {kind: name for name, kind in TENSOR_KINDS.items()}
+    place = "cuda." if device.startswith("cuda") else ""
+    return f"torch.{place}{kinds.get(dtype, dtype.name)}"
 
 
 def to_dtype(value: Any) -> DType:
@@ -98,7 +120,10 @@ def to_dtype(value: Any) -> DType:
         return value
     if isinstance(value, str):
         return dtype_named(value)
-    python = {bool: bool_, int: int64, float: default_float}.get(value)
+    kind = getattr(value, "dtype", None) if isinstance(value, type) else None
+    if isinstance(kind, DType):  # picograd.LongTensor
+        return kind
+    python = {bool: bool_, int: int64, float: default_float()}.get(value)
     if python is not None:
         return python
     try:
@@ -142,9 +167,25 @@ def scalar_dtype(value: Any, tensor: DType) -> DType:
         return tensor
     if isinstance(value, int):
         return tensor if category(tensor) >= 1 else int64
-    return tensor if tensor.is_float else default_float
+    return tensor if tensor.is_float else default_float()
 
 
 def accumulate_dtype(dtype: DType) -> DType:
     """Find the dtype sums and contractions accumulate in: float32 for 8- and 16-bit floats."""
     return float32 if dtype.is_narrow_float else dtype
+
+
+class DTypeRoom(types.ModuleType):
+    """This class is the module in the place of PyTorch's type of dtypes, `torch.dtype`."""
+
+    def __instancecheck__(self, instance: object) -> bool:
+        """Tell whether something is a dtype."""
+        return isinstance(instance, DType)
+
+    def __or__(self, other: Any) -> Any:
+        return DType | other
+
+    __ror__ = __or__
+
+
+sys.modules[__name__].__class__ = DTypeRoom

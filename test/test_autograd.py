@@ -4,7 +4,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, autograd
-from picograd.errors import ShapeError
+from picograd.errors import GradientError, ShapeError
 
 
 def test_names() -> None:
@@ -21,3 +21,35 @@ def test_backward_of_several() -> None:
     assert x.grad.tolist() == [5, 45]
     with pytest.raises(ShapeError, match="1 gradients for 2 tensors"):
         autograd.backward([y, y], [None])
+
+
+def test_anomalies_are_named() -> None:
+    """NaN is found where it arises, and only where somebody looks."""
+    x = Tensor([0.0, 4.0], requires_grad=True)
+    wanted = pytest.raises(GradientError, match="'SqrtBackward' returned nan values")
+    with wanted, autograd.detect_anomaly():
+        assert autograd.is_anomaly_enabled()
+        (x.sqrt() * 0.0).sum().backward()
+    assert not autograd.is_anomaly_enabled()
+    (x.sqrt() * 0.0).sum().backward()
+    switch = autograd.set_detect_anomaly(True)
+    with pytest.raises(RuntimeError, match="0th output"):
+        autograd.grad((x.sqrt() * 0.0).sum(), x)
+    with autograd.profiler.record_function("a block"):
+        autograd.grad((x.sqrt() + 1.0).sum(), x)
+    switch.__exit__()
+    assert not picograd.is_anomaly_enabled()
+
+
+def test_second_derivatives_along() -> None:
+    x, y, v = Tensor([1.0, 2.0]), Tensor([3.0]), Tensor([1.0, -1.0])
+    value, product = autograd.functional.hvp(lambda a: (a**3).sum(), x, v)
+    assert value.item() == 9 and product.tolist() == [6, -12]
+    _, several = autograd.functional.vhp(lambda a, b: (a * b).sum(), (x, y), (v, Tensor([1.0])))
+    assert [each.tolist() for each in several] == [[1.0, 1.0], [0.0]]
+    assert autograd.functional.jacobian(lambda a: a * a, x).tolist() == [[2, 0], [0, 4]]
+
+
+def test_variables() -> None:
+    x = autograd.Variable(Tensor([1.0]), requires_grad=True)
+    assert x.requires_grad and isinstance(x, autograd.Variable)

@@ -9,18 +9,20 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"errors", "helpers", "cores", "number_code"},
+    {"errors", "helpers", "cores", "number_code", "late_names"},
     {"traced_number"},
     {"number"},
     {"config", "dtype", "target"},
-    {"buffer", "code", "conversion"},
+    {"buffer", "code", "conversion", "device_name"},
     {"graph"},
     {"schedule"},
     {"codegen", "runtime"},
     {"engine"},
     {"tensor"},
-    {"nn", "draw", "explain", "distributed", "onnx"},
-    {"draw_utils", "func", "autograd", "amp"},  # names of the ancestor and of PyTorch
+    {"nn", "draw", "explain", "distributed", "onnx", "settings", "typed", "scripting", "backends"},
+    # names of the ancestor and of PyTorch
+    {"draw_utils", "func", "autograd", "amp", "cuda", "distributions", "fx", "optim", "utils"},
+    {"accelerator", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

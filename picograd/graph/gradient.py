@@ -47,6 +47,8 @@ class Refused:
         return GradientError(self.op, text, "call .detach() on it")
 
 
+Watcher = Callable[[Node, Sequence["Node | Refused | None"]], None]
+WATCHERS: list[Watcher] = []  # what sees the gradients of every node's inputs
 HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
 
 
@@ -153,6 +155,8 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
         parts = recur_vjp(flowing, node, gradient, is_cheap)
     else:
         parts = vjp(flowing, node, *node.inputs)
+    for watch in WATCHERS:
+        watch(node, parts)
     for child, part in zip(node.inputs, parts):
         if part is None or id(child) not in needed:
             continue

@@ -8,7 +8,7 @@ state, nested, torch_file: files. datasets, download: data. dataset_types, sampl
 loader, loader_workers: batches.
 """
 
-from picograd.nn import datasets, functional, init, optim, transforms, utils
+from picograd.nn import datasets, functional, init, optim, parallel, transforms, utils
 from picograd.nn.activations import (
     CELU,
     ELU,
@@ -50,6 +50,7 @@ from picograd.nn.dataset_types import (
     ConcatDataset,
     Dataset,
     IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     random_split,
@@ -71,6 +72,21 @@ from picograd.nn.group_norm import (
     InstanceNorm3d,
     LocalResponseNorm,
     RMSNorm,
+)
+from picograd.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
 )
 from picograd.nn.linear import Bilinear, Linear
 from picograd.nn.loader import DataLoader
@@ -100,9 +116,10 @@ from picograd.nn.loss_modules import (
 )
 from picograd.nn.losses_regression import l1_loss, mse_loss
 from picograd.nn.module import Module
-from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm
+from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, SyncBatchNorm
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.parameter import Parameter
+from picograd.nn.parallel import DataParallel
+from picograd.nn.parameter import Buffer, Parameter
 from picograd.nn.parameter_containers import ParameterDict, ParameterList
 from picograd.nn.pooling import (
     AdaptiveAvgPool1d,
@@ -200,6 +217,7 @@ __all__ = [
     "BatchNorm3d",
     "BatchSampler",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChainDataset",
     "ChannelShuffle",
@@ -220,6 +238,7 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "DataLoader",
+    "DataParallel",
     "Dataset",
     "Dropout",
     "Dropout1d",
@@ -251,6 +270,19 @@ __all__ = [
     "LPPool3d",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
@@ -306,8 +338,10 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "TensorDataset",
@@ -344,6 +378,7 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "optim",
+    "parallel",
     "random_split",
     "save",
     "transforms",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ShapeError
+from picograd.target import is_host
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.functions import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
@@ -30,6 +31,17 @@ def default_collate(batch: Sequence[Any]) -> Any:
     ([1, 2, 3], ('a', 'b', 'c'))
     """
     return to_tensors(stack(batch))
+
+
+def default_convert(data: Any) -> Any:
+    """Make tensors of the arrays in nested containers, and leave the rest as it is.
+
+    >>> import numpy as np
+    >>> from picograd.nn.collate import default_convert
+    >>> default_convert({"x": np.ones(2), "name": "a"})["x"].tolist()
+    [1.0, 1.0]
+    """
+    return to_tensors(data)
 
 
 def stack(batch: Sequence[Any]) -> Any:
@@ -95,6 +107,20 @@ def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
         return type(value)(*(to_tensors(each, device) for each in value))
     if isinstance(value, (tuple, list)):
         return type(value)(to_tensors(each, device) for each in value)
+    return value
+
+
+def computed(value: Any, as_arrays: bool) -> Any:
+    """Compute the tensors in nested containers, and turn those that arrays hold into arrays."""
+    if isinstance(value, Tensor):
+        is_array = as_arrays and is_host(value.device) and value.dtype.storage == value.dtype.numpy
+        return value.numpy() if is_array and not value.requires_grad else value.realize()
+    if isinstance(value, Mapping):
+        return {key: computed(each, as_arrays) for key, each in value.items()}
+    if is_named_tuple(value):
+        return type(value)(*(computed(each, as_arrays) for each in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(computed(each, as_arrays) for each in value)
     return value
 
 

@@ -79,6 +79,11 @@ class ConvSettings(Module):
         self.bias = None
         if has_bias:
             self.bias = Parameter(init.uniform((channels[1],), bound, *place))
+        init.begin(self, ConvSettings)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight and the bias anew."""
+        init.draw_again(self, product(self.weight.shape[1:]))
 
     def _padding(self, padding: Sizes | str, axes: int) -> Any:
         """Read the padding: numbers for every axis, or a word, kept as PyTorch keeps it."""

@@ -42,6 +42,10 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has to define __getitem__")
 
+    def __class_getitem__(cls, item: Any) -> Any:
+        """Say what the samples are, for readers: `Dataset[Tensor]`."""
+        return cls
+
     def __add__(self, other: Any) -> "ConcatDataset":
         return ConcatDataset([self, other])
 
@@ -209,6 +213,31 @@ class Subset(Dataset):
         if isinstance(index, list):
             return self.dataset[[self.indices[each] for each in index]]
         return self.dataset[self.indices[index]]
+
+
+class StackDataset(Dataset):
+    """This class puts data sets of equal length side by side: samples are tuples, or dicts by name.
+
+    >>> from picograd import nn
+    >>> nn.StackDataset(["a", "b"], [5, 6])[1], nn.StackDataset(x="ab", y=[5, 6])[0]
+    (('b', 6), {'x': 'a', 'y': 5})
+    """
+
+    datasets: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.datasets = args or kwargs
+        self.parts = list(args) or list(kwargs.values())
+        if not self.parts or any(len(each) != len(self.parts[0]) for each in self.parts):
+            problem = f"{len(self.parts)} data sets that are not equally long"
+            raise ValueRangeError("StackDataset", problem, "pass some of one length")
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple(each[index] for each in self.parts)
+        return dict(zip(self.datasets, found)) if isinstance(self.datasets, dict) else found
 
 
 class ConcatDataset(Dataset):

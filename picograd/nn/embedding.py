@@ -8,6 +8,7 @@ from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.tensor import Tensor
 
 
@@ -43,6 +44,15 @@ class Table(Module):
             problem = f"table of shape {tuple(given.shape)}, {sizes} wanted"
             raise ShapeError(op, problem, "pass the shape of the weight")
         self.weight = Parameter(given)
+        if options["_weight"] is None:
+            init.begin(self, Table)
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew; the row `padding_idx` is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].zero_()
 
     def _padding(self, index: int | None) -> int | None:
         if index is None:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from picograd.dtype import float16, float32, int32
-from picograd.engine.backends import default_device
+from picograd.engine.backends import default_device, is_usable
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, GradientError, StateError, ValueRangeError
 from picograd.nn.init import constant
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.parameter import overwrite, realize
+from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
@@ -49,7 +50,7 @@ class GradScaler:
 
     def __init__(
         self,
-        device: str | None = None,
+        device: DeviceLike | None = None,
         init_scale: float = 65536.0,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
@@ -62,7 +63,9 @@ class GradScaler:
         if not 0.0 < backoff_factor < 1.0:
             problem = f"backoff_factor={backoff_factor} is not between 0 and 1"
             raise ValueRangeError("GradScaler", problem, "use 0.5")
-        place = default_device() if device is None else device
+        place = default_device() if device is None else str(device)
+        if place.startswith("cuda") and not is_usable("cuda:0"):  # as PyTorch
+            place, enabled = "cpu", False
         self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
         self.growth_interval, self.enabled = growth_interval, enabled
         self.factor = constant((), float(init_scale), place, float32)

@@ -51,6 +51,10 @@ class GroupNorm(Module):
         has_bias = affine and bias
         self.bias = Parameter(init.constant(shape, 0.0, *place)) if has_bias else None
 
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        init.begin_norm(self)
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalise, scale and shift."""
         need_tensor("GroupNorm", x)

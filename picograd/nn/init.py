@@ -12,6 +12,8 @@ from picograd.helpers import product
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.operands import fitting_integer
+from picograd.tensor.linalg import decompositions
+from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -31,10 +35,9 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+LINEAR = ("linear", *(f"conv{way}{axes}d" for way in ("", "_transpose") for axes in (1, 2, 3)))
 GAINS = {
-    "linear": 1.0,
-    "conv1d": 1.0,
-    "conv2d": 1.0,
+    **dict.fromkeys(LINEAR, 1.0),
     "sigmoid": 1.0,
     "tanh": 5.0 / 3.0,
     "relu": math.sqrt(2.0),
@@ -75,7 +78,7 @@ def constant(
     shape: Shape, value: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Fill with one value, on the host: that needs no kernel, and the tensor has a buffer."""
-    wanted = default_float if dtype is None else to_dtype(dtype)
+    wanted = default_float() if dtype is None else to_dtype(dtype)
     if wanted.is_integer:
         value = fitting_integer("constant_", value, wanted)
     check_size("Parameter", shape, wanted.itemsize)
@@ -87,6 +90,28 @@ def fan_in_bound(fan_in: int) -> float:
     return 1.0 / math.sqrt(fan_in) if fan_in > 0 else 0.0
 
 
+def begin(module: Any, kind: type) -> None:
+    """Draw the parameters of a layer by the `reset_parameters` of a class derived from it."""
+    if type(module).reset_parameters is not kind.reset_parameters:  # type: ignore[attr-defined]
+        module.reset_parameters()
+
+
+def draw_again(module: Any, fan_in: int) -> None:
+    """Draw the weight and the bias of a layer by PyTorch's default."""
+    bound = fan_in_bound(fan_in)
+    for parameter in (module.weight, module.bias):
+        if parameter is not None:
+            uniform_(parameter, -bound, bound)
+
+
+def begin_norm(module: Any) -> None:
+    """Set the weight of a norm to ones and its bias to zeros."""
+    if getattr(module, "weight", None) is not None:
+        ones_(module.weight)
+    if getattr(module, "bias", None) is not None:
+        zeros_(module.bias)
+
+
 def calculate_fans(shape: Shape) -> tuple[int, int]:
     """Count inputs and outputs of one unit: weight (O, I, *K) -> (I * K, O * K)."""
     if len(shape) < 2:
@@ -96,7 +121,7 @@ def calculate_fans(shape: Shape) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
-def calculate_gain(nonlinearity: str, a: float = 0.01) -> float:
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Find the factor that keeps the variance through a nonlinearity.
 
     >>> from picograd import nn
@@ -104,7 +129,8 @@ def calculate_gain(nonlinearity: str, a: float = 0.01) -> float:
     1.4142...
     """
     if nonlinearity == "leaky_relu":
-        return math.sqrt(2.0 / (1.0 + a * a))
+        slope = 0.01 if param is None else param
+        return math.sqrt(2.0 / (1.0 + slope * slope))
     if nonlinearity not in GAINS:
         names = ", ".join([*GAINS, "leaky_relu"])
         raise ValueRangeError("init", f"nonlinearity {nonlinearity!r} is unknown", f"use {names}")
@@ -117,25 +143,30 @@ def _fill(tensor: Tensor, value: Tensor) -> Tensor:
     return tensor
 
 
-def uniform_(tensor: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """Overwrite with values from [low, high)."""
-    place: dict[str, Any] = dict(device=tensor.device, dtype=tensor.dtype)
-    return _fill(tensor, Tensor.uniform(*tensor.shape, low=low, high=high, **place))
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite with values from [a, b)."""
+    place: dict[str, Any] = dict(device=tensor.device, dtype=tensor.dtype, generator=generator)
+    return _fill(tensor, Tensor.uniform(*tensor.shape, low=a, high=b, **place))
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Overwrite with normally distributed values."""
-    return _fill(tensor, normal(tuple(tensor.shape), mean, std, tensor.device, tensor.dtype))
+    place: dict[str, Any] = dict(device=tensor.device, dtype=tensor.dtype, generator=generator)
+    return _fill(tensor, Tensor.normal(*tensor.shape, mean=mean, std=std, **place))
 
 
-def constant_(tensor: Tensor, value: float) -> Tensor:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Overwrite with one value.
 
     >>> from picograd import Tensor, nn
     >>> nn.init.constant_(Tensor([1.0, 2.0]), 7.0).tolist()
     [7.0, 7.0]
     """
-    return _fill(tensor, constant(tuple(tensor.shape), value, tensor.device, tensor.dtype))
+    return _fill(tensor, constant(tuple(tensor.shape), val, tensor.device, tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -216,7 +247,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, Tensor(values, dtype=tensor.dtype, device=tensor.device))
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Overwrite by Glorot and Bengio (2010): bound gain * sqrt(6 / (fan_in + fan_out)).
 
     >>> from picograd import Tensor, nn
@@ -224,10 +257,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     True
     """
     bound = gain * math.sqrt(6.0 / sum(calculate_fans(tuple(tensor.shape))))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Overwrite by Glorot and Bengio (2010): std gain * sqrt(2 / (fan_in + fan_out)).
 
     >>> from picograd import Tensor, nn
@@ -235,11 +268,15 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     (3, 2)
     """
     std = gain * math.sqrt(2.0 / sum(calculate_fans(tuple(tensor.shape))))
-    return normal_(tensor, 0.0, std)
+    return normal_(tensor, 0.0, std, generator)
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite by He et al. (2015): bound gain * sqrt(3 / fan).
 
@@ -249,11 +286,15 @@ def kaiming_uniform_(
     True
     """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite by He et al. (2015): std gain / sqrt(fan).
 
@@ -261,7 +302,52 @@ def kaiming_normal_(
     >>> nn.init.kaiming_normal_(Tensor.zeros(3, 2)).shape
     (3, 2)
     """
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Overwrite by Saxe et al. (2014): rows, or columns if there are more rows, are orthonormal.
+
+    Axes after the first count as one. Raises ShapeError for less than two axes.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.init.orthogonal_(Tensor.zeros(2, 3))
+    >>> bool((x @ x.T).allclose(Tensor.eye(2), atol=1e-5))
+    True
+    """
+    if tensor.ndim < 2:
+        problem = f"a tensor of shape {tensor.shape} has no rows and columns"
+        raise ShapeError("orthogonal_", problem, "use one with two axes or more")
+    if not tensor.numel():
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    draws = Tensor.randn(rows, columns, generator=generator, device=tensor.device)
+    flat = draws.T if rows < columns else draws
+    q, r = decompositions.qr(flat)
+    q = q * r.diagonal().sign()  # so that the result is uniform among orthogonal matrices
+    q = q.T if rows < columns else q
+    return _fill(tensor, (q * gain).reshape(tensor.shape).cast(tensor.dtype))
+
+
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
+    """Overwrite by Martens (2010): normal draws, a share of them zero in each column.
+
+    Raises ShapeError for what is no matrix.
+
+    >>> from picograd import Tensor, nn
+    >>> int((nn.init.sparse_(Tensor.ones(4, 3), 0.5) == 0).sum())
+    6
+    """
+    if tensor.ndim != 2:
+        problem = f"a tensor of shape {tensor.shape} is no matrix"
+        raise ShapeError("sparse_", problem, "pass one with two axes")
+    rows, columns = tensor.shape
+    count = math.ceil(sparsity * rows)
+    order = Tensor.rand(rows, columns, generator=generator, device=tensor.device).argsort(0)
+    normal_(tensor, 0.0, std, generator)
+    return _fill(tensor, tensor.detach().masked_fill(order.argsort(0) < count, 0.0))
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -269,3 +355,13 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
         raise ValueRangeError("init", f"mode={mode!r} is unknown", 'use "fan_in" or "fan_out"')
     fans = calculate_fans(tuple(tensor.shape))
     return calculate_gain(nonlinearity, a) / math.sqrt(fans[mode == "fan_out"])
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """Count inputs and outputs of a weight, under the name that PyTorch's programs know."""
+    return calculate_fans(tuple(tensor.shape))
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """Count the inputs or the outputs of a weight."""
+    return calculate_fans(tuple(tensor.shape))[mode.lower() == "fan_out"]

@@ -36,6 +36,11 @@ class Linear(Module):
         bound = init.fan_in_bound(in_features)
         self.weight = Parameter(init.uniform((out_features, in_features), bound, device, dtype))
         self.bias = Parameter(init.uniform((out_features,), bound, device, dtype)) if bias else None
+        init.begin(self, Linear)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight and the bias anew."""
+        init.draw_again(self, self.in_features)
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply by the weight and add the bias."""
@@ -78,6 +83,11 @@ class Bilinear(Module):
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(init.uniform(shape, bound, device, dtype))
         self.bias = Parameter(init.uniform(shape[:1], bound, device, dtype)) if bias else None
+        init.begin(self, Bilinear)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight and the bias anew."""
+        init.draw_again(self, self.in1_features)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """Multiply from both sides and add the bias. Raises ShapeError for other sizes."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, ValueRangeError
-from picograd.nn.collate import holds_tensor, stack, to_tensors
+from picograd.errors import ValueRangeError
+from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
 from picograd.nn.dataset_types import (
     ArrayDataset,
     GatheringDataset,
@@ -234,7 +234,7 @@ def load_samples(
         if stop.is_set():
             raise Stopped
         samples.append(dataset[position])
-    check_thread(samples, is_worker)
+    samples = finished_samples(samples, is_worker, join is not None)
     batch = samples if is_batched else samples[0]
     return batch if join is None else join(batch)
 
@@ -250,15 +250,13 @@ def load_next(
     batch = next(stream, END)
     if batch is END:
         return END
-    check_thread(batch, is_worker)
+    batch = finished_samples(batch, is_worker, join is not None)
     return batch if join is None else join(batch)
 
 
-def check_thread(samples: Any, is_worker: bool) -> None:
-    """Raise for samples with tensors in a worker: only one thread may record."""
-    if is_worker and holds_tensor(samples):
-        problem = "the data set made a tensor in a worker, and tensors belong to one thread"
-        raise DTypeError("DataLoader", problem, "return NumPy arrays, or use num_workers=0")
+def finished_samples(samples: Any, is_worker: bool, is_joined: bool) -> Any:
+    """Compute the tensors that a worker made, where its thread is; those to be joined as arrays."""
+    return computed(samples, is_joined) if is_worker and holds_tensor(samples) else samples
 
 
 def check_options(options: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 Why threads: data sets need not be picklable, no batch is copied between processes, and a process
 with native worker threads or a CUDA context must not be forked. What loading spends its time on
 (reading files, decompressing, NumPy on large arrays) runs without Python's lock; pure Python code
-does not get faster. Tensors are not made here: recording belongs to the caller's thread.
+does not get faster. Batches become tensors in the caller's thread; tensors that a data set makes
+are computed here.
 
 Batch k is loaded by worker k modulo their number and delivered in order, so what a program sees
 does not depend on timing.

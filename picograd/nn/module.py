@@ -13,7 +13,8 @@ from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.parameter import Parameter, as_tensor, overwrite, rebind, replace
+from picograd.nn.members import Members
+from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.recording import HookHandle
@@ -59,7 +60,7 @@ class Module:
     """
 
     training: bool = True
-    _buffers: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
+    _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
     _hooks: Hooks | None = None
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -82,6 +83,8 @@ class Module:
         """Refuse to hide a parameter, buffer or module behind something else."""
         if value is not None:
             self._check_kind(name, value)
+        if isinstance(value, Buffer) and name not in self._persistence:
+            self._persistence = {**self._persistence, name: value.persistent}
         if self.__dict__.get(name, self) is not value:
             note_change()
         object.__setattr__(self, name, value)
@@ -91,7 +94,7 @@ class Module:
         wanted: type = object
         if isinstance(old, (Parameter, Module)):
             wanted = Parameter if isinstance(old, Parameter) else Module
-        elif name in self._buffers:
+        elif name in self._persistence:
             wanted = Tensor
         if not isinstance(value, wanted):
             problem = f"{name} is a {wanted.__name__} and cannot become a {type(value).__name__}"
@@ -106,8 +109,9 @@ class Module:
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
         note_change()
-        if name in self._buffers:
-            self._buffers = {key: kept for key, kept in self._buffers.items() if key != name}
+        if name in self._persistence:
+            others = self._persistence.items()
+            self._persistence = {key: kept for key, kept in others if key != name}
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean.
@@ -116,7 +120,7 @@ class Module:
         """
         check_name(self, "register_buffer", name)
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
-        self._buffers = {**self._buffers, name: persistent}
+        self._persistence = {**self._persistence, name: persistent}
         object.__setattr__(self, name, tensor)
         note_change()
 
@@ -138,6 +142,22 @@ class Module:
             raise DTypeError("add_module", problem, "pass a module or None")
         object.__setattr__(self, name, module)
         note_change()
+
+    @property
+    def _modules(self) -> Members:
+        """The modules in attributes, by name: a dict that shows and changes them."""
+        return Members(self, lambda name, value: isinstance(value, Module))
+
+    @property
+    def _parameters(self) -> Members:
+        """The parameters in attributes, by name."""
+        return Members(self, lambda name, value: isinstance(value, Parameter))
+
+    @property
+    def _buffers(self) -> Members:
+        """The buffers, by name; what is added is a part of the state dict."""
+        known = self._persistence
+        return Members(self, lambda name, value: name in known, self.register_buffer)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""
@@ -393,12 +413,17 @@ class Module:
     # device and dtype
 
     def to(
-        self: Self, *args: Any, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+        self: Self,
+        *args: Any,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
     ) -> Self:
         """Move parameters and buffers to a device, dtype, or those of a tensor.
 
-        Only floats change dtype. The tensors keep their identity, so that an optimizer made before
-        still updates them.
+        Only floats change dtype; `memory_format` changes nothing. The tensors keep their identity,
+        so that an optimizer made before still updates them.
         """
         for arg in args:
             if isinstance(arg, Tensor):
@@ -438,9 +463,20 @@ class Module:
         """Move to the CPU."""
         return self.to(device="cpu")
 
-    def cuda(self: Self, device: DeviceLike | int = 0) -> Self:
-        """Move to an NVIDIA GPU."""
-        return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
+    def cuda(self: Self, device: DeviceLike | int | None = None) -> Self:
+        """Move to an NVIDIA GPU: the first one, unless told a number or a name."""
+        return self.to(device="cuda" if device is None else device)
+
+    def to_empty(self: Self, *, device: DeviceLike | None, recurse: bool = True) -> Self:
+        """Move to a device; the values may be anything, and are what they were."""
+        return self.to(device=device)
+
+    def share_memory(self: Self) -> Self:
+        """Give the module back: threads share its memory as it is."""
+        return self
+
+    def compile(self, *given: Any, **options: Any) -> None:
+        """Accept PyTorch's wish: kernels are fused anyway."""
 
     # text
 
@@ -531,8 +567,8 @@ def _named_tensors(
     for name, value in members:
         if isinstance(value, Parameter):
             yield prefix + name, value, True
-    for name, value in members if root._buffers else ():
-        persistent = root._buffers.get(name)
+    for name, value in members if root._persistence else ():
+        persistent = root._persistence.get(name)
         is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
         if persistent is not None and is_buffer:
             yield prefix + name, value, persistent

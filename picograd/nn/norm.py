@@ -56,6 +56,18 @@ class BatchNorm(Module):
             self.register_buffer("running_var", init.constant(shape, 1.0, device, dtype))
             self.register_buffer("num_batches_tracked", init.constant((), 0, device, int64))
 
+    def reset_running_stats(self) -> None:
+        """Forget the running statistics."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Forget the running statistics, the weight and the bias."""
+        self.reset_running_stats()
+        init.begin_norm(self)
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalise, and in training mode record the new running statistics."""
         self._check(x)
@@ -137,6 +149,36 @@ class BatchNorm3d(BatchNorm):
     ranks = (5,)
 
 
+class SyncBatchNorm(BatchNorm):
+    """This class normalises channels over all processes that train together: here there is one.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.SyncBatchNorm(1)(Tensor([[-1.0], [1.0]])).round().tolist()
+    [[-1.0], [1.0]]
+    """
+
+    ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        place = (device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, *place)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Give a module back: the statistics of one process are those of all."""
+        return module
+
+
 class LayerNorm(Module):
     """This class normalises over the last axes, whose sizes are `normalized_shape`.
 
@@ -169,6 +211,10 @@ class LayerNorm(Module):
         if elementwise_affine:
             self.weight = Parameter(init.constant(shape, 1.0, *place))
             self.bias = Parameter(init.constant(shape, 0.0, *place)) if bias else None
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        init.begin_norm(self)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise, scale and shift."""

@@ -25,6 +25,22 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
+class Buffer(Tensor):
+    """This class is a tensor that a module keeps as state when it is assigned; it is not trained.
+
+    >>> from picograd import Tensor, nn
+    >>> layer = nn.Identity()
+    >>> layer.scale = nn.Buffer(Tensor([2.0]))
+    >>> list(layer.state_dict())
+    ['scale']
+    """
+
+    def __init__(self, data: Data, *, persistent: bool = True) -> None:
+        value = data if isinstance(data, Tensor) else Tensor(data)
+        super().__init__(value.detach())
+        self.persistent = persistent
+
+
 def as_tensor(value: Any, name: str) -> Tensor:
     """Read one value of a state dict: a tensor or anything a tensor is made from."""
     if isinstance(value, Tensor):

@@ -13,18 +13,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
-from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DataError, DTypeError, PicogradError, StateError
 from picograd.nn.file_kinds import LONGEST, kind_of
-from picograd.nn.files import Array, opened
+from picograd.nn.files import opened
 from picograd.nn.nested import flatten, is_nested, unflatten
 from picograd.nn.safetensors_file import IN_FILES, Damage, header_of, read_tensors, written_order
 from picograd.nn.torch_file import is_torch_file, read_torch
-from picograd.target import is_host
+from picograd.nn.torch_writer import raw_bytes
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
@@ -87,15 +83,7 @@ def _write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
     check_not_tracing("nn.save()")
     file.write(header)
     for name in written_order(state):
-        tensor = state[name].realize()
-        buffer = leaf_buffer(tensor.node)
-        array: Array
-        if buffer is not None and is_host(tensor.device):
-            array = buffer_view(buffer, tensor.shape)
-        else:
-            array = _bytes_of(tensor)
-        raw: Array = array.reshape(-1).view(np.uint8)
-        file.write(raw.data)
+        file.write(raw_bytes(state[name]))
 
 
 def load(path: str | os.PathLike[str], device: DeviceLike | None = None) -> Any:
@@ -111,22 +99,27 @@ def load(path: str | os.PathLike[str], device: DeviceLike | None = None) -> Any:
     """
     source = _path("load", path)
     with opened(source) as (file, size):
-        head = file.read(LONGEST)
-        file.seek(0)
-        if is_torch_file(head):
-            return read_torch(file, size, str(source), device)
-        try:
-            state, text = read_tensors(file, size, device)
-            return unflatten(state, text) if text else state
-        except (Damage, EOFError, ValueError) as error:
-            if isinstance(error, PicogradError):
-                raise
-            raise _not_read(source, head, str(error)) from None
+        return read(file, size, str(source), device)
 
 
-def _not_read(source: Path, head: bytes, damage: str) -> StateError:
+def read(file: IO[bytes], size: int, source: str, device: DeviceLike | None = None) -> Any:
+    """Read an open file of `size` bytes; `source` names it in errors."""
+    head = file.read(LONGEST)
+    file.seek(0)
+    if is_torch_file(head):
+        return read_torch(file, size, source, device)
+    try:
+        state, text = read_tensors(file, size, device)
+        return unflatten(state, text) if text else state
+    except (Damage, EOFError, ValueError) as error:
+        if isinstance(error, PicogradError):
+            raise
+        raise _not_read(source, head, str(error)) from None
+
+
+def _not_read(source: str, head: bytes, damage: str) -> StateError:
     """Word what a file is that holds no state, or what is wrong with it."""
-    kind = kind_of(head, str(source))
+    kind = kind_of(head, source)
     if kind is not None:
         what, fix = kind
         return StateError("load", f"{source} is {what}", fix)
@@ -161,10 +154,3 @@ def _header(op: str, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -
     except UnicodeEncodeError:
         problem = "a name holds half a character (a lone surrogate)"
         raise DTypeError(op, problem, "use names that are text") from None
-
-
-def _bytes_of(value: Tensor) -> "np.ndarray[Any, Any]":
-    """Copy the elements of a tensor to the host, floats that NumPy lacks as their bits."""
-    raw, storage = value.detach(), value.dtype.storage
-    is_missing = value.dtype.numpy != np.dtype(storage)
-    return np.ascontiguousarray((raw.bitcast(storage) if is_missing else raw).numpy())

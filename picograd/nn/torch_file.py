@@ -11,6 +11,7 @@ import pickletools
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -108,7 +109,18 @@ def _check_archive(archive: zipfile.ZipFile, size: int, source: str) -> None:
         raise StateError("load", problem, "do not load it, it may be a zip bomb")
 
 
-def _read_archive(archive: zipfile.ZipFile, source: str, device: Any) -> Any:
+def read_archive(
+    file: IO[bytes], source: str, device: Any, run: Callable[[bytes, Machine], Any]
+) -> Any:
+    """Read an archive whose pickle the caller runs."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _read_archive(archive, source, device, run)
+    except zipfile.BadZipFile as error:
+        raise _damaged(source, str(error)) from error
+
+
+def _read_archive(archive: zipfile.ZipFile, source: str, device: Any, run: Any = None) -> Any:
     names = set(archive.namelist())
     roots = [name for name in names if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(roots) != 1:
@@ -132,7 +144,8 @@ def _read_archive(archive: zipfile.ZipFile, source: str, device: Any) -> Any:
                 record.read(1)  # the end: the checksum is looked at
         return arrays[storage.key]
 
-    return load_pickle(archive.read(roots[0]), Machine(read, device), source)
+    content, machine = archive.read(roots[0]), Machine(read, device)
+    return load_pickle(content, machine, source) if run is None else run(content, machine)
 
 
 def _check_order(is_little: bool, source: str) -> None:

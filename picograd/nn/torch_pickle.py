@@ -6,16 +6,19 @@ any other global is refused by its name. Source: the opcodes of Python's `pickle
 """
 
 import pickletools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from picograd.device_name import device
 from picograd.dtype import ALL, DType, dtype_named
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
+from picograd.nn.parameter import Parameter
 from picograd.target import is_host
 from picograd.tensor.making import creation
 from picograd.tensor.tensor import Tensor
@@ -219,9 +222,7 @@ def _tensor_v3(
 def _parameter(_machine: Machine, value: Any, wants: Any, *_: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise PickleProblem("a parameter holds no tensor")
-    if wants is True and value.dtype.is_float:
-        value.requires_grad = True
-    return value
+    return Parameter(value, wants is True and value.dtype.is_float)
 
 
 def _ordered_dict(_machine: Machine, pairs: Any = ()) -> dict[Any, Any]:
@@ -231,12 +232,19 @@ def _ordered_dict(_machine: Machine, pairs: Any = ()) -> dict[Any, Any]:
     return result
 
 
+def _counter(_machine: Machine, counts: Any = ()) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for key, value in dict(counts).items():
+        _store(found, key, value)
+    return found
+
+
 def _size(_machine: Machine, sizes: Any = ()) -> tuple[Any, ...]:
     return tuple(sizes)
 
 
-def _device(_machine: Machine, kind: Any, index: Any = None) -> str:
-    return str(kind) if index is None else f"{kind}:{index}"
+def _device(_machine: Machine, kind: Any, index: Any = None) -> device:
+    return device(str(kind), index)
 
 
 def _set(_machine: Machine, items: Iterable[Any] = ()) -> set[Any]:
@@ -254,6 +262,7 @@ CALLABLE: Mapping[str, Callable[..., Any]] = {
     "torch._utils _rebuild_tensor_v3": _tensor_v3,
     "torch._utils _rebuild_parameter": _parameter,
     "collections OrderedDict": _ordered_dict,
+    "collections Counter": _counter,
     "torch Size": _size,
     "torch device": _device,
     "__builtin__ set": _set,
@@ -381,6 +390,8 @@ def load_pickle(content: bytes, machine: Machine, source: str) -> Any:
         return machine.run(content)
     except PickleProblem as problem:
         fix = "save a state dict: torch.save(model.state_dict(), path)"
+        if "global picograd." in str(problem) or "global __main__." in str(problem):
+            fix += ", or trust the file: picograd.load(path, weights_only=False)"
         raise StateError("load", f"{source}: {problem}", fix) from None
     except DAMAGE as error:
         if isinstance(error, PicogradError):

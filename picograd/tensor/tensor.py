@@ -13,7 +13,17 @@ from typing import Any, overload
 
 import numpy as np
 
-from picograd.dtype import DType, bool_, float16, float32, float64, int32, int64, to_dtype
+from picograd.dtype import (
+    DType,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    kind_name,
+    to_dtype,
+)
 from picograd.engine import foreign, pending
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
@@ -275,9 +285,9 @@ class Tensor(
         """
         return self.to("cpu")
 
-    def cuda(self, index: int = 0) -> "Tensor":
-        """Copy to an NVIDIA GPU."""
-        return self.to(f"cuda:{index}")
+    def cuda(self, device: "DeviceLike | int | None" = None, non_blocking: Any = False) -> "Tensor":
+        """Copy to an NVIDIA GPU: the first one, unless told a number or a name."""
+        return self.to("cuda" if device is None else device)
 
     def to(
         self,
@@ -334,13 +344,23 @@ class Tensor(
         wanted = to_dtype(dtype)
         return self if wanted is self.dtype else apply(build.cast, self, wanted)
 
-    def type(self, dtype: DTypeLike) -> "Tensor":
-        """Convert the elements.
+    @overload
+    def type(self, dtype: None = None, non_blocking: builtins.bool = False) -> str: ...
+
+    @overload
+    def type(self, dtype: DTypeLike, non_blocking: builtins.bool = False) -> "Tensor": ...
+
+    def type(
+        self, dtype: DTypeLike | None = None, non_blocking: builtins.bool = False
+    ) -> "Tensor | str":
+        """Convert the elements; without a dtype give PyTorch's name for tensors of this one.
 
         >>> Tensor([1.0, 2.5]).type(picograd.int32).tolist()
         [1, 2]
+        >>> Tensor([1.0, 2.5]).type()
+        'torch.FloatTensor'
         """
-        return self.cast(dtype)
+        return kind_name(self.dtype, self.device) if dtype is None else self.cast(dtype)
 
     def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Generator, Tensor, manual_seed, nn
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import ValueRangeError
 
 torch = pytest.importorskip("torch")
 torch_data = pytest.importorskip("torch.utils.data")
@@ -192,6 +192,12 @@ def test_wrong_use_is_named():
     with pytest.raises(ValueRangeError, match="num_samples=0 is not positive"):
         nn.DataLoader([], shuffle=True)
     assert list(nn.DataLoader([])) == []
-    tensors = nn.DataLoader([Tensor([1.0])], num_workers=1)
-    with pytest.raises(DTypeError, match="made a tensor in a worker"):
-        list(tensors)
+
+
+def test_workers_may_make_tensors():
+    samples = [(Tensor([float(i)]) * 2, Tensor(i)) for i in range(5)]
+    here = [(x.tolist(), y.tolist()) for x, y in nn.DataLoader(samples, batch_size=2)]
+    there = nn.DataLoader(samples, batch_size=2, num_workers=2)
+    assert [(x.tolist(), y.tolist()) for x, y in there] == here
+    pairs = nn.DataLoader(samples, batch_size=2, num_workers=1, collate_fn=lambda batch: batch)
+    assert [x.item() for batch in pairs for x, _ in batch] == [0, 2, 4, 6, 8]

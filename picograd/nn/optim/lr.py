@@ -26,6 +26,8 @@ HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are n
 class LRScheduler:
     """This class is the base of schedules: `next_rate` is all that most of them define.
 
+    A schedule written for PyTorch defines `get_lr`, the list of the rates at `last_epoch`, instead.
+
     >>> from picograd import Tensor, nn
     >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0, 2.0]))], lr=1.0)
     >>> schedule = nn.optim.lr_scheduler.ConstantLR(optimizer, 0.5)
@@ -117,13 +119,25 @@ class LRScheduler:
         """Set the rates of the next epoch, or of a given one."""
         self.follow_numbers()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        own = self.get_lr() if type(self).get_lr is not LRScheduler.get_lr else None
         for number, group in enumerate(self.optimizer.param_groups):
-            group.set_options(self.values(number, epoch is not None))
+            found = self.values(number, epoch is not None) if own is None else {"lr": own[number]}
+            group.set_options(found)
 
     def get_lr(self) -> list[float]:
         """List the rates that belong to `last_epoch`, without setting them."""
         count = len(self.optimizer.param_groups)
         return [converted(float, self.values(number)["lr"]) for number in range(count)]
+
+    @property
+    def _step_count(self) -> int:
+        """How often the schedule stepped; the first time when it was made."""
+        return self.last_epoch + 1
+
+    @property
+    def _last_lr(self) -> list[float]:
+        """The current rates, as PyTorch's schedules know them."""
+        return self.get_last_lr()
 
     def get_last_lr(self) -> list[float]:
         """List the current rate of each group."""

@@ -1,8 +1,14 @@
-"""Tools of training: gradient clipping and parameters as one vector; packed sequences."""
+"""Tools of training: gradient clipping, parameters as one vector, packed sequences.
 
-from collections.abc import Iterable
+Weights that are computed: reparametrize (by hooks), parametrize and parametrizations (by
+properties), prune (by masks). fusion: batch norms folded away.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from picograd.errors import ShapeError
+from picograd.nn import clip as clip_grad
 from picograd.nn.clip import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -10,23 +16,54 @@ from picograd.nn.clip import (
     get_total_norm,
 )
 from picograd.nn.parameter import overwrite
-from picograd.nn.utils import rnn
+from picograd.nn.utils import fusion, parametrizations, parametrize, prune, rnn
+from picograd.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from picograd.nn.utils.reparametrize import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 from picograd.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
     "PackedSequence",
+    "clip_grad",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_linear_bn_eval",
+    "fusion",
     "get_total_norm",
     "pack_padded_sequence",
     "pad_packed_sequence",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
+
+T = TypeVar("T")
+
+
+def skip_init(module_cls: Callable[..., T], *args: Any, **options: Any) -> T:
+    """Make a module; its values may be anything, and are the usual ones.
+
+    >>> from picograd import nn
+    >>> nn.utils.skip_init(nn.Linear, 2, 3).weight.shape
+    (3, 2)
+    """
+    return module_cls(*args, **options)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Sizes: TypeAlias = int | Sequence[int]  # one size for all axes, or one each
     Axis: TypeAlias = int | Sequence[int] | None  # one, several, or all of them
     DTypeLike: TypeAlias = DType | str | type | np.dtype[Any]
-    DeviceLike: TypeAlias = str  # "cpu", "cuda", "cuda:1"
+    DeviceLike: TypeAlias = str | int  # "cpu", "cuda", "cuda:1"; 1
 else:
     Tensor = NewType("Tensor", object)
     TensorLike = NewType("TensorLike", object)

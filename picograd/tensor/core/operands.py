@@ -125,7 +125,7 @@ def common_dtype(nodes: Sequence[Node]) -> DType:
         dtypes[place] = node.dtype if found is None else promote(found, node.dtype)
     wide, zero_dim = dtypes
     if wide is None or zero_dim is None:
-        return wide or zero_dim or default_float
+        return wide or zero_dim or default_float()
     return promote(wide, zero_dim) if category(zero_dim) > category(wide) else wide
 
 
@@ -174,7 +174,7 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
     dtype = result_dtype(a, b)
     if floating:
         check_computed(op, dtype)
-        dtype = dtype if dtype.is_float else default_float
+        dtype = dtype if dtype.is_float else default_float()
     if a.dtype is not dtype:
         a = build.cast(a, dtype)
     if b.dtype is not dtype:
@@ -200,7 +200,7 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
     number = read_scalar(op, value)
     dtype = scalar_dtype(number, node.dtype)
     if floating and not dtype.is_float:
-        dtype = default_float
+        dtype = default_float()
     if node.dtype is not dtype:
         node = build.cast(node, dtype)
     is_code = dtype.is_integer and op in CODE
@@ -272,7 +272,7 @@ def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:
 def floating(op: str, node: Node) -> Node:
     """Cast bool and integers to float32, as PyTorch's float functions do."""
     check_computed(op, node.dtype)
-    return node if node.dtype.is_float else build.cast(node, default_float)
+    return node if node.dtype.is_float else build.cast(node, default_float())
 
 
 def check_computed(op: str, dtype: DType) -> None:

@@ -158,7 +158,7 @@ def format_tensor(
     parts = [format_array(array, len(head)) if array.size else "[]"]
     if array.size == 0 and array.ndim != 1:
         parts.append(f"size={array.shape}")
-    is_usual = dtype in (default_float, int64, bool_) if array.size else dtype is default_float
+    is_usual = dtype in (default_float(), int64, bool_) if array.size else dtype is default_float()
     if not is_usual:
         parts.append(f"dtype={dtype!r}")
     if not is_host(device):

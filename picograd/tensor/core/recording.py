@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from picograd.buffer import Storage
+from picograd.device_name import NAMES, device
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending
 from picograd.engine.tracing import (
@@ -158,13 +159,13 @@ class Recorded:
         return self._node.dtype
 
     @property
-    def device(self) -> str:
-        """Name of the device it lives on.
+    def device(self) -> device:
+        """Name of the device it lives on: a string that knows its `type` and `index`.
 
         >>> Tensor([1.0], device="cpu").device
         'cpu'
         """
-        return self._node.device
+        return NAMES[self._node.device]
 
     @property
     def ndim(self) -> int:

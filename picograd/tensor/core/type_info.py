@@ -34,7 +34,7 @@ class finfo:
     resolution: float
 
     def __init__(self, dtype: DTypeLike | None = None) -> None:
-        wanted = default_float if dtype is None else to_dtype(dtype)
+        wanted = default_float() if dtype is None else to_dtype(dtype)
         if wanted.name not in FORMATS:
             raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
         digits, bias = FORMATS[wanted.name]
@@ -108,7 +108,7 @@ def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
 
 def scalar_result(kind: DType) -> DType:
     """Find the dtype a Python number brings: float32 for floats."""
-    return default_float if kind.is_float else kind
+    return default_float() if kind.is_float else kind
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
@@ -126,4 +126,4 @@ def get_default_dtype() -> DType:
     >>> picograd.get_default_dtype()
     picograd.float32
     """
-    return default_float
+    return default_float()

@@ -41,7 +41,9 @@ SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
 
 def device_named(device: DeviceLike | None) -> str:
     """Normalise a device argument; None is the default device."""
-    return default_device() if device is None else open_device(str(device))
+    if device is None:
+        return default_device()
+    return open_device(f"cuda:{device}" if type(device) is int else str(device))
 
 
 def from_data(data: Any, dtype: DType | None, device: str) -> Node:
@@ -81,11 +83,11 @@ def from_array(array: "np.ndarray[Any, Any]", dtype: DType, device: str) -> Node
 def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
     """Find the dtype of new data: arrays keep theirs, Python numbers take the default."""
     if array.dtype.kind not in SUPPORTED:
-        return default_float  # `from_array` says what is wrong
+        return default_float()  # `from_array` says what is wrong
     if hasattr(data, "dtype") or hasattr(data, "__array__"):
         return to_dtype(array.dtype)
     if array.dtype.kind == "f":
-        return default_float if not holds_arrays(data) else to_dtype(array.dtype)
+        return default_float() if not holds_arrays(data) else to_dtype(array.dtype)
     return to_dtype(array.dtype)
 
 
@@ -241,7 +243,7 @@ def filled(
     op: str, sizes: Any, value: Scalar, dtype: DTypeLike | None, device: DeviceLike | None
 ) -> Node:
     """Make zeros or ones, float32 unless told otherwise."""
-    wanted = optional_dtype(dtype) or default_float
+    wanted = optional_dtype(dtype) or default_float()
     shape = as_shape(sizes, op)
     check_size(op, shape, wanted.itemsize)
     return constant(op, value, shape, wanted, device_named(device))
@@ -255,7 +257,7 @@ def arange(
     if not all(plain(derived(math.isfinite, number)) for number in numbers):
         text = f"start {start}, stop {stop} and step {step} are not all finite"
         raise ValueRangeError("arange", text, "pass finite numbers")
-    default = default_float if any(isinstance(x, float) for x in numbers) else int64
+    default = default_float() if any(isinstance(x, float) for x in numbers) else int64
     wanted = optional_dtype(dtype) or default
     if wanted is int64:  # PyTorch counts in whole numbers then
         start, stop, step = (converted(int, number) for number in numbers)
@@ -300,7 +302,7 @@ def linspace(
     size = operator.index(count)
     if size < 0:
         raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
-    wanted, place = optional_dtype(dtype) or default_float, device_named(device)
+    wanted, place = optional_dtype(dtype) or default_float(), device_named(device)
     check_size("linspace", (size,), wanted.itemsize)
     first, last = (read_scalar("linspace", value) for value in (start, stop))
     if wanted.is_integer:
@@ -319,7 +321,7 @@ def linspace(
 def eye(rows: int, columns: int | None, dtype: DTypeLike | None, device: DeviceLike | None) -> Node:
     """Make an identity matrix."""
     shape = as_shape((rows, rows if columns is None else columns), "eye")
-    wanted, place = optional_dtype(dtype) or default_float, device_named(device)
+    wanted, place = optional_dtype(dtype) or default_float(), device_named(device)
     check_size("eye", shape, wanted.itemsize)
     row, column = (Node("iota", (), axis, shape, int64, place) for axis in (0, 1))
     return row.binary("equal", column).cast(wanted)

@@ -205,7 +205,7 @@ def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
 
 def float_dtype(op: str, dtype: DType | None) -> DType:
     """Check the dtype of a random float tensor; None is float32."""
-    wanted = default_float if dtype is None else dtype
+    wanted = default_float() if dtype is None else dtype
     if wanted.kind != "float":  # 8-bit floats are too coarse
         raise DTypeError(op, f"needs a float dtype, got {wanted.name}", "use randint for integers")
     return wanted

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.autograd import functional, profiler
+from picograd.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from picograd.errors import ShapeError
 from picograd.tensor.core.autograd import (
     enable_grad,
@@ -12,6 +14,7 @@ from picograd.tensor.core.autograd import (
     set_grad_enabled,
 )
 from picograd.tensor.core.recording import grad, listed
+from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import (
     Function,
     checkpoint,
@@ -25,22 +28,50 @@ from picograd.tensor.transforms.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "checkpoint",
+    "detect_anomaly",
     "enable_grad",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "hessian",
     "inference_mode",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "jacobian",
     "jvp",
     "no_grad",
     "once_differentiable",
+    "profiler",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "vjp",
 ]
+
+
+class VariableKind(type):
+    """This class makes tensors under their old name, and knows them."""
+
+    def __call__(cls, data: Any = (), requires_grad: bool = False, volatile: bool = False) -> Any:
+        """Give a tensor that shows the data, and asks for gradients if told."""
+        found = data.detach() if isinstance(data, Tensor) else Tensor(data)
+        return found.requires_grad_(requires_grad)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Tell whether something is a tensor."""
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=VariableKind):
+    """This class is the old name of tensors: Variable(data, requires_grad) is a Tensor.
+
+    >>> import picograd
+    >>> picograd.autograd.Variable(picograd.Tensor([1.0]), requires_grad=True).requires_grad
+    True
+    """
 
 
 def backward(

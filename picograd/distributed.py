@@ -1,0 +1,43 @@
+"""Several processes under torch.distributed's names: this is the only one."""
+
+from typing import Any, NoReturn
+
+from picograd.errors import DeviceError
+
+
+def is_available() -> bool:
+    """Tell that processes cannot train together.
+
+    >>> import picograd.distributed
+    >>> picograd.distributed.is_available()
+    False
+    """
+    return False
+
+
+def is_initialized() -> bool:
+    """Tell that no group of processes was made."""
+    return False
+
+
+def get_rank(group: Any = None) -> int:
+    """Number this process among those that train together."""
+    return 0
+
+
+def get_world_size(group: Any = None) -> int:
+    """Count the processes that train together."""
+    return 1
+
+
+def barrier(*given: Any, **options: Any) -> None:
+    """Wait for the other processes: there are none."""
+
+
+def init_process_group(*given: Any, **options: Any) -> NoReturn:
+    """Raise: one process trains."""
+    raise DeviceError("distributed", "processes cannot train together", "train in one process")
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """End the group of processes: there is none."""

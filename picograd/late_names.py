@@ -1,0 +1,50 @@
+"""Names of `picograd` that are imported at their first use, so that importing it stays quick."""
+
+import importlib
+
+# rooms that import those below
+ROOMS_ABOVE = (
+    "accelerator", "amp", "autograd", "backends", "cuda", "distributed", "func",
+    "fx", "mps", "nn", "optim", "utils",
+)  # fmt: skip
+# names by the module that has them
+ELSEWHERE = {
+    "amp": ("GradScaler",),
+    "autograd.anomaly": ("is_anomaly_enabled",),
+    "nn.files_of_objects": ("load", "save"),
+    "scripting": ("_assert", "compile"),
+    "settings": (
+        "are_deterministic_algorithms_enabled", "get_default_device",
+        "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
+        "get_num_threads", "is_deterministic_algorithms_warn_only_enabled",
+        "is_inference_mode_enabled", "set_default_device", "set_default_dtype",
+        "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+        "set_flush_denormal", "set_num_interop_threads", "set_num_threads",
+        "use_deterministic_algorithms",
+    ),
+    "typed": (
+        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+        "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "Size", "channels_last",
+        "channels_last_3d", "contiguous_format", "layout", "memory_format", "preserve_format",
+        "strided",
+    ),
+}  # fmt: skip
+PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
+# PyTorch's modules that are not there, and why
+REFUSED = {
+    "hub": "models are not downloaded: build one, and load its weights with picograd.load",
+    "multiprocessing": "tensors are not shared between processes: use threads, or num_workers",
+    "quantization": "there are no quantised tensors",
+    "sparse": "there are no sparse tensors",
+}
+
+
+def find(name: str) -> object:
+    """Import a room, or what is in one. Raises AttributeError for what is not there."""
+    if name in ROOMS_ABOVE:
+        return importlib.import_module(f"picograd.{name}")
+    if name in PLACES:
+        found: object = getattr(importlib.import_module(f"picograd.{PLACES[name]}"), name)
+        return found
+    reason = f": {REFUSED[name]}" if name in REFUSED else ""
+    raise AttributeError(f"module 'picograd' has no attribute {name!r}{reason}")

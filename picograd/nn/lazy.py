@@ -1,0 +1,181 @@
+"""Lazy layers: they take a size from their first input, and are ordinary layers from then on."""
+
+from typing import Any, ClassVar
+
+from picograd.nn.conv import Conv1d, Conv2d, Conv3d
+from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.group_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from picograd.nn.linear import Linear
+from picograd.nn.module import Module
+from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from picograd.tensor.tensor import Tensor
+
+
+class Lazy(Module):
+    """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures."""
+
+    kind: ClassVar[type[Module]]
+    axis: ClassVar[int] = 1
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.given, self.options = given, options
+
+    def has_uninitialized_params(self) -> bool:
+        """Tell that the sizes are not known yet."""
+        return True
+
+    def forward(self, x: Tensor) -> Any:
+        """Become the layer that fits an input, and compute its output."""
+        kind: Any = self.kind
+        size, given = x.shape[self.axis], self.given
+        options = {"device": x.device, "dtype": x.dtype, **self.options}
+        del self.given, self.options
+        layer: Any = self
+        layer.__class__ = kind
+        kind.__init__(layer, size, *given, **options)
+        return layer.forward(x)
+
+
+class LazyLinear(Lazy):
+    """This class becomes a Linear: LazyLinear(out_features, bias).
+
+    >>> from picograd import Tensor, nn
+    >>> layer = nn.LazyLinear(3)
+    >>> layer(Tensor.ones(2, 5)).shape, layer
+    ((2, 3), Linear(in_features=5, out_features=3, bias=True))
+    """
+
+    kind = Linear
+    axis = -1
+
+
+class LazyConv1d(Lazy):
+    """This class becomes a Conv1d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConv1d(4, 1)(Tensor.ones(2, 3, 4)).shape
+    (2, 4, 4)
+    """
+
+    kind = Conv1d
+
+
+class LazyConv2d(Lazy):
+    """This class becomes a Conv2d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConv2d(4, 1)(Tensor.ones(2, 3, 4, 4)).shape
+    (2, 4, 4, 4)
+    """
+
+    kind = Conv2d
+
+
+class LazyConv3d(Lazy):
+    """This class becomes a Conv3d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConv3d(4, 1)(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 4, 4, 4, 4)
+    """
+
+    kind = Conv3d
+
+
+class LazyConvTranspose1d(Lazy):
+    """This class becomes a ConvTranspose1d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConvTranspose1d(4, 1)(Tensor.ones(2, 3, 4)).shape
+    (2, 4, 4)
+    """
+
+    kind = ConvTranspose1d
+
+
+class LazyConvTranspose2d(Lazy):
+    """This class becomes a ConvTranspose2d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConvTranspose2d(4, 1)(Tensor.ones(2, 3, 4, 4)).shape
+    (2, 4, 4, 4)
+    """
+
+    kind = ConvTranspose2d
+
+
+class LazyConvTranspose3d(Lazy):
+    """This class becomes a ConvTranspose3d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyConvTranspose3d(4, 1)(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 4, 4, 4, 4)
+    """
+
+    kind = ConvTranspose3d
+
+
+class LazyBatchNorm1d(Lazy):
+    """This class becomes a BatchNorm1d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyBatchNorm1d()(Tensor.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
+
+    kind = BatchNorm1d
+
+
+class LazyBatchNorm2d(Lazy):
+    """This class becomes a BatchNorm2d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyBatchNorm2d()(Tensor.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+
+    kind = BatchNorm2d
+
+
+class LazyBatchNorm3d(Lazy):
+    """This class becomes a BatchNorm3d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyBatchNorm3d()(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    kind = BatchNorm3d
+
+
+class LazyInstanceNorm1d(Lazy):
+    """This class becomes a InstanceNorm1d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyInstanceNorm1d()(Tensor.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
+
+    kind = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(Lazy):
+    """This class becomes a InstanceNorm2d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyInstanceNorm2d()(Tensor.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+
+    kind = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(Lazy):
+    """This class becomes a InstanceNorm3d with the channels of its first input.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LazyInstanceNorm3d()(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    kind = InstanceNorm3d

@@ -1,0 +1,44 @@
+"""Modules on several devices under torch.nn.parallel's names: they run on the one they are on."""
+
+from typing import Any
+
+from picograd.nn.module import Module
+
+
+class DataParallel(Module):
+    """This class holds a module, and calls it: one device computes the whole batch.
+
+    >>> from picograd import Tensor, nn
+    >>> model = nn.DataParallel(nn.ReLU())
+    >>> model(Tensor([-1.0, 2.0])).tolist(), model.module
+    ([0.0, 2.0], ReLU())
+    """
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        self.module, self.device_ids, self.dim = module, device_ids, dim
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Call the module."""
+        return self.module(*inputs, **options)
+
+
+class DistributedDataParallel(DataParallel):
+    """This class holds a module that trains in one process."""
+
+    def __init__(self, module: Module, device_ids: Any = None, *given: Any, **options: Any) -> None:
+        super().__init__(module, device_ids)
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Call a module: one device computes the whole batch."""
+    given = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*given, **(module_kwargs or {}))

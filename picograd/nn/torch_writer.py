@@ -1,0 +1,128 @@
+"""Write files that torch.load reads: a zip archive of a pickle and the bytes of its tensors.
+
+The pickle names PyTorch's functions, which need not be there when it is written; each tensor is a
+storage of its own, in row-major order. `torch_file` says what a file looks like.
+"""
+
+import io
+import pickle
+import sys
+import zipfile
+from collections import OrderedDict
+from typing import IO, Any
+
+import numpy as np
+
+from picograd.device_name import device
+from picograd.dtype import DType
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view
+from picograd.helpers import product
+from picograd.nn.parameter import Parameter
+from picograd.nn.torch_pickle import STORAGES
+from picograd.target import is_host
+from picograd.tensor.tensor import Tensor
+
+PROTOCOL = 2  # that of torch.save, which its weights_only reader knows
+CLASSES = {dtype: f"{name}Storage" for name, dtype in STORAGES.items()}
+FOLDER = "archive"
+
+
+class Global:
+    """This class stands for something of PyTorch's, by its module and name."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self) -> None:
+        """Look like a function to the pickler; loading calls the real one."""
+
+
+TENSOR, OTHER_TENSOR, PARAMETER = (
+    Global("torch._utils", f"_rebuild_{name}") for name in ("tensor_v2", "tensor_v3", "parameter")
+)
+DEVICE = Global("torch", "device")
+
+
+class Storage:
+    """This class is the memory of one tensor on its way to a file."""
+
+    def __init__(self, key: str, tensor: Tensor) -> None:
+        self.key, self.tensor = key, tensor
+        self.is_known = tensor.dtype.name in CLASSES
+        name = CLASSES.get(tensor.dtype.name, "UntypedStorage")
+        self.kind = Global("torch" if self.is_known else "torch.storage", name)
+        self.count = tensor.numel() if self.is_known else tensor.nbytes
+
+
+class Pickler(pickle._Pickler):
+    """This class writes tensors as PyTorch's pickles name them, anything else as Python does."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file, PROTOCOL)
+        self.emit: Any = self.write  # type: ignore[attr-defined]
+        self.storages: list[Storage] = []
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Name the memory of a tensor, which is a record of its own."""
+        if not isinstance(obj, Storage):
+            return None
+        return "storage", obj.kind, obj.key, str(obj.tensor.device), obj.count
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write the name that something of PyTorch's has."""
+        if isinstance(obj, Global):
+            self.emit(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        elif isinstance(obj, DType):
+            self.emit(pickle.GLOBAL + f"torch\n{obj.name}\n".encode())
+        else:
+            super().save_global(obj, name)  # type: ignore[misc]
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Say how tensors, dtypes, devices and sizes are made again."""
+        if isinstance(obj, (Global, DType)):
+            return obj.name
+        if type(obj) is Parameter:
+            return PARAMETER, (obj.detach(), obj.requires_grad, OrderedDict())
+        if type(obj) is Tensor:
+            return self.tensor(obj)
+        if isinstance(obj, device):
+            return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        return NotImplemented
+
+    def tensor(self, tensor: Tensor) -> Any:
+        """Say how a tensor is made again, and keep its memory for later."""
+        storage = Storage(str(len(self.storages)), tensor)
+        self.storages.append(storage)
+        shape = tuple(tensor.shape)
+        steps = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+        place: tuple[Any, ...] = (storage, 0, shape, steps, tensor.requires_grad, OrderedDict())
+        return (TENSOR, place) if storage.is_known else (OTHER_TENSOR, (*place, tensor.dtype))
+
+
+def write_torch(obj: Any, file: IO[bytes]) -> None:
+    """Write an object to an open file as torch.save does. PicklingError where Python cannot."""
+    content = io.BytesIO()
+    pickler = Pickler(content)
+    pickler.dump(obj)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{FOLDER}/data.pkl", content.getvalue())
+        archive.writestr(f"{FOLDER}/byteorder", sys.byteorder)
+        for storage in pickler.storages:
+            record = zipfile.ZipInfo(f"{FOLDER}/data/{storage.key}")
+            with archive.open(record, "w", force_zip64=True) as target:
+                target.write(raw_bytes(storage.tensor))
+        archive.writestr(f"{FOLDER}/version", "3\n")
+
+
+def raw_bytes(tensor: Tensor) -> Any:
+    """Give the bytes of a tensor in row-major order; those on the CPU are not copied."""
+    value = tensor.detach().contiguous().realize()
+    buffer = leaf_buffer(value.node)
+    array: Any
+    if buffer is not None and is_host(value.device):
+        array = buffer_view(buffer, value.shape)
+    else:
+        is_missing = value.dtype.numpy != np.dtype(value.dtype.storage)
+        array = (value.bitcast(value.dtype.storage) if is_missing else value).numpy()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -1,0 +1,201 @@
+"""Weights computed from others before each call: weight_norm and spectral_norm, by a hook.
+
+The parameter `weight` becomes an attribute that the hook computes; what is trained is beside it,
+as `weight_g` and `weight_v`, or `weight_orig`. `parametrize` does the same by a property.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from picograd.errors import MemberError
+from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.module import Module
+from picograd.nn.parameter import Parameter
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.tensor import Tensor
+
+M = TypeVar("M", bound=Module)
+ADJOINT = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+HOOKS = "_weight_hooks"  # name of a module's attribute: hook and handle by (kind, weight)
+
+
+def norm_except(value: Tensor, dim: int | None) -> Tensor:
+    """Compute the norms over all axes but one; over all of them for None."""
+    axes = list(range(value.ndim))
+    if dim is not None:
+        axes.remove(dim % value.ndim)
+    if not axes:
+        return value.abs()
+    keeps = dim is not None
+    squares = value.square().sum(axes, keepdim=keeps)
+    return squares.sqrt()
+
+
+def scaled(direction: Tensor, size: Tensor, dim: int | None) -> Tensor:
+    """Compute size * direction / |direction|."""
+    length = norm_except(direction, dim)
+    return direction * (size / length)
+
+
+def spread_out(weight: Tensor, dim: int) -> Tensor:
+    """Write a weight as a matrix whose rows are along one axis."""
+    if weight.ndim == 1:
+        return weight.unsqueeze(0)
+    rows_first = weight.movedim(dim, 0)
+    return rows_first.flatten(1)
+
+
+def unit(vector: Tensor, eps: float) -> Tensor:
+    """Divide a vector by its length, or by eps if that is longer."""
+    length = vector.square().sum().sqrt()
+    return vector / length.maximum(eps)
+
+
+def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Tensor]) -> None:
+    """Compute a weight before each call of a module, and once now."""
+    hooks = vars(module).setdefault(HOOKS, {})
+    key = kind, name
+    if key in hooks:
+        problem = f"{type(module).__name__} has {kind} on {name} already"
+        raise MemberError(kind, problem, f"call remove_{kind} first")
+
+    def before(owner: Module, inputs: Any) -> None:
+        setattr(owner, name, compute(owner))
+
+    handle = module.register_forward_pre_hook(before)
+    hooks[key] = compute, handle
+    setattr(module, name, compute(module))
+
+
+def detach(module: M, kind: str, name: str) -> M:
+    """Make the computed weight a parameter again."""
+    hooks = vars(module).get(HOOKS, {})
+    found = hooks.pop((kind, name), None)
+    if found is None:
+        problem = f"{kind} of {name!r} not found in {type(module).__name__}"
+        raise MemberError(f"remove_{kind}", problem, f"call {kind} first")
+    compute, handle = found
+    handle.remove()
+    with no_grad():
+        value = compute(module).detach()
+    for suffix in ("g", "v", "orig", "u"):
+        own = f"{name}_{suffix}"
+        if hasattr(module, own):
+            delattr(module, own)
+    delattr(module, name)
+    module.register_parameter(name, Parameter(value))
+    return module
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Train the size and the direction of a weight apart (Salimans and Kingma, 2016).
+
+    >>> from picograd import nn
+    >>> layer = nn.utils.weight_norm(nn.Linear(2, 3))
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight_g', 'weight_v']
+    """
+    weight = getattr(module, name)
+    delattr(module, name)
+    size = norm_except(weight, dim)
+    size_name, direction_name = f"{name}_g", f"{name}_v"
+    module.register_parameter(size_name, Parameter(size.detach()))
+    module.register_parameter(direction_name, Parameter(weight.detach()))
+
+    def compute(owner: Module) -> Tensor:
+        direction = getattr(owner, direction_name)
+        size = getattr(owner, size_name)
+        return scaled(direction, size, dim)
+
+    attach(module, "weight_norm", name, compute)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Make the weight a parameter again. Raises MemberError where weight_norm was not called.
+
+    >>> from picograd import nn
+    >>> layer = nn.utils.weight_norm(nn.Linear(2, 3))
+    >>> sorted(nn.utils.remove_weight_norm(layer).state_dict())
+    ['bias', 'weight']
+    """
+    return detach(module, "weight_norm", name)
+
+
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> M:
+    """Divide a weight by its largest singular value (Miyato et al., 2018).
+
+    That is estimated by the power method, one step a call in training mode.
+
+    >>> from picograd import nn
+    >>> layer = nn.utils.spectral_norm(nn.Linear(2, 3))
+    >>> sorted(layer.state_dict())
+    ['bias', 'weight_orig', 'weight_u', 'weight_v']
+    """
+    axis = output_axis(module, dim)
+    weight = getattr(module, name)
+    delattr(module, name)
+    module.register_parameter(f"{name}_orig", Parameter(weight.detach()))
+    u, v = first_vectors(spread_out(weight.detach(), axis), eps)
+    module.register_buffer(f"{name}_u", u)
+    module.register_buffer(f"{name}_v", v)
+
+    def compute(owner: Module) -> Tensor:
+        own = getattr(owner, f"{name}_orig")
+        u = getattr(owner, f"{name}_u")
+        v = getattr(owner, f"{name}_v")
+        matrix = spread_out(own, axis)
+        if owner.training:
+            advance(matrix, u, v, n_power_iterations, eps)
+        return own / largest(matrix, u, v)
+
+    attach(module, "spectral_norm", name, compute)
+    return module
+
+
+def output_axis(module: Module, dim: int | None) -> int:
+    """Find the axis of a weight that its outputs are along."""
+    if dim is not None:
+        return dim
+    return int(isinstance(module, ADJOINT))
+
+
+def first_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Draw the vectors that the power method starts from."""
+    rows, columns = matrix.shape
+    place: dict[str, Any] = dict(device=matrix.device, dtype=matrix.dtype)
+    u = Tensor.randn(rows, **place)
+    v = Tensor.randn(columns, **place)
+    return unit(u, eps), unit(v, eps)
+
+
+def advance(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
+    """Take steps of the power method, which changes the vectors."""
+    with no_grad():
+        fixed = matrix.detach()
+        for _ in range(times):
+            v.copy_(unit(fixed.T @ u, eps))
+            u.copy_(unit(fixed @ v, eps))
+
+
+def largest(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """Estimate the largest singular value; later steps do not change what it was computed of."""
+    right = matrix @ v.clone()
+    return u.clone() @ right
+
+
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
+    """Make the weight a parameter again. Raises MemberError where spectral_norm was not called.
+
+    >>> from picograd import nn
+    >>> layer = nn.utils.spectral_norm(nn.Linear(2, 3))
+    >>> sorted(nn.utils.remove_spectral_norm(layer).state_dict())
+    ['bias', 'weight']
+    """
+    return detach(module, "spectral_norm", name)

@@ -1,0 +1,102 @@
+"""PyTorch's names around compilers and scripts: kernels are fused anyway, so these change nothing.
+
+`picograd.jit` is the function that traces; PyTorch's module of that name is in its attributes:
+`picograd.jit.script(model)` is `model`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from picograd.engine import tracing
+from picograd.errors import StateError
+
+T = TypeVar("T")
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """Give a module or function back: its kernels are fused as it runs.
+
+    `picograd.jit` also skips the Python of a function, and asks more of it.
+
+    >>> import picograd
+    >>> layer = picograd.nn.Linear(2, 2)
+    >>> picograd.compile(layer, mode="max-autotune") is layer
+    True
+    """
+    return same if model is None else model
+
+
+def same(value: T, *options: Any, **more: Any) -> T:
+    """Give the first argument back."""
+    return value
+
+
+def decorator(*given: Any, **options: Any) -> Any:
+    """Serve as `@name` and as `@name(...)`, changing nothing."""
+    is_bare = len(given) == 1 and callable(given[0]) and not options
+    return given[0] if is_bare else same
+
+
+def script(obj: T, *options: Any, **more: Any) -> T:
+    """Give a module or function back, which runs as it is."""
+    return obj
+
+
+def trace(func: T, example_inputs: Any = None, *options: Any, **more: Any) -> T:
+    """Give a module or function back, which runs as it is."""
+    return func
+
+
+def is_scripting() -> bool:
+    """Tell that no script is compiled."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Tell whether `picograd.jit` traces the function this is called in."""
+    return tracing.is_tracing()
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """Give a value back."""
+    return the_value
+
+
+def isinstance_of(obj: Any, target_type: Any) -> bool:
+    """Tell whether an object is of a type."""
+    return isinstance(obj, target_type)
+
+
+def refuse_archive(*given: Any, **options: Any) -> NoReturn:
+    """Raise: there are no archives of compiled programs."""
+    problem = "a compiled program is no file here"
+    raise StateError("jit", problem, "save the weights: picograd.save(model.state_dict(), path)")
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError unless a condition holds.
+
+    >>> import picograd
+    >>> picograd._assert(1 < 2, "numbers are in order")
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
+JIT: dict[str, Callable[..., Any]] = {
+    "script": script,
+    "trace": trace,
+    "freeze": same,
+    "optimize_for_inference": same,
+    "ignore": decorator,
+    "unused": decorator,
+    "export": decorator,
+    "script_if_tracing": decorator,
+    "interface": decorator,
+    "is_scripting": is_scripting,
+    "is_tracing": is_tracing,
+    "annotate": annotate,
+    "isinstance": isinstance_of,
+    "save": refuse_archive,
+    "load": refuse_archive,
+}

@@ -1,0 +1,95 @@
+"""PyTorch's types that programs name: shapes, layouts of memory, tensors by dtype.
+
+`LongTensor([1, 2])` makes a tensor, `isinstance(x, FloatTensor)` knows one.
+"""
+
+from typing import Any
+
+from picograd.dtype import DType, dtype_named
+from picograd.helpers import product
+from picograd.tensor.tensor import Tensor
+
+
+class TensorKind(type):
+    """This class makes tensors of one dtype when it is called, and knows them."""
+
+    dtype: DType
+    place: str
+
+    def __call__(cls, *data: Any, device: Any = None) -> Any:
+        """Make a tensor of data, or of zeros with the sizes that ints are."""
+        where = cls.place or device
+        if all(isinstance(each, int) for each in data):
+            return Tensor.zeros(*(data or (0,)), dtype=cls.dtype, device=where)
+        return Tensor(data[0], dtype=cls.dtype, device=where)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Tell whether something is a tensor of the dtype, and on the device."""
+        if not isinstance(instance, Tensor) or instance.dtype is not cls.dtype:
+            return False
+        return instance.device.type == (cls.place or "cpu")
+
+    def __repr__(cls) -> str:
+        return f"<class 'picograd.{'cuda.' * bool(cls.place)}{cls.__name__}'>"
+
+
+def kind_named(name: str, place: str = "") -> Any:
+    """Make the class of a name such as "LongTensor"."""
+    dtype = dtype_named(name)
+    doc = f"This class is a tensor of {dtype.name}."
+    return TensorKind(name, (), {"dtype": dtype, "place": place, "__doc__": doc})
+
+
+FloatTensor = kind_named("FloatTensor")
+DoubleTensor = kind_named("DoubleTensor")
+HalfTensor = kind_named("HalfTensor")
+BFloat16Tensor = kind_named("BFloat16Tensor")
+LongTensor = kind_named("LongTensor")
+IntTensor = kind_named("IntTensor")
+ShortTensor = kind_named("ShortTensor")
+CharTensor = kind_named("CharTensor")
+ByteTensor = kind_named("ByteTensor")
+BoolTensor = kind_named("BoolTensor")
+
+
+class SizeKind(type):
+    """This class knows the shapes of tensors, which are plain tuples."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Tell whether something is a tuple of ints."""
+        is_tuple = isinstance(instance, tuple)
+        return is_tuple and all(isinstance(each, int) for each in instance)
+
+
+class Size(tuple[int, ...], metaclass=SizeKind):
+    """This class is a tuple of sizes that counts elements; a tensor's shape is one as it is.
+
+    >>> import picograd
+    >>> picograd.Size([2, 3]).numel(), picograd.Size([2, 3]) == picograd.zeros(2, 3).shape
+    (6, True)
+    """
+
+    def numel(self) -> int:
+        """Count the elements of a tensor of these sizes."""
+        return product(self)
+
+
+class memory_format:
+    """This class names an order of elements in memory, which picograd chooses by itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"picograd.{self.name}"
+
+
+class layout(memory_format):
+    """This class names a way to keep a tensor: all here keep every element."""
+
+
+contiguous_format = memory_format("contiguous_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+preserve_format = memory_format("preserve_format")
+strided = layout("strided")

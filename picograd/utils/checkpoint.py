@@ -1,0 +1,35 @@
+"""Checkpointing of gradients under torch.utils.checkpoint's names."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from picograd.errors import ValueRangeError
+from picograd.nn.containers import Sequential
+from picograd.nn.module import Module
+from picograd.tensor.transforms.custom import checkpoint
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+def checkpoint_sequential(
+    functions: Sequential | Sequence[Module], segments: int, input: Any, **options: Any
+) -> Any:
+    """Run modules one after the other in segments, whose gradients compute the inside again.
+
+    The last segment is kept, as in PyTorch. Raises ValueRangeError for less than one segment.
+
+    >>> import picograd
+    >>> from picograd.utils.checkpoint import checkpoint_sequential
+    >>> layers = [picograd.nn.ReLU(), picograd.nn.Tanh()]
+    >>> checkpoint_sequential(layers, 2, picograd.Tensor([-1.0])).tolist()
+    [0.0]
+    """
+    if segments < 1:
+        raise ValueRangeError("checkpoint_sequential", f"segments={segments}", "use 1 or more")
+    layers = list(functions)
+    size = max(1, math.floor(len(layers) / segments))
+    for number in range(segments - 1):
+        part = layers[number * size : (number + 1) * size]
+        input = checkpoint(Sequential(*part), input, **options)
+    return Sequential(*layers[(segments - 1) * size :])(input)

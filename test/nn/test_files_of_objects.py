@@ -1,0 +1,119 @@
+"""`picograd.save` writes what PyTorch reads, and `picograd.load` what PyTorch wrote."""
+
+import io
+from collections import Counter, OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.errors import DTypeError, MissingFileError, StateError
+
+torch = pytest.importorskip("torch")
+
+
+def objects() -> dict:
+    """Make one of everything a checkpoint holds."""
+    transposed = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)).T
+    return {
+        "dtypes": [Tensor([1, 0]).to(name) for name in ("bool", "int8", "uint16", "bfloat16")],
+        "shapes": (transposed, Tensor(2.5), Tensor.zeros(0, 3)),
+        "parameter": nn.Parameter(Tensor([1.0, 2.0])),
+        "others": OrderedDict(epoch=3, name="a", none=None, rate=0.5, flag=True),
+        "counts": Counter({2: 1}),
+        "dtype": picograd.float16,
+        "device": picograd.device("cpu"),
+    }
+
+
+def test_pytorch_reads_it(tmp_path: Path) -> None:
+    picograd.save(objects(), tmp_path / "a.pt")
+    found = torch.load(tmp_path / "a.pt", weights_only=True)
+    kinds = [str(each.dtype) for each in found["dtypes"]]
+    assert kinds == ["torch.bool", "torch.int8", "torch.uint16", "torch.bfloat16"]
+    assert [each.tolist() for each in found["dtypes"]] == [[True, False], [1, 0], [1, 0], [1, 0]]
+    assert found["shapes"][0].tolist() == [[0, 3], [1, 4], [2, 5]] and found["shapes"][1] == 2.5
+    assert found["shapes"][2].shape == (0, 3) and found["counts"] == {2: 1}
+    assert isinstance(found["parameter"], torch.nn.Parameter) and found["others"]["epoch"] == 3
+    assert found["dtype"] is torch.float16 and found["device"] == torch.device("cpu")
+
+
+@pytest.mark.parametrize("weights_only", [None, False])
+def test_it_reads_both(weights_only: bool | None) -> None:
+    ours, theirs = io.BytesIO(), io.BytesIO()
+    picograd.save(objects(), ours)
+    layer = torch.nn.Linear(2, 3)
+    torch.save([layer.state_dict(), torch.ones(2).half()], theirs)
+    for file in (ours, theirs):
+        file.seek(0)
+    found = picograd.load(ours, weights_only=weights_only)
+    assert found["shapes"][0].tolist() == [[0, 3], [1, 4], [2, 5]] and found["device"].type == "cpu"
+    assert isinstance(found["parameter"], nn.Parameter) and found["parameter"].requires_grad
+    assert found["others"] == dict(epoch=3, name="a", none=None, rate=0.5, flag=True)
+    state, half = picograd.load(theirs, "cpu", weights_only=weights_only)
+    assert half.dtype is picograd.float16
+    np.testing.assert_array_equal(state["weight"].numpy(), layer.weight.detach().numpy())
+
+
+def test_map_location(tmp_path: Path) -> None:
+    picograd.save(Tensor([1.0]), tmp_path / "a.pt")
+    places = ["cpu", picograd.device("cpu"), {"cuda:0": "cpu"}, lambda storage, name: storage]
+    for place in [*places, lambda storage, name: storage.cpu()]:
+        assert picograd.load(tmp_path / "a.pt", map_location=place).device == "cpu"
+    with picograd.device("cpu"):
+        moved = picograd.load(tmp_path / "a.pt", map_location=lambda storage, name: "null")
+    assert moved.device == "null"
+
+
+def test_modules_and_training(tmp_path: Path) -> None:
+    """A whole module comes back where the file is trusted; a run continues from a checkpoint."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    picograd.save(model, tmp_path / "model.pt")
+    with pytest.raises(StateError, match=r"Sequential is refused.*weights_only=False"):
+        picograd.load(tmp_path / "model.pt")
+    again = picograd.load(tmp_path / "model.pt", weights_only=False)
+    x = picograd.randn(4, 2)
+    assert again(x).tolist() == model(x).tolist() and len(list(again.parameters())) == 4
+
+    optimizer = picograd.optim.Adam(model.parameters(), lr=0.1)
+    schedule = picograd.optim.lr_scheduler.MultiStepLR(optimizer, [1, 2])
+    model(x).square().sum().backward()
+    optimizer.step()
+    schedule.step()
+    state = {"m": model.state_dict(), "o": optimizer.state_dict(), "s": schedule.state_dict()}
+    picograd.save(state, tmp_path / "run.pth")
+    found = picograd.load(tmp_path / "run.pth")
+    other = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    other.load_state_dict(found["m"])
+    resumed = picograd.optim.Adam(other.parameters(), lr=0.1)
+    resumed.load_state_dict(found["o"])
+    following = picograd.optim.lr_scheduler.MultiStepLR(resumed, [1, 2])
+    following.load_state_dict(found["s"])
+    for net, opt, each in ((model, optimizer, schedule), (other, resumed, following)):
+        opt.zero_grad()
+        net(x).square().sum().backward()
+        opt.step()
+        each.step()
+    assert other[0].weight.tolist() == model[0].weight.tolist() and resumed.lr == optimizer.lr
+
+
+def test_by_extension_and_errors(tmp_path: Path) -> None:
+    picograd.save({"a": Tensor([1.0])}, tmp_path / "a.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes()[8:9] == b"{"
+    assert picograd.load(tmp_path / "a.safetensors")["a"].tolist() == [1.0]
+    with pytest.raises(DTypeError, match="the state is a list"):
+        picograd.save([1], tmp_path / "b.safetensors")
+    with pytest.raises(MissingFileError):
+        picograd.load(tmp_path / "none.pt")
+    for wrong in (lambda: picograd.save(1, 2), lambda: picograd.load(3)):
+        with pytest.raises(DTypeError, match="the file is a int"):
+            wrong()
+    with pytest.raises(DTypeError, match="map_location is a float"):
+        picograd.load(tmp_path / "a.safetensors", map_location=1.5)
+    damaged = io.BytesIO(b"PK\x03\x04 and no more")
+    for trusted in (None, False):
+        damaged.seek(0)
+        with pytest.raises(StateError, match="damaged"):
+            picograd.load(damaged, weights_only=trusted)

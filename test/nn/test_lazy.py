@@ -1,0 +1,31 @@
+"""Layers that take a size from their first input, and modules that run on one device."""
+
+import picograd
+from picograd import nn
+
+
+def test_each_becomes_its_layer() -> None:
+    for name in [each for each in nn.__all__ if each.startswith("Lazy")]:
+        axes = int(name[-2]) if name[-1] == "d" else 0
+        x = picograd.rand(2, 3, *[4] * axes)
+        has_size = "Norm" in name
+        layer = getattr(nn, name)(*([] if has_size else [5] if not axes else [5, 2]))
+        assert layer.has_uninitialized_params() and not list(layer.parameters())
+        y = layer(x)
+        assert type(layer) is getattr(nn, name.removeprefix("Lazy")) and y.shape[0] == 2
+        assert y.shape[1] == (3 if has_size else 5) and layer(x).shape == y.shape
+
+
+def test_in_a_model() -> None:
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2)).eval()
+    assert model(picograd.rand(2, 3, 6, 6).double()).dtype is picograd.float64
+    assert model[3].in_features == 64 and not model[3].training
+    assert list(model.state_dict()) == ["0.weight", "0.bias", "3.weight", "3.bias"]
+
+
+def test_one_device() -> None:
+    model, x = nn.Linear(2, 1), picograd.rand(3, 2)
+    for made in (nn.DataParallel(model), nn.parallel.DistributedDataParallel(model)):
+        assert made(x).tolist() == model(x).tolist() and made.module is model
+        assert list(made.state_dict()) == ["module.weight", "module.bias"]
+    assert nn.parallel.data_parallel(model, x, range(2)).tolist() == model(x).tolist()
