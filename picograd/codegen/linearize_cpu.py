@@ -17,7 +17,14 @@ from picograd.codegen import (
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
-from picograd.codegen.nests import as_bounds, group_length, is_pointwise, reads_of, split_guards
+from picograd.codegen.nests import (
+    UNROLLED,
+    as_bounds,
+    group_length,
+    is_pointwise,
+    reads_of,
+    split_guards,
+)
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -43,8 +50,8 @@ from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
+LEAST_VECTOR = 8  # columns that are summed faster as a vector than one by one
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
-UNROLLED_WINDOW = 16
 
 
 def linearize(tiles: TileKernel, target: Target) -> Program:
@@ -210,7 +217,7 @@ class CpuBuilder:
         dims: Sequence[Axis],
         conditions: Sequence[Condition],
         body: Callable[[], None],
-        is_unrolled: bool = False,
+        is_unrolled: bool | None = False,
     ) -> None:
         """Emit loops over dims where all conditions hold (as bounds if possible) and a body."""
         emitter = self.emitter
@@ -291,7 +298,7 @@ class CpuBuilder:
             old = emitter.add("get", dtype, (total, zero))
             emitter.add("set", None, (total, zero, self.combine(step.monoid, old, value)))
 
-        is_unrolled = product(a.size for a in step.over) <= UNROLLED_WINDOW
+        is_unrolled = product(a.size for a in step.over) <= UNROLLED
         self.nest(step.over, (), body, is_unrolled)
         return emitter.add("get", dtype, (total, zero))
 
@@ -336,7 +343,9 @@ class CpuBuilder:
 
         if firsts:
             self.nest(dims, (), clear)
-        self.nest((*steps[0].over, *dims), conditions, body)
+        # A loop over few columns that is unrolled whole is not made into vectors any more.
+        is_vector = bool(dims) and dims[-1].size >= LEAST_VECTOR
+        self.nest((*steps[0].over, *dims), conditions, body, None if is_vector else False)
         for step in stores:
             if step not in beside:
                 self.pointwise([step])

@@ -18,7 +18,9 @@ from picograd.schedule.index import Axis, Index, axes_of, axis_index
 from picograd.schedule.loop import Condition, Expr, walk
 from picograd.schedule.monoid import identity
 
-SMALL_WINDOW = 64  # reductions up to this size run inside the loops over their dims
+UNROLLED = 16  # reductions up to this size run inside the loops over their dims, without a loop
+SMALL_WINDOW = 64  # and up to this size where there are too many dims to keep a sum each at hand
+FEW_SUMS = 1024  # that stay in the first-level cache: then the loop over them is the innermost
 
 
 def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
@@ -37,7 +39,9 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
 def is_pointwise(step: Accumulate) -> bool:
     """Tell whether a reduction is a window: a few elements at every point of its dims."""
     is_whole = step.is_first or not step.over  # what is added to is in memory
-    return bool(step.dims) and is_whole and product(a.size for a in step.over) <= SMALL_WINDOW
+    is_few = product(a.size for a in step.dims) <= FEW_SUMS
+    most = UNROLLED if is_few else SMALL_WINDOW
+    return bool(step.dims) and is_whole and product(a.size for a in step.over) <= most
 
 
 def may_store_beside(store: Store, head: Accumulate, sums: set[str]) -> bool:

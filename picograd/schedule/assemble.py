@@ -247,7 +247,7 @@ def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indic
     if target is not None:
         slot = part.kernel.slot(target.slot, dtype)
         part.kernel.stored.add(slot)
-        store = (slot, flat_index(own, target.strides))
+        store = (slot, part.place(own, target.strides))
     is_direct = compute.dtype is dtype
     parts = (compute.axes, compute.reduce, compute.monoid, compute.body, compute.dtype)
     part.computes.append(Compute(*parts, store if is_direct else None))

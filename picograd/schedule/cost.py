@@ -27,7 +27,7 @@ PASSES = 2  # over a row: what is reduced, and what reads the result beside the 
 TASK_POINTS = 65536  # elements of rows that a CPU task works on, at least
 BLOCK_POINTS = 4096  # elements that a CUDA block reduces, at least
 WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.5 times as long
-SHORT_RUN = 16  # fewer neighbouring columns are worked on one after the other, as rows are
+SHORT_RUN = 8  # fewer neighbouring columns are worked on one after the other, as rows are
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
@@ -104,7 +104,7 @@ def row_work(
         outer = rows // shape[inner]
         columns = column_tile(shape[inner], outer, length, target)
         tasks = count_tiles(shape[inner], outer, columns, target)
-        tile = length * columns
+        tile = length * (columns if target.shared_bytes else min(columns, shape[inner]))
     tasks = max(tasks, 1)
     busy = min(made.workers, tasks) / made.workers
     reads = 1 if tile * itemsize <= made.cache else PASSES

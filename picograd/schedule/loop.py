@@ -302,20 +302,26 @@ def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def rewrite(
-    root: Expr, axes: Mapping[Axis, Index], replace: Callable[[Expr], Expr | None] | None = None
+    root: Expr,
+    axes: Mapping[Axis, Index],
+    replace: Callable[[Expr], Expr | None] | None = None,
+    moved: dict[Index, Index] | None = None,
 ) -> Expr:
-    """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another."""
+    """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
+
+    `moved` keeps the new indices for other expressions over the same axes.
+    """
     done: dict[int, Expr] = {}
 
     def inner(expr: Expr) -> Expr:
         return done[id(expr)]
 
-    moved: dict[Index, Index] = {}  # most loads of an expression are at the same place
+    places = {} if moved is None else moved  # most loads of an expression are at the same place
 
     def move(index: Index) -> Index:
-        found = moved.get(index)
+        found = places.get(index)
         if found is None:
-            found = moved[index] = substitute(index, axes, inner)
+            found = places[index] = substitute(index, axes, inner)
         return found
 
     for expr in walk(root):

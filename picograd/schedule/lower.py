@@ -98,6 +98,7 @@ class PartBuilder:
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
         self.memo: dict[tuple[int, Indices, tuple[Condition, ...]], Expr] = {}
+        self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
         self.conditions: tuple[Condition, ...] = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
 
@@ -135,7 +136,15 @@ class PartBuilder:
         place = self.kernel.locations[facts.number]
         slot = self.kernel.slot(place.slot, facts.node.dtype)
         self.kernel.loaded.add(slot)
-        return Expr("load", (), (slot, flat_index(indices, place.strides)), facts.node.dtype)
+        return Expr("load", (), (slot, self.place(indices, place.strides)), facts.node.dtype)
+
+    def place(self, indices: Indices, strides: tuple[int, ...]) -> Index:
+        """Position in memory of an element: most arrays of a part are read at the same."""
+        key = indices, strides
+        found = self.places.get(key)
+        if found is None:
+            found = self.places[key] = flat_index(indices, strides)
+        return found
 
     def elementwise(self, facts: Facts, indices: Indices) -> Expr:
         """Apply an elementwise operation to the values of its inputs."""

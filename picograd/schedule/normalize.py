@@ -80,9 +80,13 @@ def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, li
         return tuple(new for axis in old for new in order.get(axis, [axis]))
 
     computes = []
+    moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
     for c in part.computes:
-        store = (c.store[0], substitute(c.store[1], axes)) if c.store else None
-        body = rewrite(c.body, axes)
+        body = rewrite(c.body, axes, moved=moved)
+        store = c.store
+        if store is not None:
+            place = moved.get(store[1])
+            store = store[0], substitute(store[1], axes) if place is None else place
         computes.append(Compute(listed(c.axes), listed(c.reduce), c.monoid, body, c.dtype, store))
     ends = [(substitute(index, axes), lo, hi) for index, lo, hi in part.ends]
     return replace(part, rows=listed(part.rows), computes=tuple(computes), ends=tuple(ends))

@@ -31,6 +31,13 @@ def test_a_reduction_that_goes_on_is_no_window() -> None:
     assert is_pointwise(Accumulate("total", (COLUMN,), (), "sum", LOAD, False))
 
 
+def test_few_sums_are_added_to_in_the_innermost_loop() -> None:
+    window, many = Axis("window", 49), Axis("many", 4096)
+    assert not is_pointwise(Accumulate("total", (COLUMN,), (window,), "sum", LOAD))
+    assert is_pointwise(Accumulate("total", (many, COLUMN), (window,), "sum", LOAD))
+    assert not is_pointwise(Accumulate("total", (many, COLUMN), (ROW,), "sum", LOAD))
+
+
 def test_assignments_at_one_point_share_a_nest() -> None:
     first = Assign("v", (COLUMN,), const(1.0, float32))
     value = Expr("tile", (), ("v", (axis_index(COLUMN),)), float32)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from op_support import Case, compare, integers, numbers
 
+from picograd import Tensor
+
 torch = pytest.importorskip("torch")
 
 REDUCTIONS: dict[str, Any] = {
@@ -133,3 +135,17 @@ def test_zero_norm_has_no_nan(device: str) -> None:
     zeros = np.zeros((2, 3))
     compare([Case("norm", lambda t: t.norm(dim=1), [zeros], torch.linalg.vector_norm)][:0], device)
     compare([Case("norm", lambda t: t.norm(), [zeros])], device)
+
+
+@pytest.mark.parametrize(
+    "shape", [(30, 1000, 7), (2, 3000, 15), (9, 1000, 16), (3, 48, 300)], ids=str
+)
+def test_columns_of_any_number_and_length(shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x, wide = Tensor(values), values.astype(np.float64)
+    np.testing.assert_allclose(x.sum(1).numpy(), wide.sum(1), atol=1e-3)
+    np.testing.assert_allclose(x.var(1, correction=0).numpy(), wide.var(1), atol=1e-4)
+    exps = np.exp(wide - wide.max(1, keepdims=True))
+    wanted = exps / exps.sum(1, keepdims=True)
+    np.testing.assert_allclose(x.softmax(1).numpy(), wanted, atol=1e-6)
+    assert np.array_equal(x.argmax(1).numpy(), values.argmax(1))

@@ -87,3 +87,8 @@ def test_an_operand_is_stored_if_packing_it_again_takes_longer() -> None:
 def test_what_is_not_packed_is_read_for_each_row_or_column() -> None:
     assert packings(1, 1000) == 1000 and packings(1000, 2) == 2
     assert packings(1000, 100) == 1 and packings(1000, 1000) == 4
+
+
+def test_few_columns_are_worked_on_one_row_of_them_after_the_other() -> None:
+    few, many = (row_work((30, 1000, n), (1,), 2, 4, cores(1)) for n in (16, 256))
+    assert few.tile == 16_000 and many.tile == 256_000

@@ -47,8 +47,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     is_column = hero == "reduce.col" and bool(part.rows)
     over = split_axes(part)
     if over is not None:
-        rows = product(axis.size for axis in part.rows)
-        splits = split_count(rows, product(a.size for a in over), is_column, target)
+        splits = split_count(part, product(a.size for a in over), is_column, target)
         splits = min(splits, over[0].size)
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -83,10 +82,13 @@ def uses_rows(part: Part, compute: Compute) -> bool:
     return False
 
 
-def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
+def split_count(part: Part, length: int, is_column: bool, target: Target) -> int:
     """Choose into how many pieces the reduced axes are cut."""
+    rows = product(axis.size for axis in part.rows)
     if not target.has_blocks:
         tiles = ceil_div(rows, COLUMNS) if is_column else rows
+        if is_column and is_narrow(part, target, COLUMNS):
+            tiles = rows // part.rows[-1].size
         wanted = min(rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads)
         return max(1, wanted // tiles)
     width = CUDA_COLUMN_THREADS * 4
@@ -95,6 +97,17 @@ def split_count(rows: int, length: int, is_column: bool, target: Target) -> int:
     # A block should reduce at least 4096 elements, or the combination costs more than it saves.
     per_tile = length * (min(rows, width) if is_column else 1)
     return max(1, min(wanted, per_tile // 4096))
+
+
+def is_narrow(part: Part, target: Target, columns: int) -> bool:
+    """Tell whether a CPU task reduces few neighbouring columns, then those of the next row.
+
+    They lie in memory one after the other; side by side they would be many short streams. Sums
+    over all rows are added up over the columns of a task, all at once.
+    """
+    is_grand = any(not compute.axes for compute in part.computes)
+    is_few = len(part.rows) > 1 and part.rows[-1].size < columns
+    return is_few and not is_grand and not target.has_blocks
 
 
 def columns_at_once(part: Part, target: Target) -> int:
@@ -156,17 +169,23 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     """Write a part whose grid points each do whole rows."""
     is_read_again = is_column and split_axes(part) is None
     columns = columns_at_once(part, target) if is_read_again else 0
-    space = cut_rows(part, target, is_column, inner_size(part), columns)
     is_serial = not target.has_blocks and not is_column
-    dims = () if is_serial else space.dims
+    narrow = is_column and is_narrow(part, target, columns or COLUMNS)
+    if narrow:
+        columns = max(columns or COLUMNS, TASK_POINTS // inner_size(part))
+    space = cut_rows(part, target, is_column, inner_size(part), columns)
+    serial = space.dims if is_serial else space.dims[:-1] if narrow else ()
+    dims = space.dims[len(serial) :]
     threads = threads_for(kernel, part, target, dims, is_column)
     ends = ended_rows(part, space, threads)
-    conditions = () if is_serial else (*space.conditions, *ends)
+    inside = tuple(end for end in ends if not axes_of(end[0]) & set(serial) and not is_serial)
+    ends = tuple(end for end in ends if end not in inside)
+    conditions = inside if is_serial or serial else (*space.conditions, *inside)
     point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
     body: tuple[Step, ...] = tuple(rows.whole())
-    if is_serial:
-        for axis in reversed(space.dims):
+    if is_serial or serial:
+        for axis in reversed(serial):
             own = tuple(end for end in ends if axis in axes_of(end[0]))
             ends = tuple(end for end in ends if end not in own)
             body = (For(axis, when(own, body)),)
@@ -207,7 +226,9 @@ def build_split(
     kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
-    if is_column:
+    if is_column and is_narrow(part, target, COLUMNS):
+        space = Cut(part.rows[:-1], part.rows[-1:], {}, ())
+    elif is_column:
         space = cut_rows(part, target, True, 1)
     else:
         space = Cut(part.rows, (), {}, ())
