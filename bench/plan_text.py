@@ -10,11 +10,13 @@ Values are never computed, so nothing may be read; memory is allocated and never
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 
 from picograd.buffer import Buffer
 from picograd.engine import backends, pending, realize
-from picograd.engine.plan_key import GraphKey, leaf_buffer, with_scalars
+from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending, with_scalars
+from picograd.graph.formula import unfolded
 from picograd.graph.node import Node
 from picograd.runtime.null import NullDevice
 from picograd.schedule.loop import Compute, Kernel, Part, walk
@@ -69,7 +71,9 @@ def only_plans(device: str) -> Iterator[Plans]:
 
     def plan_only(found: GraphKey, roots: Sequence[Node], limits: object = None) -> Unrun:
         if plans.is_open:
-            plans.append(schedule(with_scalars(roots, found), TARGETS[device], verify=False))
+            whole = unfolded(roots, found.order)
+            known = replace(found, order=walk_pending(whole))
+            plans.append(schedule(with_scalars(whole, known), TARGETS[device], verify=False))
         return Unrun(roots)
 
     realize.find_plan = plan_only  # type: ignore[assignment]

@@ -23,6 +23,7 @@ from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer, walk_pending
 from picograd.engine.tracing import tracing
+from picograd.graph.formula import unfolded
 from picograd.graph.node import Node
 from picograd.schedule.schedule import STAGES, Draft
 
@@ -155,7 +156,7 @@ def roots_of(record: Record) -> tuple[list[Node], Any]:
     with tracing():
         kept = record()
         nodes = [t.node for t in pending.live_tensors() if leaf_buffer(t.node) is None]
-    return nodes, kept
+    return unfolded(nodes, walk_pending(nodes)), kept
 
 
 def stage_seconds(roots: Sequence[Node]) -> tuple[list[float], Draft]:
