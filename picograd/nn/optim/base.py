@@ -232,7 +232,7 @@ class Optimizer:
                 node = tensor.detach().where(found, wrap(node, False)).node
             node = node.cast(tensor.dtype)
             check_write("step", tensor, node)
-            write(tensor, node, False)
+            write(tensor, node, False, is_one=False)
         return [tensor for tensor, _ in changed]
 
     def _batches(self, group: ParameterGroup) -> list[Batch]:

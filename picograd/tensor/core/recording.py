@@ -639,11 +639,14 @@ def check_overlap(op: str, target: "Recorded", source: Any, is_fitted: bool = Fa
 
 
 @pending.locked
-def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) -> None:
+def write(
+    target: "Recorded", node: Node, tracks: bool, is_alike: bool = False, is_one: bool = True
+) -> None:
     """Give a tensor its next value: in place if it has memory, through to its base if it is a view.
 
     A value that is still to be computed is replaced; `VERSIONS` counts that as a change. All
-    elements may be written through repeated ones where they are alike.
+    elements may be written through repeated ones where they are alike. Unless `is_one`, other
+    writes follow that read what this one overwrites, and nothing may be computed before.
     """
     if is_view(target):
         if not is_alike:
@@ -652,7 +655,7 @@ def write(target: "Recorded", node: Node, tracks: bool, is_alike: bool = False) 
     replace_value(target, node, tracks)
     if target._views is not None:
         renew_views(target)
-    if pending.is_over_budget():
+    if is_one and pending.is_over_budget():
         pending.realize_all()
 
 

@@ -426,3 +426,19 @@ def test_a_step_is_recorded_once(monkeypatch):
     monkeypatch.setattr(nn.optim.Adam, "prepare", lambda *args: (calls.append(1), record(*args))[1])
     train(nn.optim.Adam, 5)
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize("make", [nn.optim.SGD, nn.optim.Adam])
+def test_a_step_that_goes_over_the_budget_of_pending_work_is_computed_as_one(make):
+    results = []
+    for is_over in (False, True):
+        weights = [nn.Parameter(Tensor([1.0, 2.0]) * number) for number in (1, 2, 3)]
+        optimizer = make(weights, lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            sum((weight * weight).sum() for weight in weights).backward()
+            if is_over:
+                pending.RECORDED[0] = 2 * pending.BUDGET - 3
+            optimizer.step()
+        results.append([weight.tolist() for weight in weights])
+    assert results[0] == results[1]
