@@ -60,7 +60,7 @@ class Fuser:
         self.groups: list[Group] = []
         self.reasons: list[str] = []
         self.together: dict[Sink, int] = {}  # operations of what one kernel computes
-        self.entered: dict[Sink, set[int]] = {}  # values it reads, by number
+        self.entered: dict[Sink, dict[int, int]] = {}  # values it reads, what is not counted yet
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
 
@@ -127,6 +127,7 @@ class Fuser:
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
+        facts.is_again = source.is_again or source.is_repeated
         facts.mixings = source.mixings
         if mapping is None:
             facts.mixings += 1
@@ -160,6 +161,8 @@ class Fuser:
             self.store(facts, "contiguous was asked for")
         elif self.is_long(facts):
             self.store(facts, "its chain is long")
+        elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
+            self.store(facts, "it would be computed at several places")
         elif facts.kernels > 1 and facts.is_operand and node.inputs and row.view is None:
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
@@ -177,6 +180,7 @@ class Fuser:
             mixings = max(mixings, source.mixings)
             is_moved |= source.is_moved
             facts.has_window |= source.has_window
+            facts.is_again |= source.is_again or source.is_repeated
             if source.windows:
                 facts.windows |= source.windows
             if source.size * 2 >= size and source.loads is not loads:
@@ -197,11 +201,17 @@ class Fuser:
         read through several views is computed at other places for each.
         """
         total = self.together.get(facts.sink, 0) + cost
-        entered = self.entered.setdefault(facts.sink, set())
+        entered = self.entered.setdefault(facts.sink, {})
         for source in facts.inputs:
-            is_apart = source.is_loaded or source.sink != facts.sink or source.node.op in VIEWS
-            if is_apart and source.number not in entered:
-                entered.add(source.number)
+            if source.number in entered:
+                continue
+            if source.node.op in VIEWS and source.is_moved:
+                base, entered[source.number] = strip_views(source).number, 0
+                if base in entered or source.is_again:
+                    total += source.cost + entered.get(base, 0)
+                entered[base] = 0 if base in entered or source.is_again else source.cost
+            elif source.is_loaded or source.sink != facts.sink:
+                entered[source.number] = 0
                 total += source.cost
         self.together[facts.sink] = total
         return total
@@ -275,6 +285,7 @@ class Fuser:
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
+        facts.is_again = False
         facts.mixings = 0
         facts.loads = frozenset((facts.number,))
 

@@ -99,6 +99,8 @@ class Facts:
     inputs: tuple["Facts", ...] = ()
     size: int = 0  # elements
     is_operand: bool = False  # a product reads it, from memory
+    is_shifted: bool = False  # it is read at other places: by a slice, a pad, a window
+    is_again: bool = False  # it is made of values that are computed at several places
     sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
     hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory
     depth: int = 0  # of the deepest group it reads
@@ -129,6 +131,11 @@ class Facts:
     def is_loaded(self) -> bool:
         """Tell whether readers find it in memory."""
         return self.is_source or self.group is not None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Tell whether it is computed at several places, and so is what it is made of."""
+        return self.is_shifted and self.is_moved and self.kernels > 1
 
     @property
     def is_update(self) -> bool:

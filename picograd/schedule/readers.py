@@ -26,6 +26,7 @@ class Readers:
     counts: dict[int, int] = field(default_factory=dict)  # kernels that read it, its own included
     sinks: dict[int, Sink] = field(default_factory=dict)
     operands: set[int] = field(default_factory=set)  # what a product must find in memory
+    shifted: set[int] = field(default_factory=set)  # what is read at other places
 
 
 def find_readers(
@@ -45,6 +46,8 @@ def find_readers(
             continue
         if node.op in PRODUCTS or (node.op in PASSING and key in found.operands):
             found.operands.update(id(equal[id(source)]) for source in node.inputs)
+        if node.row.is_shifting:
+            found.shifted.update(id(equal[id(source)]) for source in node.inputs)
         is_through = node.op in ELEMENTWISE
         for number, source in enumerate(node.inputs):
             end = sink if is_through else (key, number)

@@ -141,6 +141,7 @@ def fuse(draft: Draft) -> None:
         memory = leaf_key(node) if is_known else -1
         facts = Facts(node, len(draft.facts), readers.counts[id(node)], known)
         facts.sink, facts.is_operand = readers.sinks[id(node)], id(node) in readers.operands
+        facts.is_shifted = id(node) in readers.shifted
         draft.fuser.visit(facts, is_known, memory)
         draft.facts[id(node)] = facts
         if id(node) in wanted:
