@@ -135,10 +135,10 @@ def seconds(arguments, cache):
     """Run one process and time it from outside: by the clock, and processor time."""
     environment = {**os.environ, "PICOGRAD_CACHE": cache}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.thread_time()
+    start = time.perf_counter()
     command = [sys.executable, __file__, "--child", *arguments]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-    wall = time.thread_time() - start
+    wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall, used

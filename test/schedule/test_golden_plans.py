@@ -51,7 +51,7 @@ def test_labels_are_checked_in_the_plan_of_the_step(bench: Any) -> None:
     from picograd import Tensor, nn
 
     with bench[1].only_plans("cuda:0") as plans:
-        weight = Tensor.ones(8, 4, device="cuda:0").requires_grad_()
+        weight = Tensor.ones(8, 4, device="cuda:0").realize().requires_grad_()
         optimizer = nn.optim.SGD([weight], lr=0.1)
         x = Tensor.ones(5, 8, device="cuda:0").realize()
         labels = Tensor.zeros(5, dtype="int64", device="cuda:0").realize()

@@ -214,6 +214,8 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        if not self.state and not RUNNING.traces:
+            self._store_parameters()
         changed: list[tuple[Tensor, Node]] = []
         for group in self.param_groups:
             if self.is_own_rule():
@@ -223,6 +225,17 @@ class Optimizer:
         if changed:
             realize(self._assign(changed))
         return loss
+
+    def _store_parameters(self) -> None:
+        """Compute what parameters begin with before the first step.
+
+        Else it would be part of the step's plan, which no other step has, and a loss that is read
+        after the step would compute it, and itself, again.
+        """
+        members = [each for group in self.param_groups for each in group.parameters]
+        pending = [each for each in members if leaf_buffer(each.node) is None]
+        if pending:
+            realize(pending)
 
     def _assign(self, changed: list[tuple[Tensor, Node]]) -> list[Tensor]:
         """Record the in-place writes."""
