@@ -80,6 +80,8 @@ def is_plain(value: Any) -> bool:
         return all(map(is_plain, value))
     if kind is Formula:
         return bool(value.is_plain)
+    if kind is Formula:
+        return bool(value.is_plain)
     return kind in PLAIN or (kind is HostCall and is_plain(value.options))
 
 
