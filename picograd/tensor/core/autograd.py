@@ -14,7 +14,7 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from picograd.errors import GradientError, ShapeError
+from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
@@ -176,6 +176,15 @@ def is_grad_enabled() -> bool:
     True
     """
     return MODE.enabled
+
+
+def check_gradient(owner: Any, gradient: Any, kind: type) -> None:
+    """Raise unless a value is another tensor, which may be the gradient of one."""
+    if not isinstance(gradient, kind):
+        text = f"it must be a tensor or None, not {type(gradient).__name__}"
+        raise DTypeError("grad", text, "wrap it in picograd.Tensor(...)")
+    if gradient is owner:
+        raise GradientError("grad", "a tensor cannot be its own gradient", "assign a .clone()")
 
 
 def leaf_of(node: Node) -> Any:

@@ -99,7 +99,8 @@ class Recorded:
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
         if value is not None:
-            check_gradient(self, value)
+            autograd.check_gradient(self, value, Recorded)
+            check_write("grad", self, value._node)
         if RUNNING.traces:
             note_gradient(self, False)
         self._grad = value
@@ -570,16 +571,6 @@ def check_write(op: str, target: "Recorded", node: Node) -> None:
         text = f"value is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, text, f'cast it with .cast("{target.dtype.name}")')
     check_device(op, (target._node, node))
-
-
-def check_gradient(owner: "Recorded", gradient: Any) -> None:
-    """Raise unless a value can be the gradient of a tensor: of its shape, dtype and device."""
-    if not isinstance(gradient, Recorded):
-        text = f"it must be a tensor or None, not {type(gradient).__name__}"
-        raise DTypeError("grad", text, "wrap it in picograd.Tensor(...)")
-    if gradient is owner:
-        raise GradientError("grad", "a tensor cannot be its own gradient", "assign a .clone()")
-    check_write("grad", owner, gradient._node)
 
 
 def check_leaf_write(op: str, target: "Recorded") -> None:
