@@ -152,7 +152,7 @@ class Node:
         if not isinstance(other, Node):
             other = self.const_like(other)
         row = ELEMENTWISE[op]
-        dtype = row.dtype_rule.result(self.dtype)
+        dtype, (left, right) = row.dtype_rule.result(self.dtype), row.identities
         is_number = self.op in NUMBERS
         if other.op in NUMBERS:
             if is_number:
@@ -161,9 +161,9 @@ class Node:
                 made: Node | None = row.simpler(self, other)
                 if made is not None:
                     return made
-            elif is_identity(row.identities[1], other.arg):
+            elif right is not None and not is_given(other.arg) and other.arg == right:
                 return self
-        elif is_number and is_identity(row.identities[0], self.arg):
+        elif is_number and left is not None and not is_given(self.arg) and self.arg == left:
             return other
         return Node(op, (self, other), None, self.shape, dtype, self.device)
 
@@ -326,11 +326,6 @@ def is_cut(node: Node) -> bool:
     """Tell whether a node shows a part of its input."""
     view = node.row.view
     return view is not None and view.offset is not None
-
-
-def is_identity(wanted: int | None, number: Number) -> bool:
-    """Tell whether a number leaves the other operand as it is; one that was given is a value."""
-    return wanted is not None and not is_given(number) and number == wanted
 
 
 def is_plain_leaf(node: Node) -> bool:

@@ -96,11 +96,13 @@ class DTypeRule:
     wanted: str = "any dtype"
     gives: DType | None = None
 
-    def result(self, dtype: DType, arg: Any = None) -> DType:
-        """Result dtype for inputs of `dtype`."""
+    def __post_init__(self) -> None:
         if self.is_predicate:
-            return bool_
-        return arg if type(arg) is DType else self.gives or dtype
+            object.__setattr__(self, "gives", bool_)
+
+    def result(self, dtype: DType) -> DType:
+        """Result dtype for inputs of `dtype`, unless the argument of the node is one."""
+        return self.gives or dtype
 
 
 EVERY_KIND = ("bool", "uint", "int", "float")

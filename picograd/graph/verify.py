@@ -79,8 +79,8 @@ def dtype_problem(node: Node) -> str:
         return "input dtypes differ"
     if dtype.kind not in rule.kinds:
         return f"takes {rule.wanted}, not {dtype.name}"
-    if node.dtype is not rule.result(dtype, node.arg):
-        is_named = type(node.arg) is DType
+    is_named = type(node.arg) is DType
+    if node.dtype is not (node.arg if is_named else rule.result(dtype)):
         return (
             f"the dtype {'is not the argument' if is_named else 'does not follow from the inputs'}"
         )
