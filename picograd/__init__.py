@@ -353,8 +353,8 @@ guard_functions(globals(), [name for name in __all__ if name.endswith("_like")])
 if TYPE_CHECKING:
     from picograd import (  # noqa: I001
         accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
-        cuda as cuda, distributed as distributed, func as func, fx as fx, mps as mps, nn as nn,
-        optim as optim, utils as utils,
+        cuda as cuda, distributed as distributed, distributions as distributions, func as func,
+        fx as fx, mps as mps, nn as nn, optim as optim, utils as utils,
     )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
     from picograd.nn.files_of_objects import load as load

@@ -4,7 +4,7 @@ import importlib
 
 # rooms that import those below
 ROOMS_ABOVE = (
-    "accelerator", "amp", "autograd", "backends", "cuda", "distributed", "func",
+    "accelerator", "amp", "autograd", "backends", "cuda", "distributed", "distributions", "func",
     "fx", "mps", "nn", "optim", "utils",
 )  # fmt: skip
 # names by the module that has them

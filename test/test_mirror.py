@@ -10,6 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ELSEWHERE = {
+    "distributions/composed.py": "test_distributions.py",
+    "distributions/constraints.py": "test_distributions.py",
+    "distributions/discrete.py": "test_distributions.py",
+    "distributions/distribution.py": "test_distributions.py",
+    "distributions/gamma_family.py": "test_distributions.py",
+    "distributions/kl.py": "test_distributions.py",
+    "distributions/multivariate.py": "test_distributions.py",
+    "distributions/transforms.py": "test_distributions.py",
+    "distributions/univariate.py": "test_distributions.py",
     "late_names.py": "test_pytorch_scripts.py",
     "accelerator.py": "test_pytorch_scripts.py",
     "autograd/anomaly.py": "test_autograd.py",

@@ -1,0 +1,496 @@
+"""Distributions of whole numbers and choices.
+
+Source: Johnson, Kemp and Kotz, "Univariate Discrete Distributions" (2005).
+"""
+
+import math
+from typing import Any
+
+from picograd.distributions import constraints
+from picograd.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    Sizes,
+    as_tensors,
+    need_one,
+)
+from picograd.distributions.univariate import uniform
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.functions import broadcast_tensors
+from picograd.tensor.making.distributions import binomial, poisson
+from picograd.tensor.tensor import Tensor
+
+LEAST = 1.1920929e-07  # probabilities are kept this far from 0 and 1 in logarithms, as in PyTorch
+
+
+def clamped(probs: Tensor) -> Tensor:
+    """Keep probabilities away from 0 and 1."""
+    least = 2.220446049250313e-16 if probs.dtype.bits == 64 else LEAST
+    return probs.clamp(least, 1.0 - least)
+
+
+class Chances(ExponentialFamily):
+    """This class has a probability of success, or its logit, as the parameter."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _given: str
+
+    def take(self, probs: Any, logits: Any) -> Tensor:
+        """Keep the one that is given."""
+        self._given = need_one(type(self).__name__, probs=probs, logits=logits)
+        (own,) = as_tensors(probs if logits is None else logits)
+        vars(self)[self._given] = own
+        return own
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "probs" and "logits" in vars(self):
+            return self.logits.sigmoid()
+        if name == "logits" and "probs" in vars(self):
+            return clamped(self.probs).logit()
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        own: Tensor = vars(self)[self._given]
+        return own.shape
+
+    def own(self) -> Tensor:
+        """Give the parameter as it was given."""
+        found: Tensor = vars(self)[self._given]
+        return found
+
+
+class Bernoulli(Chances):
+    """This class is 1 with probability `probs`, else 0.
+
+    >>> from picograd import Tensor
+    >>> from picograd.distributions import Bernoulli
+    >>> Bernoulli(probs=Tensor([0.25])).variance.tolist()
+    [0.1875]
+    """
+
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        own = self.take(probs, logits)
+        super().__init__(own.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Zero and one."""
+        return constraints.boolean
+
+    @property
+    def mean(self) -> Tensor:
+        """The probability."""
+        found: Tensor = self.probs
+        return found
+
+    @property
+    def mode(self) -> Tensor:
+        """The more likely value."""
+        likely = (self.probs >= 0.5).cast(self.own().dtype)
+        return likely.where(self.probs != 0.5, math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        """p (1 - p)."""
+        found: Tensor = self.probs * (1.0 - self.probs)
+        return found
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; no gradients."""
+        with no_grad():
+            return self.probs.expand(*self._extended_shape(sample_shape)).bernoulli()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute x log(p) + (1 - x) log(1 - p) from the logit."""
+        self._validate_sample(value)
+        logits: Tensor = self.logits
+        return value * logits - logits.softplus()
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        logits: Tensor = self.logits
+        return logits.softplus() - self.probs * logits
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List 0 and 1 along a new first axis."""
+        own = self.own()
+        values = Tensor.arange(2, dtype=own.dtype, device=own.device)
+        values = values.reshape(2, *[1] * len(self.batch_shape))
+        return values.expand(2, *self.batch_shape) if expand else values
+
+
+class Geometric(Chances):
+    """This class counts failures before the first success."""
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        own = self.take(probs, logits)
+        super().__init__(own.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """0, 1, 2, ..."""
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Tensor:
+        """1 / p - 1."""
+        found: Tensor = 1.0 / self.probs - 1.0
+        return found
+
+    @property
+    def mode(self) -> Tensor:
+        """Zero."""
+        found: Tensor = self.probs * 0.0
+        return found
+
+    @property
+    def variance(self) -> Tensor:
+        """(1 / p - 1) / p."""
+        return self.mean / self.probs
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; no gradients."""
+        with no_grad():
+            draws = uniform(self.own(), self._extended_shape(sample_shape))
+            return (draws.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute x log(1 - p) + log(p)."""
+        self._validate_sample(value)
+        probs: Tensor = self.probs
+        return value * (-probs).log1p() + probs.log()
+
+    def entropy(self) -> Tensor:
+        """Compute that of one trial by its probability."""
+        one = Bernoulli(probs=self.probs, validate_args=False)
+        return one.entropy() / self.probs
+
+
+class Binomial(Chances):
+    """This class counts successes in `total_count` trials."""
+
+    arg_constraints = {"total_count": constraints.nonnegative_integer, **Chances.arg_constraints}
+
+    def __init__(
+        self,
+        total_count: Any = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        own = self.take(probs, logits)
+        self.total_count, own = as_tensors(total_count, own)
+        vars(self)[self._given] = own
+        self.total_count = self.total_count.cast(own.dtype)
+        super().__init__(own.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """0, 1, ... up to the number of trials."""
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Tensor:
+        """n p."""
+        return self.total_count * self.probs
+
+    @property
+    def variance(self) -> Tensor:
+        """n p (1 - p)."""
+        return self.total_count * self.probs * (1.0 - self.probs)
+
+    @property
+    def mode(self) -> Tensor:
+        """(n + 1) p, rounded down."""
+        found = ((self.total_count + 1.0) * self.probs).floor()
+        return found.minimum(self.total_count)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List the counts along a new first axis; all distributions have as many trials."""
+        most = int(self.total_count.max().item())
+        own = self.own()
+        values = Tensor.arange(most + 1, dtype=own.dtype, device=own.device)
+        values = values.reshape(-1, *[1] * len(self.batch_shape))
+        return values.expand(most + 1, *self.batch_shape) if expand else values
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats, over all counts."""
+        chances = self.log_prob(self.enumerate_support(False))
+        return -(chances.exp() * chances).sum(0)
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; no gradients."""
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return binomial(self.total_count.expand(*shape), self.probs.expand(*shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the probability."""
+        self._validate_sample(value)
+        n, logits = self.total_count, self.logits
+        ways = (n + 1.0).lgamma() - (value + 1.0).lgamma() - (n - value + 1.0).lgamma()
+        return ways + value * logits - n * logits.softplus()
+
+
+class Poisson(ExponentialFamily):
+    """This class counts events that happen at a rate."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = as_tensors(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """0, 1, 2, ..."""
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Tensor:
+        """The rate."""
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        """The rate, rounded down."""
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Tensor:
+        """The rate."""
+        return self.rate
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; no gradients."""
+        with no_grad():
+            return poisson(self.rate.expand(*self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute x log(rate) - rate - log(x!)."""
+        self._validate_sample(value)
+        return value.xlogy(self.rate) - self.rate - (value + 1.0).lgamma()
+
+
+class Choices(Distribution):
+    """This class has weights, or logits, of choices along its last axis."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    logits: Tensor
+    probs: Tensor
+
+    def take(self, probs: Tensor | None, logits: Tensor | None) -> None:
+        """Keep normalised logits and probabilities of what is given."""
+        op = type(self).__name__
+        self._given = need_one(op, probs=probs, logits=logits)
+        if probs is not None:
+            (given,) = as_tensors(probs)
+            self.probs = given / given.sum(-1, keepdim=True)
+            self.logits = clamped(self.probs).log()
+        else:
+            (given,) = as_tensors(logits)
+            self.logits = given.log_softmax(-1)
+            self.probs = self.logits.softmax(-1)
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return self.logits.shape
+
+    def drawn(self, sample_shape: Sizes) -> Tensor:
+        """Draw positions."""
+        shape = (*sample_shape, *self._batch_shape)
+        with no_grad():
+            gumbel = -(-uniform(self.logits, (*shape, self.logits.shape[-1])).log()).log()
+            return (self.logits + gumbel).argmax(-1)
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        return -(self.logits.clamp(min=-3.4e38) * self.probs).sum(-1)
+
+
+class Categorical(Choices):
+    """This class is the position of a choice: 0, 1, ..., by weights or logits.
+
+    >>> from picograd import Tensor
+    >>> from picograd.distributions import Categorical
+    >>> Categorical(Tensor([0.0, 2.0, 0.0])).sample().item()
+    1
+    """
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.take(probs, logits)
+        self._num_events = self.logits.shape[-1]
+        super().__init__(self.logits.shape[:-1], (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """The positions."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Tensor:
+        """Not a number."""
+        return self.probs.sum(-1) * math.nan
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely position."""
+        return self.probs.argmax(-1)
+
+    @property
+    def variance(self) -> Tensor:
+        """Not a number."""
+        return self.mean
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw positions."""
+        return self.drawn(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Pick the logits of positions."""
+        self._validate_sample(value)
+        shape = broadcast_tensors(value, self.logits[..., 0])[0].shape
+        index = value.long().expand(*shape).unsqueeze(-1)
+        logits = self.logits.expand(*shape, self._num_events)
+        return logits.gather(-1, index).squeeze(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List the positions along a new first axis."""
+        values = Tensor.arange(self._num_events, device=self.logits.device)
+        values = values.reshape(-1, *[1] * len(self.batch_shape))
+        return values.expand(self._num_events, *self.batch_shape) if expand else values
+
+
+class OneHotCategorical(Choices):
+    """This class is a choice as a vector: 1 at its position, 0 elsewhere."""
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.take(probs, logits)
+        shape = self.logits.shape
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Vectors with one 1."""
+        return constraints.one_hot
+
+    @property
+    def mean(self) -> Tensor:
+        """The probabilities."""
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely vector."""
+        return self.as_vectors(self.probs.argmax(-1))
+
+    @property
+    def variance(self) -> Tensor:
+        """p (1 - p)."""
+        return self.probs * (1.0 - self.probs)
+
+    def as_vectors(self, positions: Tensor) -> Tensor:
+        """Write positions as vectors."""
+        return positions.one_hot(self.logits.shape[-1]).cast(self.logits.dtype)
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw vectors."""
+        return self.as_vectors(self.drawn(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Pick the logits of vectors."""
+        self._validate_sample(value)
+        return (value * self.logits).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List the vectors along a new first axis."""
+        count = self.logits.shape[-1]
+        values = Tensor.eye(count, dtype=self.logits.dtype, device=self.logits.device)
+        values = values.reshape(count, *[1] * len(self.batch_shape), count)
+        return values.expand(count, *self.batch_shape, count) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """This class draws vectors whose gradients are those of the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw vectors; gradients reach the probabilities."""
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(Choices):
+    """This class counts how often each of several choices came in `total_count` draws."""
+
+    has_enumerate_support = False
+    total_count: int
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.take(probs, logits)
+        self.total_count = int(total_count)
+        shape = self.logits.shape
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Counts."""
+        return constraints.independent(constraints.nonnegative_integer, 1)
+
+    @property
+    def mean(self) -> Tensor:
+        """n p."""
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        """n p (1 - p)."""
+        return self.total_count * self.probs * (1.0 - self.probs)
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw counts."""
+        drawn = self.drawn((self.total_count, *sample_shape))
+        vectors = drawn.one_hot(self.logits.shape[-1])
+        return vectors.sum(0).cast(self.logits.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the probability."""
+        self._validate_sample(value)
+        ways = (value.sum(-1) + 1.0).lgamma() - (value + 1.0).lgamma().sum(-1)
+        return ways + (value * self.logits).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats, by the chances of every count of every choice."""
+        n, probs = self.total_count, self.probs
+        counts = Tensor.arange(n + 1, dtype=probs.dtype, device=probs.device)
+        counts = counts.reshape(-1, *[1] * probs.ndim)
+        one = Binomial(n, probs=probs, validate_args=False)
+        ways = one.log_prob(counts).exp() * (counts + 1.0).lgamma()
+        drawn = super().entropy() * n - math.lgamma(n + 1.0)
+        return drawn + ways.sum((0, -1))

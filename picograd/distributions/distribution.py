@@ -1,0 +1,209 @@
+"""Distribution: the base. A class gives its parameters' constraints and its formulas.
+
+Shapes are PyTorch's: `batch_shape` counts independent distributions, `event_shape` is what one draw
+is. Values that are known already are checked against the constraints; with `validate_args=True`
+they are computed for it, with False nothing is checked.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from picograd.distributions.constraints import Constraint
+from picograd.dtype import default_float
+from picograd.engine.tracing import is_tracing
+from picograd.errors import ShapeError, StateError, ValueRangeError
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.known_values import known_values
+from picograd.tensor.core.recording import read
+from picograd.tensor.functions import broadcast_tensors
+from picograd.tensor.tensor import Tensor
+
+Shape = tuple[int, ...]
+Sizes = Sequence[int]
+LOG_2 = math.log(2.0)
+LOG_2_PI = math.log(2.0 * math.pi)
+EULER = 0.5772156649015329
+DEFAULTS: dict[str, bool | None] = {"validate": None}
+
+
+def as_tensors(*values: Any) -> list[Tensor]:
+    """Broadcast numbers and tensors; numbers take the dtype and device of the tensors."""
+    known = [value for value in values if isinstance(value, Tensor)]
+    place: dict[str, Any] = dict(dtype=default_float())
+    if known:
+        dtype = next((x.dtype for x in known if x.dtype.is_float), default_float())
+        place = dict(dtype=dtype, device=known[0].device)
+    made = [each if isinstance(each, Tensor) else Tensor(each, **place) for each in values]
+    return list(broadcast_tensors(*made)) if len(made) > 1 else made
+
+
+def sum_last(value: Tensor, axes: int) -> Tensor:
+    """Sum over the last axes."""
+    return value.sum(list(range(-axes, 0))) if axes else value
+
+
+class Distribution:
+    """This class is the base of distributions; see the module docstring."""
+
+    arg_constraints: ClassVar[Mapping[str, Constraint]] = {}
+    has_rsample: ClassVar[bool] = False
+    has_enumerate_support: ClassVar[bool] = False
+    _batch_shape: Shape
+    _event_shape: Shape
+
+    def __init__(
+        self, batch_shape: Sizes = (), event_shape: Sizes = (), validate_args: bool | None = None
+    ) -> None:
+        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        wanted = DEFAULTS["validate"] if validate_args is None else validate_args
+        self._validate_args = wanted
+        for name, constraint in self.arg_constraints.items():
+            if name in vars(self):
+                self._check(f"parameter {name}", getattr(self, name), constraint)
+
+    def _check(self, what: str, value: Any, constraint: Constraint) -> None:
+        """Raise ValueRangeError for a value outside a constraint, where that is known or asked."""
+        if self._validate_args is False or not isinstance(value, Tensor) or is_tracing():
+            return
+        known = value.detach().numpy() if self._validate_args else known_values(read(value))
+        if known is not None and not np.all(np.asarray(constraint.check(known))):
+            text = f"{what} of shape {value.shape} is not within {constraint!r}"
+            raise ValueRangeError(type(self).__name__, text, "pass values inside, not NaN")
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Choose whether all distributions compute their values to check them."""
+        DEFAULTS["validate"] = value
+
+    @property
+    def batch_shape(self) -> Shape:
+        """The shape of independent distributions."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Shape:
+        """The shape of one draw."""
+        return self._event_shape
+
+    def _extended_shape(self, sample_shape: Sizes = ()) -> Shape:
+        """Give the shape of draws."""
+        return (*sample_shape, *self._batch_shape, *self._event_shape)
+
+    @property
+    def support(self) -> Any:
+        """The constraint that draws are inside."""
+        raise self._lacks("support")
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of each distribution."""
+        raise self._lacks("mean")
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        raise self._lacks("mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each distribution."""
+        raise self._lacks("variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """The root of the variance."""
+        return self.variance.sqrt()
+
+    def _lacks(self, what: str) -> Exception:
+        return NotImplementedError(f"{type(self).__name__} has no {what}")
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        raise self._lacks("rsample")
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; no gradients."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def sample_n(self, n: int) -> Tensor:
+        """Draw n times."""
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the density, or probability, of values."""
+        raise self._lacks("log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Compute the probability of values up to these."""
+        raise self._lacks("cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Compute the values up to which the probability is this."""
+        raise self._lacks("icdf")
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        raise self._lacks("entropy")
+
+    def perplexity(self) -> Tensor:
+        """Compute exp of the entropy."""
+        return self.entropy().exp()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List all values of a discrete distribution, along a new first axis."""
+        raise self._lacks("enumerate_support")
+
+    def expand(self, batch_shape: Sizes, _instance: Any = None) -> Any:
+        """Make the distribution with a larger batch shape: parameters are expanded."""
+        shape = tuple(batch_shape)
+        made: Any = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            inner = len(value.shape) - len(self._batch_shape) if isinstance(value, Tensor) else -1
+            if inner >= 0 and tuple(value.shape[: len(self._batch_shape)]) == self._batch_shape:
+                value = value.expand(*shape, *value.shape[len(self._batch_shape) :])
+            elif isinstance(value, Distribution):
+                grown = len(value.batch_shape) - len(self._batch_shape)
+                tail = value.batch_shape[len(value.batch_shape) - grown :] if grown else ()
+                value = value.expand((*shape, *tail))
+            vars(made)[name] = value
+        made._batch_shape = shape
+        return made
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise for a value that does not fit the shape, or is outside the support."""
+        if not isinstance(value, Tensor):
+            problem = f"the value is a {type(value).__name__}"
+            raise ShapeError("log_prob", problem, "pass a Tensor")
+        if self._validate_args is not False:
+            self._check("value", value, self.support)
+
+    def __repr__(self) -> str:
+        parts = []
+        for name in self.arg_constraints:
+            value = vars(self).get(name)
+            if isinstance(value, Tensor):
+                shown = value if value.numel() == 1 else value.shape
+                parts.append(f"{name}: {shown.item() if isinstance(shown, Tensor) else shown}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class ExponentialFamily(Distribution):
+    """This class is the base of exponential families, for programs that ask."""
+
+
+def need_one(op: str, **given: Any) -> str:
+    """Find the one parameter that was given of several. Raises ValueRangeError otherwise."""
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        text = f"{len(named)} of {', '.join(given)} are given"
+        raise ValueRangeError(op, text, "pass one of them")
+    return named[0]
+
+
+def refuse(op: str, text: str, fix: str) -> StateError:
+    """Make the error of what a distribution cannot do."""
+    return StateError(op, text, fix)

@@ -1,0 +1,288 @@
+"""Distributions made of gamma draws: Gamma, Chi2, Beta, Dirichlet, StudentT.
+
+A gamma draw follows its shape by implicit differentiation (Figurnov et al., 2018): dx / da is
+-(dF / da) / p, F the distribution function, whose derivative is a central difference in float64.
+"""
+
+import math
+from typing import Any
+
+from picograd.distributions import constraints
+from picograd.distributions.distribution import Distribution, ExponentialFamily, Sizes, as_tensors
+from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.making.distributions import host_draw
+from picograd.tensor.math.special import gammainc
+from picograd.tensor.tensor import Tensor
+
+STEP = 1e-4  # of the central difference, relative to shapes above 1
+LEAST = 1e-37  # a draw is never 0: logarithms of it are finite
+
+
+def standard_gamma(shape: Tensor) -> Tensor:
+    """Draw from gamma distributions of rate 1 whose shapes are the elements; gradients flow."""
+    with no_grad():
+        wide = shape.detach().double()
+        values: Any = wide.numpy()
+        draws = host_draw("gamma", wide, None, lambda source: source.standard_gamma(values))
+        draws = draws.maximum(LEAST)
+        if not shape.requires_grad:
+            return draws.cast(shape.dtype)
+        step = wide.maximum(1.0) * STEP
+        below = (wide - step).maximum(wide * 0.5)
+        rise = gammainc(wide + step, draws) - gammainc(below, draws)
+        slope = rise / (wide + step - below)
+        density = ((wide - 1.0) * draws.log() - draws - wide.lgamma()).exp()
+        follows = (-slope / density).cast(shape.dtype)
+    return draws.cast(shape.dtype) + (shape - shape.detach()) * follows
+
+
+class Gamma(ExponentialFamily):
+    """This class is the gamma distribution of shape `concentration` and `rate`.
+
+    >>> from picograd.distributions import Gamma
+    >>> Gamma(3.0, 2.0).mean.item()
+    1.5
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    has_rsample = True
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        self.concentration, self.rate = as_tensors(concentration, rate)
+        super().__init__(self.concentration.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Numbers of at least 0."""
+        return constraints.nonnegative
+
+    @property
+    def mean(self) -> Tensor:
+        """Shape by rate."""
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        """(Shape - 1) by rate, at least 0."""
+        return ((self.concentration - 1.0) / self.rate).maximum(0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        """Shape by the square of the rate."""
+        return self.concentration / self.rate.square()
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        shape = self._extended_shape(sample_shape)
+        return standard_gamma(self.concentration.expand(*shape)) / self.rate
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute a log(rate) + (a - 1) log(x) - rate x - log(gamma(a))."""
+        self._validate_sample(value)
+        a, rate = self.concentration, self.rate
+        power = value.log() * (a - 1.0)
+        return a * rate.log() + power - rate * value - a.lgamma()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Compute the probability of values up to these."""
+        shape, scaled = as_tensors(self.concentration, self.rate * value)
+        return gammainc(shape, scaled)
+
+    def entropy(self) -> Tensor:
+        """Compute a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
+        a = self.concentration
+        return a - self.rate.log() + a.lgamma() + (1.0 - a) * a.digamma()
+
+
+class Chi2(Gamma):
+    """This class is the sum of `df` squares of standard normal draws."""
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+        (self.df,) = as_tensors(df)
+        super().__init__(0.5 * self.df, self.df * 0.0 + 0.5, validate_args)
+
+
+class Dirichlet(ExponentialFamily):
+    """This class is the Dirichlet distribution: positive numbers that sum to one."""
+
+    arg_constraints = {"concentration": constraints.greater_than(0.0)}
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        self.concentration = concentration
+        shape = concentration.shape
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Numbers that sum to one."""
+        return constraints.simplex
+
+    @property
+    def mean(self) -> Tensor:
+        """The concentrations by their sum."""
+        return self.concentration / self.concentration.sum(-1, keepdim=True)
+
+    @property
+    def mode(self) -> Tensor:
+        """The concentrations less one, by their sum."""
+        a = self.concentration
+        less = (a - 1.0).maximum(0.0)
+        inner = less / less.sum(-1, keepdim=True)
+        corner = a.argmax(-1).one_hot(a.shape[-1]).cast(a.dtype)
+        is_corner = (a < 1.0).all(-1, keepdim=True)
+        return corner.where(is_corner, inner)
+
+    @property
+    def variance(self) -> Tensor:
+        """a (total - a) / (total^2 (total + 1))."""
+        a = self.concentration
+        total = a.sum(-1, keepdim=True)
+        return a * (total - a) / (total.square() * (total + 1.0))
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw gamma numbers and divide them by their sum."""
+        shape = self._extended_shape(sample_shape)
+        draws = standard_gamma(self.concentration.expand(*shape))
+        return draws / draws.sum(-1, keepdim=True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the sum of (a - 1) log(x), and the normaliser."""
+        self._validate_sample(value)
+        a = self.concentration
+        powers = (a - 1.0) * value.log()
+        return powers.sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        a, count = self.concentration, self.concentration.shape[-1]
+        total = a.sum(-1)
+        inner = ((a - 1.0) * a.digamma()).sum(-1)
+        normaliser = a.lgamma().sum(-1) - total.lgamma()
+        return normaliser - (count - total) * total.digamma() - inner
+
+
+class Beta(ExponentialFamily):
+    """This class is the beta distribution of a number from 0 to 1.
+
+    >>> from picograd.distributions import Beta
+    >>> Beta(1.0, 3.0).mean.item()
+    0.25
+    """
+
+    arg_constraints = {
+        "concentration1": constraints.positive,
+        "concentration0": constraints.positive,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+    ) -> None:
+        self.concentration1, self.concentration0 = as_tensors(concentration1, concentration0)
+        super().__init__(self.concentration1.shape, (), validate_args)
+
+    @property
+    def pair(self) -> Dirichlet:
+        """The same as a distribution of two numbers."""
+        both = Tensor.stack([self.concentration1, self.concentration0], dim=-1)
+        return Dirichlet(both, validate_args=False)
+
+    @property
+    def support(self) -> Any:
+        """Numbers from 0 to 1."""
+        return constraints.unit_interval
+
+    @property
+    def mean(self) -> Tensor:
+        """The first concentration by the sum of both."""
+        return self.concentration1 / (self.concentration1 + self.concentration0)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.pair.mode[..., 0]
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each distribution."""
+        return self.pair.variance[..., 0]
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        return self.pair.rsample(sample_shape)[..., 0]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the density."""
+        self._validate_sample(value)
+        a, b = self.concentration1, self.concentration0
+        powers = (a - 1.0) * value.log() + (b - 1.0) * (-value).log1p()
+        return powers + (a + b).lgamma() - a.lgamma() - b.lgamma()
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        return self.pair.entropy()
+
+
+class StudentT(Distribution):
+    """This class is Student's distribution of `df` degrees of freedom."""
+
+    arg_constraints = {
+        "df": constraints.positive,
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
+    ) -> None:
+        self.df, self.loc, self.scale = as_tensors(df, loc, scale)
+        super().__init__(self.df.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """All numbers."""
+        return constraints.real
+
+    @property
+    def mean(self) -> Tensor:
+        """The location; NaN up to one degree of freedom."""
+        return self.loc.where(self.df > 1, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        """The location."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """scale^2 df / (df - 2); infinite from 1 to 2 degrees of freedom."""
+        wide = self.df > 2
+        found = self.scale.square() * self.df / (self.df - 2.0).where(wide, 1.0)
+        return found.where(wide, math.inf).where(self.df > 1, math.nan)
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        shape = self._extended_shape(sample_shape)
+        normal = Tensor.randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
+        squares = 2.0 * standard_gamma((0.5 * self.df).expand(*shape))
+        return self.loc + self.scale * normal * (squares / self.df).rsqrt()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the density."""
+        self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        half = 0.5 * (self.df + 1.0)
+        normaliser = half.lgamma() - (0.5 * self.df).lgamma()
+        spread = 0.5 * (self.df * math.pi).log() + self.scale.log()
+        return normaliser - spread - half * (z.square() / self.df).log1p()
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        half, rest = 0.5 * (self.df + 1.0), 0.5 * self.df
+        beta = rest.lgamma() + math.lgamma(0.5) - half.lgamma()
+        spread = 0.5 * self.df.log() + beta + self.scale.log()
+        return spread + half * (half.digamma() - rest.digamma())

@@ -1,0 +1,213 @@
+"""Kullback-Leibler divergences in closed form: one function a pair of classes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from picograd.distributions.composed import Independent, LogNormal, TransformedDistribution
+from picograd.distributions.discrete import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Geometric,
+    OneHotCategorical,
+    Poisson,
+)
+from picograd.distributions.distribution import EULER, Distribution, sum_last
+from picograd.distributions.gamma_family import Beta, Dirichlet, Gamma
+from picograd.distributions.multivariate import MultivariateNormal
+from picograd.distributions.univariate import (
+    Cauchy,
+    Exponential,
+    Gumbel,
+    HalfNormal,
+    Laplace,
+    Normal,
+    Uniform,
+)
+from picograd.tensor.functions import broadcast_tensors
+from picograd.tensor.linalg.systems import solve_triangular
+from picograd.tensor.tensor import Tensor
+
+Rule = Callable[[Any, Any], Tensor]
+RULES: dict[tuple[type, type], Rule] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
+    """Declare a function as the divergence of two classes, and of those derived from them."""
+
+    def declare(rule: Rule) -> Rule:
+        RULES[type_p, type_q] = rule
+        return rule
+
+    return declare
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """Compute the divergence of q from p: the mean of log(p / q) under p.
+
+    Raises NotImplementedError for a pair without a closed form.
+
+    >>> from picograd.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0)).item()
+    0.5
+    """
+    for kind_p in type(p).__mro__:
+        for kind_q in type(q).__mro__:
+            if (kind_p, kind_q) in RULES:
+                return RULES[kind_p, kind_q](p, q)
+    names = f"{type(p).__name__} and {type(q).__name__}"
+    raise NotImplementedError(f"no divergence is known of {names}: use register_kl")
+
+
+@register_kl(Normal, Normal)
+def kl_normal(p: Normal, q: Normal) -> Tensor:
+    """Two normal distributions."""
+    ratio = (p.scale / q.scale).square()
+    away = ((p.loc - q.loc) / q.scale).square()
+    return 0.5 * (ratio + away - 1.0 - ratio.log())
+
+
+@register_kl(LogNormal, LogNormal)
+def kl_log_normal(p: LogNormal, q: LogNormal) -> Tensor:
+    """Logarithms diverge as much."""
+    return kl_normal(p.base_dist, q.base_dist)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def kl_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    """Halves diverge as much as the whole, which may be a Cauchy distribution."""
+    return kl_divergence(p.base, q.base)
+
+
+@register_kl(Cauchy, Cauchy)
+def kl_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    """Two Cauchy distributions (Chyzak and Nielsen, 2019)."""
+    spread = (p.scale + q.scale).square() + (p.loc - q.loc).square()
+    return (spread / (4.0 * p.scale * q.scale)).log()
+
+
+@register_kl(Bernoulli, Bernoulli)
+def kl_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
+    """Two coins."""
+    ones = p.probs * ((-q.logits).softplus() - (-p.logits).softplus())
+    zeros = (1.0 - p.probs) * (q.logits.softplus() - p.logits.softplus())
+    found: Tensor = ones + zeros
+    return found
+
+
+@register_kl(Categorical, Categorical)
+def kl_categorical(p: Categorical, q: Categorical) -> Tensor:
+    """Two choices."""
+    terms = p.probs * (p.logits - q.logits)
+    return terms.where(p.probs > 0, 0.0).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def kl_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    """Two choices."""
+    terms = p.probs * (p.logits - q.logits)
+    return terms.where(p.probs > 0, 0.0).sum(-1)
+
+
+@register_kl(Binomial, Binomial)
+def kl_binomial(p: Binomial, q: Binomial) -> Tensor:
+    """Two counts of as many trials."""
+    odds = p.probs * (p.logits - q.logits)
+    found: Tensor = p.total_count * (odds + (-p.probs).log1p() - (-q.probs).log1p())
+    return found
+
+
+@register_kl(Geometric, Geometric)
+def kl_geometric(p: Geometric, q: Geometric) -> Tensor:
+    """Two waits."""
+    found: Tensor = -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    return found
+
+
+@register_kl(Poisson, Poisson)
+def kl_poisson(p: Poisson, q: Poisson) -> Tensor:
+    """Two counts of events."""
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Exponential, Exponential)
+def kl_exponential(p: Exponential, q: Exponential) -> Tensor:
+    """Two exponential distributions."""
+    ratio = q.rate / p.rate
+    return ratio - ratio.log() - 1.0
+
+
+@register_kl(Laplace, Laplace)
+def kl_laplace(p: Laplace, q: Laplace) -> Tensor:
+    """Two Laplace distributions."""
+    ratio = p.scale / q.scale
+    away = (p.loc - q.loc).abs()
+    tail = ratio * (-away / p.scale).exp()
+    return -ratio.log() + away / q.scale + tail - 1.0
+
+
+@register_kl(Gumbel, Gumbel)
+def kl_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    """Two Gumbel distributions."""
+    ratio = p.scale / q.scale
+    shift = (q.loc - p.loc) / q.scale
+    tail = (shift + (1.0 + ratio).lgamma()).exp()
+    return -ratio.log() - shift + ratio * EULER + tail - (1.0 + EULER)
+
+
+@register_kl(Uniform, Uniform)
+def kl_uniform(p: Uniform, q: Uniform) -> Tensor:
+    """Infinite unless one lies within the other."""
+    found = ((q.high - q.low) / (p.high - p.low)).log()
+    outside = (q.low > p.low) | (q.high < p.high)
+    return found.where(outside.logical_not(), math.inf)
+
+
+@register_kl(Gamma, Gamma)
+def kl_gamma(p: Gamma, q: Gamma) -> Tensor:
+    """Two gamma distributions."""
+    rates = q.concentration * (p.rate / q.rate).log()
+    shapes = q.concentration.lgamma() - p.concentration.lgamma()
+    slope = (p.concentration - q.concentration) * p.concentration.digamma()
+    means = (q.rate - p.rate) * (p.concentration / p.rate)
+    return rates + shapes + slope + means
+
+
+@register_kl(Dirichlet, Dirichlet)
+def kl_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    """Two Dirichlet distributions."""
+    a, b = p.concentration, q.concentration
+    totals = a.sum(-1).lgamma() - b.sum(-1).lgamma()
+    shapes = (a.lgamma() - b.lgamma()).sum(-1)
+    inner = a.digamma() - a.sum(-1, keepdim=True).digamma()
+    return totals - shapes + ((a - b) * inner).sum(-1)
+
+
+@register_kl(Beta, Beta)
+def kl_beta(p: Beta, q: Beta) -> Tensor:
+    """Two beta distributions."""
+    return kl_dirichlet(p.pair, q.pair)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def kl_multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+    """Two normal distributions of vectors."""
+    size = p.event_shape[0]
+    p_factor, q_factor = broadcast_tensors(p.scale_tril, q.scale_tril)
+    spread = solve_triangular(q_factor, p_factor, upper=False).square().sum((-2, -1))
+    away = (q.loc - p.loc).unsqueeze(-1)
+    distance = solve_triangular(q_factor, away, upper=False).square().sum((-2, -1))
+    return q.half_log_det() - p.half_log_det() + 0.5 * (spread + distance - size)
+
+
+@register_kl(Independent, Independent)
+def kl_independent(p: Independent, q: Independent) -> Tensor:
+    """Sum that of the parts."""
+    return sum_last(kl_divergence(p.base_dist, q.base_dist), p.axes)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    """What one transform made diverges as much as before."""
+    return kl_divergence(p.base_dist, q.base_dist)
