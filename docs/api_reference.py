@@ -56,20 +56,18 @@ TENSOR_PAGES = (
     Page("creation", "Making tensors", ("creation", "tensors_like", "dlpack", "exchange")),
     Page("random", "Random numbers",
          ("random", "distributions", "initial_values", "running_vmaps", "dropout")),
-    Page(
-        "elementwise",
-        "Elementwise functions",
-        ("methods_elementwise", "methods_operator", "methods_special", "arithmetic",
-         "transcendental", "activation_functions"),
-    ),
+    Page("elementwise", "Elementwise functions",
+         ("primitives", "elementwise", "transcendental", "gamma", "arithmetic", "activation",
+          "activation_functions", "methods_elementwise", "methods_operator")),
     Page("reductions", "Reductions, sorting, statistics",
-         ("reduce", "methods_order", "statistics")),
+         ("reduce", "cumulative", "sorting", "statistics")),
     Page("movement", "Shapes and joining",
-         ("methods_movement", "methods_assemble", "joining", "axis_formulas", "functions",
-          "methods_family")),
-    Page("indexing", "Indexing, gathering, scattering", ("methods_select", "partial_writes")),
+         ("movement", "assembling", "joining", "axis_formulas", "functions", "methods_movement",
+          "methods_assemble", "methods_family")),
+    Page("indexing", "Indexing, gathering, scattering",
+         ("indexing", "selecting", "writing", "partial_writes")),
     Page("products", "Products, convolutions, pooling, attention, losses",
-         ("methods_product", "systems", "decompositions", "convolution_functions",
+         ("products", "methods_product", "systems", "decompositions", "convolution_functions",
           "pooling_functions", "attention", "normalization", "losses", "interpolation")),
     Page("autograd", "Gradients and transformations",
          ("autograd", "custom", "vmap", "scan", "recording", "gradcheck", "pytree")),
@@ -178,6 +176,8 @@ def page_of(name: str, thing: Any) -> Page:
     method = inspect.getattr_static(Tensor, name, thing)  # a function may be a wrapper of it
     inner = method.fget if isinstance(method, property) else method
     home = str(getattr(inner, "__module__", None) or "")
+    if hasattr(inner, "form_of"):
+        return BASES["in_place"]
     return BY_FILE.get(home.rpartition(".")[2], BASES["tensor"])
 
 

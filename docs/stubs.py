@@ -90,6 +90,8 @@ class Words(ast.NodeTransformer):
 
     def result(self, node: ast.expr | None) -> str:
         """Write the type of a result: several are the named tuple of the row."""
+        if self.row.pieces:
+            return "tuple[Tensor, ...]"
         text = ast.unparse(self.visit(copy.deepcopy(node))) if node else "Any"
         if self.row.returns is None:
             return text
@@ -194,7 +196,7 @@ def page(title: str, forms: tuple[str, ...], head: str, indent: str) -> str:
 
 def formatted(text: str) -> str:
     """Format a stub as the tree is formatted."""
-    for command in (["check", "--select", "I,F401", "--fix-only", "-q"], ["format", "-q"]):
+    for command in (["check", "--select", "I,F401,RUF022", "--fix-only", "-q"], ["format", "-q"]):
         tool = [sys.executable, "-m", "ruff", *command, "--stdin-filename", "picograd/x.pyi", "-"]
         done = subprocess.run(tool, input=text, capture_output=True, text=True, cwd=ROOT)
         assert done.returncode == 0, done.stderr

@@ -67,15 +67,12 @@ newaxis = None
 absolute: Final = Tensor.absolute
 addbmm: Final = Tensor.addbmm
 broadcast_to: Final = Tensor.broadcast_to
-clip: Final = Tensor.clip
 clone: Final = Tensor.clone
 detach: Final = Tensor.detach
 fix: Final = Tensor.fix
 ger: Final = Tensor.ger
 logdet: Final = Tensor.logdet
-masked_fill: Final = Tensor.masked_fill
 narrow_copy: Final = Tensor.narrow_copy
-put: Final = Tensor.put
 svd: Final = Tensor.svd
 t: Final = Tensor.t
 unsafe_chunk: Final = Tensor.unsafe_chunk
@@ -95,21 +92,20 @@ __all__ = [
     "absolute", "addbmm", "adjoint", "as_strided", "as_tensor", "asarray", "atleast_1d",
     "atleast_2d", "atleast_3d", "bartlett_window", "bernoulli", "binomial", "blackman_window",
     "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "chain_matmul",
-    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp_max", "clamp_min", "clip", "clone",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp_max", "clamp_min", "clone",
     "column_stack", "combinations", "conj", "cumulative_trapezoid", "det", "detach", "diagflat",
     "diagonal_scatter", "double", "dsplit", "e", "equal", "exponential", "finfo", "fix", "float",
     "float_power", "fmax", "fmin", "fork_rng", "frexp", "frombuffer", "gcd", "ger",
     "get_default_dtype", "get_device", "get_rng_state", "gradient", "half", "hamming_window",
     "hann_window", "histogram", "hsplit", "i0", "igamma", "igammac", "iinfo", "imag", "index_put",
     "index_put_", "index_reduce", "inf", "initial_seed", "int", "inverse", "is_complex", "is_conj",
-    "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isin", "isneginf",
-    "isposinf", "isreal", "istft", "kaiser_window", "lcm", "ldexp", "logaddexp2", "logdet",
-    "logspace", "long", "lu_solve", "lu_unpack", "masked_fill", "matrix_exp", "matrix_power",
-    "mode", "multinomial", "mvlgamma", "nan", "nanmedian", "nanquantile", "narrow_copy", "newaxis",
+    "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isin",
+    "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "lcm", "ldexp", "logaddexp2",
+    "logdet", "logspace", "long", "lu_solve", "lu_unpack", "matrix_exp", "matrix_power", "mode",
+    "multinomial", "mvlgamma", "nan", "nanmedian", "nanquantile", "narrow_copy", "newaxis",
     "nextafter", "nonzero_static", "normal", "numel", "pdist", "pi", "pinverse", "poisson",
-    "positive", "promote_types", "put", "qr", "randint_like", "range", "real", "renorm",
-    "result_type", "rsub", "scalar_tensor", "seed", "select_scatter", "set_rng_state", "sgn",
-    "short",
+    "positive", "promote_types", "qr", "randint_like", "range", "real", "renorm", "result_type",
+    "rsub", "scalar_tensor", "seed", "select_scatter", "set_rng_state", "sgn", "short",
     "slice_scatter", "slogdet", "split_with_sizes", "stft", "svd", "t", "trapezoid", "trapz",
     "truncated_normal", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
     "unsafe_split_with_sizes", "vander", "vsplit",

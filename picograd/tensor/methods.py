@@ -3,7 +3,17 @@
 from picograd.tensor.core.calling import in_place_of, method_of
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
+from picograd.tensor.indexing import indexing as indexing
+from picograd.tensor.indexing import writing as writing
+from picograd.tensor.linalg import products as products
+from picograd.tensor.math import gamma as gamma
+from picograd.tensor.math import primitives as primitives
+from picograd.tensor.math import transcendental as transcendental
+from picograd.tensor.network import activation as activation
 from picograd.tensor.reductions import reduce as reduce
+from picograd.tensor.reductions import statistics as statistics
+from picograd.tensor.shaping import assembling as assembling
+from picograd.tensor.shaping import movement as movement
 
 
 class Methods(Recorded):

@@ -81,7 +81,6 @@ from picograd.tensor.core.recording import (
 )
 from picograd.tensor.core.spelling import spell_methods
 from picograd.tensor.indexing import indexing, masking, selecting
-from picograd.tensor.indexing.methods_select import SelectMethods
 from picograd.tensor.linalg import products
 from picograd.tensor.linalg.methods_product import ProductMethods
 from picograd.tensor.making import creation, distributions, random
@@ -89,10 +88,8 @@ from picograd.tensor.making.random import Generator
 from picograd.tensor.math.methods_elementwise import ElementwiseMethods
 from picograd.tensor.math.methods_elementwise import where as where
 from picograd.tensor.math.methods_operator import OperatorMethods
-from picograd.tensor.math.methods_special import SpecialMethods
 from picograd.tensor.methods import Methods
 from picograd.tensor.network.methods_network import NetworkMethods
-from picograd.tensor.reductions.methods_order import OrderMethods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_assemble import AssemblyMethods
 from picograd.tensor.shaping.methods_movement import MovementMethods
@@ -103,10 +100,7 @@ class Tensor(
     ElementwiseMethods,
     Methods,
     MovementMethods,
-    OrderMethods,
-    SelectMethods,
     ProductMethods,
-    SpecialMethods,
     AssemblyMethods,
     FamilyMethods,
     NetworkMethods,

@@ -5,13 +5,12 @@
 picograd's (`picograd/tensor/core/guard.py`).
 """
 
-import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable
-from types import FunctionType, GenericAlias, UnionType
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import FunctionType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 from picograd.dtype import DType, to_dtype
 from picograd.errors import DTypeError
@@ -20,8 +19,8 @@ from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
-from picograd.tensor.core.recording import apply, apply_each, pieces, rewrite, showing
-from picograd.tensor.core.spelling import IDLE, spelled, write_out
+from picograd.tensor.core.recording import apply, apply_each, become, pieces, rewrite, showing
+from picograd.tensor.core.spelling import IDLE, RENAMED, spelled, write_out
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
@@ -51,13 +50,20 @@ def function_of(row: Function, module: str) -> Any:
 
 
 def in_place_of(row: Function) -> Any:
-    """Make the method that writes the result back."""
+    """Make the method that writes the result back, or gives the tensor the axes of a view."""
 
     def call(tensor: Any, *args: Any, **options: Any) -> Any:
         return rewrite(tensor, row.name, getattr(tensor, row.name)(*args, **options))
 
+    def view(tensor: Any, *args: Any, **options: Any) -> Any:
+        look = operator.methodcaller(row.name, *args, **options)
+        return become(f"{row.name}_", tensor, look)
+
     call.__name__, call.__qualname__ = f"{row.name}_", f"Tensor.{row.name}_"
     call.__doc__ = f"Write the result of `{row.name}` back, in place."
+    if row.view:
+        view.__name__, view.__qualname__, call = call.__name__, call.__qualname__, view
+        call.__doc__ = f"Give this tensor the axes that `{row.name}` gives; the memory stays."
     vars(call)["form_of"] = row.name
     return guarded(call)
 
@@ -98,58 +104,75 @@ class Spelling:
         required = [REQUIRED] * (self.most - len(given))
         keywords = [by_name.get(name, REQUIRED) for name in self.names[self.most :]]
         self.defaults = (*required, *given, *keywords)
+        self.known: dict[tuple[Any, ...], list[int | None]] = {}  # places by kind of call
         self.places = {name: place for place, name in enumerate(self.names)}
-        others = [*OTHER.items(), *row.also, (first or self.names[0], self.names[0])]
-        for other, name in others:
+        also = RENAMED.get(row.name, {})
+        for other, name in {**OTHER, **dict(row.also), **also, first: "input"}.items():
+            name = self.names[0] if name == "input" else name
             if name in self.places:
                 self.places.setdefault(other, self.places[name])
         self.dtype = self.places.get("dtype", count)
+        self.takes_one = count == 1 and not self.spread
         self.plain = sys.maxsize if self.spread else min(self.most, self.dtype)
 
-    def read(self, *args: Any, **options: Any) -> list[Any]:
+    def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
         """List the arguments of a call by place."""
-        if self.spread:
-            args = (*args, options.pop(self.spread)) if self.spread in options else args
-        elif len(args) > self.most:
-            text = f"takes {self.most} positional arguments but {len(args)} were given"
-            raise TypeError(f"{self.op}() {text}")
-        filled = [*args, *self.defaults[len(args) :]]
-        seen = dict(zip(range(len(args)), self.names))
-        for name, value in options.items():
-            place = self.places.get(name)
-            if place is None:
-                if name not in IDLE:
-                    raise TypeError(f"{self.op}() got an unexpected keyword argument '{name}'")
-            elif place in seen:
-                first, second = sorted((seen[place], name))
-                text = f"both {first} and {second} were given"
-                raise DTypeError(self.op, text, "pass one of them")
-            else:
-                filled[place], seen[place] = value, name
-        if any(value is REQUIRED for value in filled):
-            name = self.names[filled.index(REQUIRED)]
-            raise TypeError(f"{self.op}() missing a required argument: '{name}'")
+        if self.spread in options:
+            args = (*args, options.pop(self.spread))
+        count, call = len(args), (len(args), *options)
+        places = self.known.get(call)
+        if places is None:
+            places = self.known[call] = self.places_of(count, options)
+        filled = [*args, *self.defaults[count:]]
+        for place, value in zip(places, options.values()):
+            if place is not None:
+                filled[place] = value
         if self.dtype < len(filled) and filled[self.dtype] is not None:
             filled[self.dtype] = to_dtype(filled[self.dtype])
         return filled
+
+    def places_of(self, count: int, options: Iterable[str]) -> list[int | None]:
+        """Find the places of arguments by name, beside so many others; None for what is idle."""
+        if count > self.most and not self.spread:
+            text = f"takes {self.most} positional arguments but {count} were given"
+            raise TypeError(f"{self.op}() {text}")
+        names: dict[int, str] = dict(enumerate(self.names[:count]))
+        places = []
+        for name in options:
+            place = self.places.get(name)
+            if place is None and name not in IDLE:
+                raise TypeError(f"{self.op}() got an unexpected keyword argument '{name}'")
+            if place in names:
+                first, second = sorted((names[place], name))
+                text = f"both {first} and {second} were given"
+                raise DTypeError(self.op, text, "pass one of them")
+            places.append(place)
+            names |= {} if place is None else {place: name}
+        for place, default in enumerate(self.defaults):
+            if default is REQUIRED and place not in names:
+                text = f"missing a required argument: '{self.names[place]}'"
+                raise TypeError(f"{self.op}() {text}")
+        return places
 
 
 def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
     """Make the function of tensors that records a definition on nodes."""
     core, record = by_place(row.definition, spelling), recording_of(row)
     plain, read = spelling.plain, spelling.read
+    if record is apply and spelling.takes_one and not has_out:  # `apply` checks the tensor itself
+        return lambda x: apply(core, x)  # type: ignore[return-value]
 
     def call(*args: Any, **options: Any) -> Any:
         try:
             if not options and len(args) <= plain:
                 return record(core, *args)
             out = options.pop("out", None) if has_out else None
-            result = record(core, *read(*args, **options))
+            result = record(core, *read(args, options))
         except RAW as error:
             raise explained(call, error, args, options)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)
 
-    vars(call)["read"] = read
+    vars(call)["bind"] = lambda *args, **options: read(args, options)
     return call  # type: ignore[return-value]
 
 
@@ -173,6 +196,8 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
     seen = FunctionType(shown.__code__, space, row.name, shown.__defaults__, closure)
     seen.__kwdefaults__ = shown.__kwdefaults__
     words = {name: in_words(word) for name, word in shown.__annotations__.items()}
+    if row.pieces:
+        words["return"] = tuple[Tensor, ...]
     if row.returns is not None:
         words["return"] = Any if "|" in str(words["return"]) else row.returns
     seen.__annotations__ = words
@@ -182,10 +207,8 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
 
 def in_words(word: Any) -> Any:
     """Turn a type of a definition on nodes into the one that users see."""
-    if word in WORDS or not isinstance(word, UnionType | GenericAlias):
+    parts: Any = tuple(in_words(each) for each in get_args(word))
+    if word in WORDS or Node not in get_args(word):
         return WORDS.get(word, word)
-    parts = tuple(in_words(each) for each in word.__args__)
-    if isinstance(word, UnionType):
-        return functools.reduce(operator.or_, parts)
-    origin: Any = word.__origin__
-    return origin[parts]
+    origin: Any = get_origin(word)
+    return Union[parts] if origin in (Union, UnionType) else origin[parts]

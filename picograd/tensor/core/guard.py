@@ -80,7 +80,7 @@ def fits(function: Callable[..., Any], args: Any, options: Any) -> bool:
     An in-place form has that of the method it is the form of.
     """
     found = getattr(Recorded.kind, getattr(function, "form_of", ""), function)
-    bind = getattr(found, "read", None) or inspect.signature(found).bind
+    bind = getattr(found, "bind", None) or inspect.signature(found).bind
     try:
         bind(*args, **options)
     except TypeError:

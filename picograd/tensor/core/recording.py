@@ -48,6 +48,7 @@ from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.indexing import indexing, selecting, spans
 from picograd.tensor.making import creation, random
@@ -422,8 +423,10 @@ def no_tensor(
     function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
 ) -> DTypeError:
     """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
-    names = [each for each in operands[:1] if isinstance(each, str)]
-    op = names[0] if names else getattr(function, "__name__", "op")
+    op = getattr(function, "__name__", "op")
+    is_named = op not in FUNCTIONS or operands[:1] == (op,)  # what serves several ops is told which
+    names = [each for each in operands[:1] if is_named and isinstance(each, str)]
+    op = names[0] if names else op
     if wrong is None:
         wrong = next((each for each in operands[len(names) :]), None)
     text = f"the input must be a Tensor, not {type(wrong).__name__}"

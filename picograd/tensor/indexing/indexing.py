@@ -19,6 +19,7 @@ from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.number import given, index_of, is_given, size_of, start_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import Shape
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
     Operand,
     as_axis,
@@ -418,8 +419,14 @@ def scatter(
     return store(node, used, indices, tuple(range(len(node.shape))), monoid, inside)
 
 
-def masked_fill(node: Node, mask: Node, value: Operand) -> Node:
-    """Replace elements where the mask holds; the mask broadcasts, the dtype stays."""
+@recorded(in_place=True)
+def masked_fill(x: Node, mask: Node, value: Operand) -> Node:
+    """Replace elements where the mask holds; the mask broadcasts, the dtype stays.
+
+    >>> x = Tensor([1.0, 2.0, 3.0])
+    >>> x.masked_fill(x > 1.5, 0).tolist()
+    [1.0, 0.0, 0.0]
+    """
     if mask.dtype is not bool_:
         raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
-    return elementwise.where(mask, value_node(node, value), node)
+    return elementwise.where(mask, value_node(x, value), x)

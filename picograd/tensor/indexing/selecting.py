@@ -26,6 +26,7 @@ from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
 from picograd.target import is_host
 from picograd.tensor.core.demands import check_values, demand_index, demand_number, outside
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import Operand, as_axis, as_shape, broadcast_to, need_integer
 from picograd.tensor.indexing import indexing, masking, spans
@@ -275,7 +276,17 @@ def fill_diagonal(node: Node, value: Operand, wraps: bool) -> Node:
     return parts.put(node, broadcast_to(number, (count,)), steps)
 
 
-def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
+@recorded()
+def gather(x: Node, dim: int, index: Node) -> Node:
+    """Read out[i][j] = self[i][index[i][j]] (dim 1); an index outside the axis is an error.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).gather(1, Tensor([[1], [0]])).tolist()
+    [[2.0], [3.0]]
+    """
+    return read_along("gather", x, dim, index)
+
+
+def read_along(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1)."""
     position = as_axis(axis, len(node.shape), op)
     need_integer(op, index)
@@ -285,25 +296,30 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     return indexing.gather(op, node, axis, safe)
 
 
-def take_along(node: Node, index: Node, axis: Any) -> Node:
-    """Read by index along an axis, the other axes broadcasting; without an axis flattened."""
+@recorded("take_along_dim")
+def take_along(x: Node, indices: Node, dim: int | None = None) -> Node:
+    """Read by index along an axis; the other axes broadcast.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
+    [[2.0], [3.0]]
+    """
     op = "take_along_dim"
-    need_integer(op, index)
-    if axis is None:
-        flat = node.reshape((node.size,))
-        return gather(op, flat, 0, index.reshape((index.size,)))
-    position = need_axis(op, node, axis)
-    if len(index.shape) != len(node.shape):
-        text = f"index {index.shape} and tensor {node.shape} differ in number of axes"
+    need_integer(op, indices)
+    if dim is None:
+        flat = x.reshape((x.size,))
+        return read_along(op, flat, 0, indices.reshape((indices.size,)))
+    position = need_axis(op, x, dim)
+    if len(indices.shape) != len(x.shape):
+        text = f"index {indices.shape} and tensor {x.shape} differ in number of axes"
         raise ShapeError(op, text, "give them the same number of axes")
-    index = checked(op, index, node.shape[position], position)
-    ours = [1 if at == position else size for at, size in enumerate(node.shape)]
-    theirs = [1 if at == position else size for at, size in enumerate(index.shape)]
+    indices = checked(op, indices, x.shape[position], position)
+    ours = [1 if at == position else size for at, size in enumerate(x.shape)]
+    theirs = [1 if at == position else size for at, size in enumerate(indices.shape)]
     common = list(broadcast_shapes(tuple(ours), tuple(theirs), op=op))
-    common[position] = node.shape[position]
-    wide = broadcast_to(node, tuple(common), op)
-    common[position] = index.shape[position]
-    return gather(op, wide, position, broadcast_to(index, tuple(common), op))
+    common[position] = x.shape[position]
+    wide = broadcast_to(x, tuple(common), op)
+    common[position] = indices.shape[position]
+    return read_along(op, wide, position, broadcast_to(indices, tuple(common), op))
 
 
 def masked_select(node: Node, mask: Node) -> Node:
@@ -315,12 +331,17 @@ def masked_select(node: Node, mask: Node) -> Node:
     return read(broadcast_to(node, shape), [broadcast_to(mask, shape)])
 
 
-def nonzero(node: Node) -> Node:
-    """List the positions of the non-zero elements: (count, axes) in int64; computes."""
-    if node.size < SMALL_MASK or is_host(node.device):
-        found = np.argwhere(computed_values(node))
-        return node_from_numpy(found.astype(np.int64), int64, node.device)
-    return movement.stack(held_places(node.cast(bool_)), 1)
+@recorded("argwhere")
+def nonzero(x: Node) -> Node:
+    """List the positions of the non-zero elements: (count, axes) in int64; computes.
+
+    >>> Tensor([0.0, 5.0, 6.0]).argwhere().tolist()
+    [[1], [2]]
+    """
+    if x.size < SMALL_MASK or is_host(x.device):
+        found = np.argwhere(computed_values(x))
+        return node_from_numpy(found.astype(np.int64), int64, x.device)
+    return movement.stack(held_places(x.cast(bool_)), 1)
 
 
 def held_places(mask: Node) -> list[Node]:
@@ -361,7 +382,7 @@ def count_classes(index: Any) -> int:
     return int(index.max().item()) + 1
 
 
-def one_hot(index: Node, count: int) -> Node:
+def mark_classes(index: Node, count: int) -> Node:
     """Mark the position each index names along a new last axis."""
     need_integer("one_hot", index)
     (count,) = as_shape((count,), "one_hot")
@@ -382,15 +403,20 @@ def rows(op: str, table: Node, index: Node) -> Node:
     return table.gather([indexing.bounded(index, table.shape[0], is_certain)], (0,))
 
 
-def index_select(node: Node, axis: Any, index: Node) -> Node:
-    """Take slices along an axis in the order of an index."""
-    if not node.shape and index.size == 1:  # PyTorch takes a number for a row of one
-        return index_select(node.reshape((1,)), axis, index).reshape(())
-    position = need_axis("index_select", node, axis)
+@recorded()
+def index_select(x: Node, dim: int, index: Node) -> Node:
+    """Take slices along an axis in the order of an index.
+
+    >>> Tensor([1.0, 2.0, 3.0]).index_select(0, Tensor([2, 0])).tolist()
+    [3.0, 1.0]
+    """
+    if not x.shape and index.size == 1:  # PyTorch takes a number for a row of one
+        return index_select(x.reshape((1,)), dim, index).reshape(())
+    position = need_axis("index_select", x, dim)
     need_integer("index_select", index)
-    size = node.shape[position]
+    size = x.shape[position]
     index = checked("index_select", index, size, position, wraps=False)
-    return indexing.index_select(node, position, index)
+    return indexing.index_select(x, position, index)
 
 
 def scatter(

@@ -2,13 +2,24 @@
 
 from typing import Any
 
-from picograd.dtype import bool_, int64
+from picograd.dtype import bool_, category, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.helpers import product
+from picograd.tensor.core.annotations import Scalar, Tensor
+from picograd.tensor.core.function import composed, recorded
 from picograd.tensor.core.known_values import known_values
-from picograd.tensor.core.operands import Operand, as_axis, broadcast_to, constant, need_integer
+from picograd.tensor.core.operands import (
+    UNSET,
+    Operand,
+    as_axis,
+    broadcast_to,
+    constant,
+    either,
+    need_integer,
+)
+from picograd.tensor.core.recording import apply
 from picograd.tensor.indexing import indexing, masking, selecting
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
@@ -16,19 +27,86 @@ from picograd.tensor.shaping import movement
 REDUCTIONS = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "mean": "sum"}
 
 
-def index_fill(node: Node, axis: Any, index: Node, value: Operand) -> Node:
-    """Write one number over the slices that a 1-d index names."""
-    at = as_axis(axis, len(node.shape), "index_fill")
-    rest = (*node.shape[:at], *node.shape[at + 1 :])
-    filled = broadcast_to(indexing.value_node(node, value), (index.size, *rest))
-    return write_slices("index_fill", node, at, index, filled, None)
+@recorded(in_place=True)
+def scatter(
+    x: Node, dim: int, index: Node, src: Operand = UNSET, reduce: str | None = None, *,
+    value: Operand = UNSET,
+) -> Node:  # fmt: skip
+    """Write out[i][index[i][j]] = src[i][j] (dim 1); reduce="add" or "multiply".
+
+    `src` may be a number, which is also called `value`.
+
+    >>> Tensor([1.0, 2.0, 3.0]).scatter(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+    [20.0, 2.0, 10.0]
+    """
+    source: Operand = either("scatter", "src", src, "value", value, UNSET)
+    if source is UNSET:
+        raise DTypeError("scatter", "there is nothing to write", "pass src or value")
+    return selecting.scatter("scatter", x, dim, index, source, reduce)
 
 
-def index_copy(node: Node, axis: Any, index: Node, source: Node) -> Node:
-    """Write slices of `source` over the slices that a 1-d index names."""
-    at = as_axis(axis, len(node.shape), "index_copy")
+@recorded(in_place=True)
+def scatter_add(x: Node, dim: int, index: Node, src: Node) -> Node:
+    """Add src[i][j] to out[i][index[i][j]] (dim 1).
+
+    >>> Tensor([1.0, 2.0, 3.0]).scatter_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
+    [31.0, 2.0, 3.0]
+    """
+    return selecting.scatter("scatter_add", x, dim, index, src, "add")
+
+
+@recorded(in_place=True)
+def index_add(x: Node, dim: int, index: Node, source: Node, *, alpha: Scalar = 1) -> Node:
+    """Add slices of `source`, times alpha, along an axis at the positions of a 1-d index.
+
+    >>> Tensor([1.0, 2.0, 3.0]).index_add(0, Tensor([0, 0]), Tensor([10.0, 20.0])).tolist()
+    [31.0, 2.0, 3.0]
+    """
+    if alpha == 1:
+        return selecting.index_add(x, dim, index, source)
+    scaled = elementwise.arithmetic("mul", source, alpha)
+    if category(scaled.dtype) > category(source.dtype):
+        text = f"alpha={alpha!r} does not fit {source.dtype.name}"
+        raise DTypeError("index_add", text, "pass an alpha of the source's kind")
+    return selecting.index_add(x, dim, index, scaled)
+
+
+@composed(function=False)
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
+
+    The latter computes.
+
+    >>> Tensor([0, 2]).one_hot(3).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    count = selecting.count_classes(input) if num_classes == -1 else num_classes
+    return apply(selecting.mark_classes, input, count)
+
+
+@recorded(in_place=True)
+def index_fill(x: Node, dim: int, index: Node, value: Operand) -> Node:
+    """Write one number over the slices that a 1-d index names.
+
+    >>> Tensor([1.0, 2.0, 3.0]).index_fill(0, Tensor([2, 0]), 9).tolist()
+    [9.0, 2.0, 9.0]
+    """
+    at = as_axis(dim, len(x.shape), "index_fill")
+    rest = (*x.shape[:at], *x.shape[at + 1 :])
+    filled = broadcast_to(indexing.value_node(x, value), (index.size, *rest))
+    return write_slices("index_fill", x, at, index, filled, None)
+
+
+@recorded(in_place=True)
+def index_copy(x: Node, dim: int, index: Node, source: Node) -> Node:
+    """Write slices of `source` over the slices that a 1-d index names.
+
+    >>> Tensor([1.0, 2.0, 3.0]).index_copy(0, Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+    [20.0, 2.0, 10.0]
+    """
+    at = as_axis(dim, len(x.shape), "index_copy")
     moved = movement.move_axis(source, at, 0)
-    return write_slices("index_copy", node, at, index, moved, None)
+    return write_slices("index_copy", x, at, index, moved, None)
 
 
 def write_slices(
@@ -51,51 +129,66 @@ def write_slices(
     return indexing.store(node, values.cast(node.dtype), [safe], (axis,), monoid, inside)
 
 
-def take(node: Node, index: Node) -> Node:
-    """Read elements by their position in the flattened tensor."""
+@recorded()
+def take(x: Node, index: Node) -> Node:
+    """Read elements by their position in the flattened tensor.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).take(Tensor([3, 0])).tolist()
+    [4.0, 1.0]
+    """
     need_integer("take", index)
-    flat = node.reshape((product(node.shape),))
+    flat = x.reshape((product(x.shape),))
     safe = selecting.checked("take", index, flat.size, 0)
     return flat.gather([safe], (0,))
 
 
-def put(node: Node, index: Node, source: Node, accumulate: bool) -> Node:
-    """Write elements by their position in the flattened tensor; or add to what is there."""
+@recorded(in_place=True)
+def put(x: Node, index: Node, source: Node, accumulate: bool = False) -> Node:
+    """Write elements by their position in the flattened tensor; or add to what is there.
+
+    >>> Tensor([1.0, 2.0, 3.0]).put(Tensor([2, 0]), Tensor([10.0, 20.0])).tolist()
+    [20.0, 2.0, 10.0]
+    """
     need_integer("put", index)
     if index.size != source.size:
         text = f"{source.size} values for {index.size} indices"
         raise AxisError("put", text, "give one value per index")
-    flat = node.reshape((product(node.shape),))
+    flat = x.reshape((product(x.shape),))
     places = index.reshape((index.size,))
     safe, inside = selecting.placed("put", places, flat.size, 0)
-    values = source.cast(node.dtype).reshape((index.size,))
+    values = source.cast(x.dtype).reshape((index.size,))
     monoid = "sum" if accumulate else None
     written = indexing.store(flat, values, [safe], (0,), monoid, inside)
-    return written.reshape(node.shape)
+    return written.reshape(x.shape)
 
 
+@recorded(in_place=True)
 def scatter_reduce(
-    node: Node, axis: Any, index: Node, source: Node, reduction: str, include_self: bool
+    node: Node, dim: int, index: Node, src: Node, reduce: str, include_self: bool = True
 ) -> Node:
-    """Reduce source[i][j] into out[i][index[i][j]] (axis 1) by sum, prod, mean, amax or amin.
+    """Reduce src[i][j] into out[i][index[i][j]] (dim 1): sum, prod, mean, amax, amin.
 
     Without `include_self` the places written to start empty instead of at their value.
+
+    >>> Tensor([1.0, 2.0, 3.0]).scatter_reduce(0, Tensor([0, 0]), Tensor([10.0, 20.0]),
+    ...     "amax").tolist()
+    [20.0, 2.0, 3.0]
     """
     op = "scatter_reduce"
-    if reduction not in REDUCTIONS:
-        text = f"unknown reduce={reduction!r}"
+    if reduce not in REDUCTIONS:
+        text = f"unknown reduce={reduce!r}"
         raise ValueRangeError(op, text, 'use "sum", "prod", "mean", "amax" or "amin"')
-    if source.dtype is not node.dtype:
-        text = f"source is {source.dtype.name} but the tensor is {node.dtype.name}"
+    if src.dtype is not node.dtype:
+        text = f"source is {src.dtype.name} but the tensor is {node.dtype.name}"
         raise DTypeError(op, text, "cast the source")
-    at = as_axis(axis, len(node.shape), op)
+    at = as_axis(dim, len(node.shape), op)
     need_integer(op, index)
     size = node.shape[at] if node.shape else 1
     safe, inside = selecting.placed(op, index, size, at, wraps=False)
-    monoid = REDUCTIONS[reduction]
+    monoid = REDUCTIONS[reduce]
     base = node if include_self else emptied(node, at, safe, monoid, inside)
-    total = indexing.scatter(op, base, at, safe, source, monoid, inside)
-    if reduction != "mean":
+    total = indexing.scatter(op, base, at, safe, src, monoid, inside)
+    if reduce != "mean":
         return total
     start = count_zero(node) + 1 if include_self else count_zero(node)
     count = indexing.scatter(op, start, at, safe, ones_like(index), "sum", inside)
@@ -134,18 +227,24 @@ def identity(node: Node, monoid: str) -> Any:
     return low if monoid == "max" else low + (1 << bits) - 1
 
 
-def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
-    """Write the elements of `source`, in order, where the mask holds; computes the mask."""
+@recorded(in_place=True)
+def masked_scatter(x: Node, mask: Node, source: Node) -> Node:
+    """Write the elements of `source`, in order, where the mask holds; computes the mask.
+
+    >>> x = Tensor([1.0, 2.0, 3.0])
+    >>> x.masked_scatter(x > 1.5, Tensor([8.0, 9.0])).tolist()
+    [1.0, 8.0, 9.0]
+    """
     if mask.dtype is not bool_:
         raise DTypeError("masked_scatter", f"mask is {mask.dtype.name}", "compare it")
-    wide = broadcast_to(mask, node.shape)
+    wide = broadcast_to(mask, x.shape)
     if is_tracing() and known_values(wide) is None:
-        return masking.masked_scatter(node, wide, source)
+        return masking.masked_scatter(x, wide, source)
     found = selecting.nonzero(wide.reshape((wide.size,)))
     places = found.reshape((found.shape[0],))
     if source.size < places.size:
         text = f"{source.size} values for {places.size} places"
         raise ShapeError("masked_scatter", text, "give at least one value per place")
-    values = movement.cut(source.reshape((source.size,)), 0, 0, places.size).cast(node.dtype)
-    flat = node.reshape((node.size,))
-    return flat.scatter(values, [places], (0,), None).reshape(node.shape)
+    values = movement.cut(source.reshape((source.size,)), 0, 0, places.size).cast(x.dtype)
+    flat = x.reshape((x.size,))
+    return flat.scatter(values, [places], (0,), None).reshape(x.shape)

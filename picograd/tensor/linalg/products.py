@@ -9,6 +9,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
+from picograd.tensor.core.function import recorded
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 
@@ -75,16 +76,26 @@ def matmul_of_rank(op: str, a: Node, b: Node, rank: int) -> Node:
     return matmul(a, b)
 
 
-def outer(a: Node, b: Node) -> Node:
-    """Multiply every element of one vector with every element of another."""
-    need_axes("outer", a, 1)
-    need_axes("outer", b, 1)
-    rows = build.reshape(a, (a.shape[0], 1))
-    return elementwise.arithmetic("mul", rows, build.reshape(b, (1, b.shape[0])))
+@recorded()
+def outer(x: Node, other: Node) -> Node:
+    """Multiply every element of one vector with every element of another.
+
+    >>> Tensor([1.0, 2.0]).outer(Tensor([3.0, 4.0])).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
+    need_axes("outer", x, 1)
+    need_axes("outer", other, 1)
+    rows = build.reshape(x, (x.shape[0], 1))
+    return elementwise.arithmetic("mul", rows, build.reshape(other, (1, other.shape[0])))
 
 
+@recorded(function=False)
 def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
-    """Compute x @ weight.T + bias: (..., K), (N, K), (N,) -> (..., N)."""
+    """Compute x @ weight.T + bias: (..., K), (N, K), (N,) -> (..., N).
+
+    >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0, 1.0]]), Tensor([0.5])).tolist()
+    [[3.5]]
+    """
     x, weight = same_dtype("linear", x, weight)
     if not x.shape or len(weight.shape) not in (1, 2) or x.shape[-1] != weight.shape[-1]:
         text = f"input {x.shape} does not fit weight {weight.shape}"
@@ -230,3 +241,23 @@ def read_sublist(labels: Any) -> str:
         if each is not Ellipsis and not (isinstance(each, int) and 0 <= each < len(LETTERS)):
             raise ValueRangeError("einsum", f"label {each!r}", "use numbers from 0 to 51, or ...")
     return "".join("..." if each is Ellipsis else LETTERS[each] for each in labels)
+
+
+@recorded()
+def mm(x: Node, other: Node) -> Node:
+    """Multiply two matrices.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mm(Tensor([[1.0, 0.0], [1.0, 1.0]])).tolist()
+    [[3.0, 2.0], [7.0, 4.0]]
+    """
+    return matmul_of_rank("mm", x, other, 2)
+
+
+@recorded()
+def bmm(x: Node, other: Node) -> Node:
+    """Multiply two stacks of matrices.
+
+    >>> Tensor([[[1.0, 2.0], [3.0, 4.0]]]).bmm(Tensor([[[1.0], [1.0]]])).tolist()
+    [[[3.0], [7.0]]]
+    """
+    return matmul_of_rank("bmm", x, other, 3)

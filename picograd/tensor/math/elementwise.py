@@ -17,6 +17,7 @@ from picograd.graph.shape import broadcast_shapes
 from picograd.number import converted, given, is_whole
 from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.core.demands import demand_divisor
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
     Operand,
     broadcast_to,
@@ -170,9 +171,14 @@ def truth(node: Node) -> Node:
     return build.cast(node, bool_)
 
 
-def logical_not(node: Node) -> Node:
-    """Negate truth values."""
-    return build.elementwise("logical_not", truth(node))
+@recorded(in_place=True)
+def logical_not(x: Node) -> Node:
+    """Negate truth values.
+
+    >>> Tensor([0, 1, 2]).logical_not().tolist()
+    [True, False, False]
+    """
+    return build.elementwise("logical_not", truth(x))
 
 
 def bitwise_not(node: Node) -> Node:
@@ -206,35 +212,60 @@ def round_decimals(a: Node, decimals: int) -> Node:
     return ((x * scale).unary("round") / scale).cast(a.dtype)
 
 
-def absolute(node: Node) -> Node:
-    """Compute |x|; unsigned integers stay."""
-    return node if node.dtype.kind in ("uint", "bool") else build.elementwise("abs", node)
+@recorded("abs", in_place=True)
+def absolute(x: Node) -> Node:
+    """Compute |x|; unsigned integers stay.
+
+    >>> Tensor([-1.0, 2.0, -3.0]).abs().tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return x if x.dtype.kind in ("uint", "bool") else build.elementwise("abs", x)
 
 
-def sign(node: Node) -> Node:
-    """Compute -1, 0 or 1."""
-    return node if node.dtype is bool_ else build.elementwise("sign", node)
+@recorded(in_place=True)
+def sign(x: Node) -> Node:
+    """Compute -1, 0 or 1.
+
+    >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    return x if x.dtype is bool_ else build.elementwise("sign", x)
 
 
-def is_nan(node: Node) -> Node:
-    """Tell which elements are NaN."""
-    if node.dtype.is_float:
-        return build.elementwise("isnan", node)
-    return build.const(False, node.shape, bool_, node.device)
+@recorded("isnan")
+def is_nan(x: Node) -> Node:
+    """Tell which elements are NaN.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
+    [False, False, True]
+    """
+    if x.dtype.is_float:
+        return build.elementwise("isnan", x)
+    return build.const(False, x.shape, bool_, x.device)
 
 
-def is_infinite(node: Node) -> Node:
-    """Tell which elements are infinite."""
-    if node.dtype.is_float:
-        return compare("equal", build.elementwise("abs", node), math.inf)
-    return build.const(False, node.shape, bool_, node.device)
+@recorded("isinf")
+def is_infinite(x: Node) -> Node:
+    """Tell which elements are infinite.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
+    [False, True, False]
+    """
+    if x.dtype.is_float:
+        return compare("equal", build.elementwise("abs", x), math.inf)
+    return build.const(False, x.shape, bool_, x.device)
 
 
-def is_finite(node: Node) -> Node:
-    """Tell which elements are neither infinite nor NaN."""
-    if node.dtype.is_float:
-        return compare("less", build.elementwise("abs", node), math.inf)
-    return build.const(True, node.shape, bool_, node.device)
+@recorded("isfinite")
+def is_finite(x: Node) -> Node:
+    """Tell which elements are neither infinite nor NaN.
+
+    >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
+    [True, False, False]
+    """
+    if x.dtype.is_float:
+        return compare("less", build.elementwise("abs", x), math.inf)
+    return build.const(True, x.shape, bool_, x.device)
 
 
 def where(condition: Node, a: Operand, b: Operand) -> Node:
@@ -265,21 +296,25 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
     return bool_ if isinstance(a, bool) and isinstance(b, bool) else int64
 
 
-def clamp(node: Node, low: Operand | None, high: Operand | None) -> Node:
-    """Limit values to [low, high]; a limit of None is absent, one of NaN gives NaN.
+@recorded("clamp", "clip", in_place=True)
+def clamp(node: Node, min: Operand | None = None, max: Operand | None = None) -> Node:
+    """Limit values to [min, max].
 
     On a limit the gradient passes, from NaN it does not; that of limits that are tensors is where
     they are taken. Limits that cross give the upper one.
+
+    >>> Tensor([-1.0, 0.5, 3.0]).clamp(0, 1).tolist()
+    [0.0, 0.5, 1.0]
     """
-    if low is None and high is None:
+    if min is None and max is None:
         raise ValueRangeError("clamp", "min and max are both None", "pass at least one")
-    value = node if low is None else limited(node, low, True)
-    value = value if high is None else limited(value, high, False)
+    value = node if min is None else limited(node, min, True)
+    value = value if max is None else limited(value, max, False)
     if not value.dtype.is_float or not all(isinstance(x, Node) or x is None or x == x
-                                           for x in (low, high)):  # fmt: skip
+                                           for x in (min, max)):  # fmt: skip
         return value
-    wide = [in_form(x, value) for x in (node, low, high) if x is not None]
-    has_low, has_high = low is not None, high is not None
+    wide = [in_form(x, value) for x in (node, min, max) if x is not None]
+    has_low, has_high = min is not None, max is not None
     return custom(
         value, wide, lambda g, _, x, *ends: clamp_gradients(g, x, ends, has_low, has_high)
     )
@@ -329,6 +364,11 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
     return where(is_beyond, limit, node)
 
 
-def lerp(start: Node, end: Operand, weight: Operand) -> Node:
-    """Interpolate: start + weight (end - start)."""
-    return arithmetic("add", start, arithmetic("mul", weight, arithmetic("sub", end, start)))
+@recorded(in_place=True)
+def lerp(x: Node, end: Operand, weight: Operand) -> Node:
+    """Interpolate: self + weight * (end - self).
+
+    >>> Tensor([0.0, 2.0, 4.0]).lerp(Tensor([4.0, 4.0, 4.0]), 0.25).tolist()
+    [1.0, 2.5, 4.0]
+    """
+    return arithmetic("add", x, arithmetic("mul", weight, arithmetic("sub", end, x)))

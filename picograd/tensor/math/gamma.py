@@ -13,6 +13,7 @@ from picograd.graph.gradient import Refused
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import Operand, floating, pair
 from picograd.tensor.math import transcendental
 from picograd.tensor.math.zeta import polygamma_of, zeta_in_double
@@ -26,17 +27,18 @@ def zeta(a: Operand, b: Operand) -> Node:
     return zeta_in_double(x.cast(float64), q.cast(float64)).cast(x.dtype)
 
 
-def polygamma(node: Node, order: int) -> Node:
-    """Compute the derivative of digamma of an order: (-1)^(n + 1) n! zeta(n + 1, x) from 1 on."""
-    if isinstance(order, bool) or not isinstance(order, int) or order < 0:
-        raise ValueRangeError("polygamma", f"n is {order!r}", "use a whole number >= 0")
-    if order == 0:
-        return transcendental.digamma(node)
-    if order == 1:
+@recorded(function=False, in_place=True)
+def polygamma(x: Node, n: int) -> Node:
+    """Compute the n-th derivative of digamma: `x.polygamma(1)`."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ValueRangeError("polygamma", f"n is {n!r}", "use a whole number >= 0")
+    if n == 0:
+        return transcendental.digamma(x)
+    if n == 1:
         return transcendental.smooth(
-            "polygamma", node, transcendental.trigamma_value, transcendental.trigamma_slope, True
+            "polygamma", x, transcendental.trigamma_value, transcendental.trigamma_slope, True
         )
-    return polygamma_of(order, floating("polygamma", node))
+    return polygamma_of(n, floating("polygamma", x))
 
 
 def multigammaln(node: Node, p: int) -> Node:

@@ -294,14 +294,6 @@ class OperatorMethods(Recorded):
 
     divide: Final = div
 
-    def pow(self: Same, exponent: TensorLike) -> Same:
-        """Raise to a power.
-
-        >>> Tensor([1.0, 2.0, 3.0]).pow(2).tolist()
-        [1.0, 4.0, 9.0]
-        """
-        return apply(elementwise.power, "pow", self, exponent)
-
     # comparison
 
     def __eq__(  # type: ignore[override]
@@ -371,62 +363,6 @@ class OperatorMethods(Recorded):
 
     def __hash__(self: Same) -> Any:
         return id(self)
-
-    def logical_and(self: Same, other: TensorLike) -> Same:
-        """Compute `and` of truth values.
-
-        >>> Tensor([0, 1, 2]).logical_and(Tensor([1, 0, 1])).tolist()
-        [False, False, True]
-        """
-        return apply(elementwise.logical, "logical_and", self, other)
-
-    def logical_or(self: Same, other: TensorLike) -> Same:
-        """Compute `or` of truth values.
-
-        >>> Tensor([0, 1, 2]).logical_or(Tensor([1, 0, 1])).tolist()
-        [True, True, True]
-        """
-        return apply(elementwise.logical, "logical_or", self, other)
-
-    def logical_xor(self: Same, other: TensorLike) -> Same:
-        """Compute exclusive or of truth values.
-
-        >>> Tensor([0, 1, 2]).logical_xor(Tensor([1, 0, 1])).tolist()
-        [True, True, False]
-        """
-        return apply(elementwise.logical_xor, "logical_xor", self, other)
-
-    def logical_not(self: Same) -> Same:
-        """Negate truth values.
-
-        >>> Tensor([0, 1, 2]).logical_not().tolist()
-        [True, False, False]
-        """
-        return apply(elementwise.logical_not, self)
-
-    def isnan(self: Same) -> Same:
-        """Tell which elements are NaN.
-
-        >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
-        [False, False, True]
-        """
-        return apply(elementwise.is_nan, self)
-
-    def isinf(self: Same) -> Same:
-        """Tell which elements are infinite.
-
-        >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
-        [False, True, False]
-        """
-        return apply(elementwise.is_infinite, self)
-
-    def isfinite(self: Same) -> Same:
-        """Tell which elements are finite.
-
-        >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
-        [True, False, False]
-        """
-        return apply(elementwise.is_finite, self)
 
 
 def scaled_by(alpha: Scalar) -> Callable[..., Node]:

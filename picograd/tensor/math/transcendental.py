@@ -15,6 +15,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor.core.demands import demand_divisor
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import Operand, check_computed, floating, need_float, pair
 from picograd.tensor.math import elementwise
 from picograd.tensor.math.zeta import polygamma_of
@@ -103,17 +104,27 @@ def polynomial(coefficients: Sequence[float], x: Node) -> Node:
     return total
 
 
-def signbit(node: Node) -> Node:
-    """Tell which elements have a minus sign, negative zero included."""
-    if not node.dtype.is_float:
-        return elementwise.compare("less", node, 0)
-    check_computed("signbit", node.dtype)
-    return build.bitcast(node, BITS[node.dtype.bits]).binary("less", 0)
+@recorded()
+def signbit(x: Node) -> Node:
+    """Tell which elements have a minus sign, negative zero included.
+
+    >>> Tensor([-1.0, 0.0, -0.0]).signbit().tolist()
+    [True, False, True]
+    """
+    if not x.dtype.is_float:
+        return elementwise.compare("less", x, 0)
+    check_computed("signbit", x.dtype)
+    return build.bitcast(x, BITS[x.dtype.bits]).binary("less", 0)
 
 
-def copysign(a: Operand, b: Operand) -> Node:
-    """Give |a| the sign of b; the gradient of b is 0, and that of a where a is 0."""
-    x, y = pair("copysign", a, b, floating=True)
+@recorded(in_place=True)
+def copysign(a: Operand, other: Operand) -> Node:
+    """Give |self| the sign of other.
+
+    >>> Tensor([1.0, 2.0, -3.0]).copysign(Tensor([-1.0, 1.0, 1.0])).tolist()
+    [-1.0, 2.0, 3.0]
+    """
+    x, y = pair("copysign", a, other, floating=True)
 
     def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
         zero = g.const_like(0)
@@ -145,29 +156,54 @@ def of_two(op: str, a: Operand, b: Operand) -> Node:
     return first.accumulated().binary(op, second.accumulated()).cast(first.dtype)
 
 
-def tan(node: Node) -> Node:
-    """Compute the tangent."""
-    return elementary("tan", node)
+@recorded(in_place=True)
+def tan(x: Node) -> Node:
+    """Compute the tangent.
+
+    >>> Tensor([0.0, 1.0, 2.0]).tan().tolist()
+    [0.0, 1.5574..., -2.1850...]
+    """
+    return elementary("tan", x)
 
 
-def atan(node: Node) -> Node:
-    """Compute the inverse tangent, in -pi/2..pi/2."""
-    return elementary("atan", node)
+@recorded("atan", "arctan", in_place=True)
+def atan(x: Node) -> Node:
+    """Compute the inverse tangent, in -pi/2..pi/2.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).atan().tolist()
+    [-0.7853..., 0.0, 1.1071...]
+    """
+    return elementary("atan", x)
 
 
-def asin(node: Node) -> Node:
-    """Compute the inverse sine; NaN outside -1..1."""
-    return elementary("asin", node)
+@recorded("asin", "arcsin", in_place=True)
+def asin(x: Node) -> Node:
+    """Compute the inverse sine; NaN outside -1..1.
+
+    >>> Tensor([-1.0, 0.0, 1.0]).asin().tolist()
+    [-1.5707..., 0.0, 1.5707...]
+    """
+    return elementary("asin", x)
 
 
-def acos(node: Node) -> Node:
-    """Compute the inverse cosine; NaN outside -1..1."""
-    return elementary("acos", node)
+@recorded("acos", "arccos", in_place=True)
+def acos(x: Node) -> Node:
+    """Compute the inverse cosine; NaN outside -1..1.
+
+    >>> Tensor([-1.0, 0.0, 1.0]).acos().tolist()
+    [3.1415..., 1.5707..., 0.0]
+    """
+    return elementary("acos", x)
 
 
-def atan2(a: Operand, b: Operand) -> Node:
-    """Compute the angle of the point (x = b, y = a), in -pi..pi."""
-    return of_two("atan2", a, b)
+@recorded("atan2", "arctan2", in_place=True)
+def atan2(x: Operand, other: Operand) -> Node:
+    """Compute the angle of the point (other, self).
+
+    >>> Tensor([1.0, -1.0, 0.0]).atan2(Tensor([1.0, 1.0, -1.0])).tolist()
+    [0.7853..., -0.7853..., 3.1415...]
+    """
+    return of_two("atan2", x, other)
 
 
 def sinc_value(x: Node) -> Node:
@@ -181,8 +217,13 @@ def sinc_value(x: Node) -> Node:
     return is_zero.where(x.const_like(1.0), sine / (safe * math.pi))
 
 
+@recorded(in_place=True)
 def sinc(node: Node) -> Node:
-    """Compute sin(pi x) / (pi x); 1 at 0."""
+    """Compute sin(pi x) / (pi x); 1 at 0.
+
+    >>> Tensor([0.0, 0.5, 1.5]).sinc().tolist()
+    [1.0, 0.6366..., -0.2122...]
+    """
     x = floating("sinc", node)
     return sinc_value(x.accumulated()).cast(x.dtype)
 
@@ -198,47 +239,87 @@ def logit_value(x: Node) -> Node:
 # exponentials and hyperbolic functions
 
 
-def expm1(node: Node) -> Node:
-    """Compute exp(x) - 1, exact near 0."""
-    return elementary("expm1", node)
+@recorded(in_place=True)
+def expm1(x: Node) -> Node:
+    """Compute e ** x - 1, exact near 0.
+
+    >>> Tensor([0.0, 1.0, 2.0]).expm1().tolist()
+    [0.0, 1.7182..., 6.3890...]
+    """
+    return elementary("expm1", x)
 
 
-def log1p(node: Node) -> Node:
-    """Compute log(1 + x), exact near 0."""
-    return elementary("log1p", node)
+@recorded(in_place=True)
+def log1p(x: Node) -> Node:
+    """Compute log(1 + x), exact near 0.
+
+    >>> Tensor([0.0, 1.0, 3.0]).log1p().tolist()
+    [0.0, 0.6931..., 1.3862...]
+    """
+    return elementary("log1p", x)
 
 
-def sinh(node: Node) -> Node:
-    """Compute the hyperbolic sine."""
-    return elementary("sinh", node)
+@recorded(in_place=True)
+def sinh(x: Node) -> Node:
+    """Compute the hyperbolic sine.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).sinh().tolist()
+    [-1.1752..., 0.0, 3.6268...]
+    """
+    return elementary("sinh", x)
 
 
-def cosh(node: Node) -> Node:
-    """Compute the hyperbolic cosine."""
-    return elementary("cosh", node)
+@recorded(in_place=True)
+def cosh(x: Node) -> Node:
+    """Compute the hyperbolic cosine.
+
+    >>> Tensor([0.0, 1.0, 2.0]).cosh().tolist()
+    [1.0, 1.5430..., 3.7621...]
+    """
+    return elementary("cosh", x)
 
 
-def asinh(node: Node) -> Node:
-    """Compute the inverse hyperbolic sine."""
-    return elementary("asinh", node)
+@recorded("asinh", "arcsinh", in_place=True)
+def asinh(x: Node) -> Node:
+    """Compute the inverse hyperbolic sine.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).asinh().tolist()
+    [-0.8813..., 0.0, 1.4436...]
+    """
+    return elementary("asinh", x)
 
 
-def acosh(node: Node) -> Node:
-    """Compute the inverse hyperbolic cosine; NaN below 1."""
-    return elementary("acosh", node)
+@recorded("acosh", "arccosh", in_place=True)
+def acosh(x: Node) -> Node:
+    """Compute the inverse hyperbolic cosine; NaN below 1.
+
+    >>> Tensor([1.0, 2.0, 3.0]).acosh().tolist()
+    [0.0, 1.3169..., 1.7627...]
+    """
+    return elementary("acosh", x)
 
 
-def atanh(node: Node) -> Node:
-    """Compute the inverse hyperbolic tangent; NaN outside -1..1."""
-    return elementary("atanh", node)
+@recorded("atanh", "arctanh", in_place=True)
+def atanh(x: Node) -> Node:
+    """Compute the inverse hyperbolic tangent; NaN outside -1..1.
+
+    >>> Tensor([-0.5, 0.0, 0.5]).atanh().tolist()
+    [-0.5493..., 0.0, 0.5493...]
+    """
+    return elementary("atanh", x)
 
 
 # error and gamma functions
 
 
-def erfc(node: Node) -> Node:
-    """Compute 1 - erf(x), accurate where erf is nearly 1."""
-    return elementary("erfc", node)
+@recorded(in_place=True)
+def erfc(x: Node) -> Node:
+    """Compute 1 - erf(x), accurate where erf is nearly 1.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).erfc().tolist()
+    [1.8427..., 1.0, 0.0046...]
+    """
+    return elementary("erfc", x)
 
 
 def erfinv_value(x: Node) -> Node:
@@ -260,9 +341,14 @@ def erfinv_value(x: Node) -> Node:
     return with_sign(is_inside.where(y, edge), x)
 
 
-def erfinv(node: Node) -> Node:
-    """Invert erf: infinite at -1 and 1, NaN outside."""
-    return smooth("erfinv", node, erfinv_value, erfinv_slope, True)
+@recorded(in_place=True)
+def erfinv(x: Node) -> Node:
+    """Invert erf: infinite at -1 and 1, NaN outside.
+
+    >>> Tensor([-0.5, 0.0, 0.5]).erfinv().tolist()
+    [-0.4769..., 0.0, 0.4769...]
+    """
+    return smooth("erfinv", x, erfinv_value, erfinv_slope, True)
 
 
 def erfinv_slope(x: Node, y: Node) -> Node:
@@ -392,34 +478,59 @@ def lgamma_slope(x: Node, y: Node) -> Node:
     return known_slope(x, digamma_value, digamma_slope)
 
 
-def digamma(node: Node) -> Node:
-    """Compute the derivative of log|gamma(x)|."""
-    return smooth("digamma", node, digamma_value, digamma_slope, True)
+@recorded(in_place=True)
+def digamma(x: Node) -> Node:
+    """Compute the derivative of log|gamma(x)|.
+
+    >>> Tensor([1.0, 2.0, 3.0]).digamma().tolist()
+    [-0.5772..., 0.4227..., 0.9227...]
+    """
+    return smooth("digamma", x, digamma_value, digamma_slope, True)
 
 
-def lgamma(node: Node) -> Node:
-    """Compute log|gamma(x)|."""
-    return smooth("lgamma", node, lgamma_value, lgamma_slope, True)
+@recorded(in_place=True)
+def lgamma(x: Node) -> Node:
+    """Compute log|gamma(x)|.
+
+    >>> Tensor([3.0, 4.0, 5.0]).lgamma().tolist()
+    [0.6931..., 1.7917..., 3.1780...]
+    """
+    return smooth("lgamma", x, lgamma_value, lgamma_slope, True)
 
 
 # functions of two
 
 
-def hypot(a: Operand, b: Operand) -> Node:
-    """Compute sqrt(a^2 + b^2) without overflow on the way."""
-    x, y = pair("hypot", a, b)
+@recorded(in_place=True)
+def hypot(a: Operand, other: Operand) -> Node:
+    """Compute sqrt(self^2 + other^2).
+
+    >>> Tensor([3.0, 5.0, 8.0]).hypot(Tensor([4.0, 12.0, 15.0])).tolist()
+    [5.0, 13.0, 17.0]
+    """
+    x, y = pair("hypot", a, other)
     need_float("hypot", x)
     return of_two("hypot", x, y)
 
 
-def logaddexp(a: Operand, b: Operand) -> Node:
-    """Compute log(exp(a) + exp(b)) without overflow."""
-    return of_two("logaddexp", a, b)
+@recorded()
+def logaddexp(x: Operand, other: Operand) -> Node:
+    """Compute log(exp(self) + exp(other)).
+
+    >>> Tensor([0.0, 1.0, 2.0]).logaddexp(Tensor([0.0, 1.0, 2.0])).tolist()
+    [0.6931..., 1.6931..., 2.6931...]
+    """
+    return of_two("logaddexp", x, other)
 
 
-def xlogy(a: Operand, b: Operand) -> Node:
-    """Compute a log(b); 0 where a is 0, unless b is NaN."""
-    x, y = pair("xlogy", a, b, floating=True)
+@recorded(in_place=True)
+def xlogy(a: Operand, other: Operand) -> Node:
+    """Compute self * log(other); 0 where self is 0.
+
+    >>> Tensor([0.0, 1.0, 2.0]).xlogy(Tensor([0.0, 2.0, 2.0])).tolist()
+    [0.0, 0.6931..., 1.3862...]
+    """
+    x, y = pair("xlogy", a, other, floating=True)
     return times_log(x, y, lambda y: y.unary("log"), lambda y: y, 0.0)
 
 
@@ -446,13 +557,18 @@ def times_log(x: Node, y: Node, log: Pieces, inner: Pieces, edge: float) -> Node
     return custom(value, (x, y), vjp)
 
 
-def fmod(a: Operand, b: Operand) -> Node:
-    """Compute the remainder with the sign of the dividend, as C's fmod."""
-    x, y = pair("fmod", a, b)
+@recorded(in_place=True)
+def fmod(a: Operand, other: Operand) -> Node:
+    """Compute the remainder with the sign of the dividend, as C's fmod.
+
+    >>> Tensor([-5.0, 5.0, 7.5]).fmod(3).tolist()
+    [-2.0, 2.0, 1.5]
+    """
+    x, y = pair("fmod", a, other)
     if x.dtype is bool_:
         raise DTypeError("fmod", "truth values have no remainder", "cast one to an integer")
     if not x.dtype.is_float and x.size:
-        demand_divisor("fmod", b)
+        demand_divisor("fmod", other)
     if x.dtype.kind == "uint":
         return x.binary("mod", y)
     is_negative = x.binary("less", 0)

@@ -7,6 +7,7 @@ from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import floating
 from picograd.tensor.math.elementwise import (
     absolute,
@@ -22,32 +23,52 @@ from picograd.tensor.math.transcendental import expm1, log1p
 FAR = 64.0  # as far is an exponential moved up
 
 
-def leaky_relu(node: Node, slope: float) -> Node:
-    """Compute x where positive, else slope x."""
-    return where(compare("less", 0, node), node, arithmetic("mul", node, slope))
+@recorded(function=False)
+def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
+    """Compute x where positive, else negative_slope * x.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
+    [-0.5, 0.0, 2.0]
+    """
+    return where(compare("less", 0, x), x, arithmetic("mul", x, negative_slope))
 
 
-def elu(node: Node, alpha: float) -> Node:
-    """Compute x where positive, else alpha (exp(x) - 1)."""
-    is_below = compare("less_equal", node, 0)  # false for NaN, whose gradient is 1
-    below = where(is_below, node, 0.0)
-    return where(is_below, arithmetic("mul", expm1(below), alpha), node)
+@recorded(function=False)
+def elu(x: Node, alpha: float = 1.0) -> Node:
+    """Compute x where positive, else alpha * (exp(x) - 1).
+
+    >>> Tensor([-1.0, 0.0, 2.0]).elu().tolist()
+    [-0.6321..., 0.0, 2.0]
+    """
+    is_below = compare("less_equal", x, 0)  # false for NaN, whose gradient is 1
+    below = where(is_below, x, 0.0)
+    return where(is_below, arithmetic("mul", expm1(below), alpha), x)
 
 
-def softplus(node: Node, beta: float, threshold: float) -> Node:
-    """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch."""
-    scaled = arithmetic("mul", node, beta)
+@recorded(function=False)
+def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
+    """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).softplus().tolist()
+    [0.3132..., 0.6931..., 2.1269...]
+    """
+    scaled = arithmetic("mul", x, beta)
     is_linear = compare("less", threshold, scaled)
     bounded = where(is_linear, 0.0, scaled)
     positive = arithmetic("maximum", bounded, 0.0)
     tail = log1p(unary("exp", negate(absolute(bounded))))
     smooth = divide(arithmetic("add", positive, tail), beta)
-    return where(is_linear, node, smooth)
+    return where(is_linear, x, smooth)
 
 
-def log_sigmoid(node: Node) -> Node:
-    """Compute log(sigmoid(x)) without overflow."""
-    return negate(softplus(negate(node), 1.0, math.inf))
+@recorded("logsigmoid", function=False)
+def log_sigmoid(x: Node) -> Node:
+    """Compute log(sigmoid(x)) without overflow.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().tolist()
+    [-1.3132..., -0.6931..., -0.1269...]
+    """
+    return negate(softplus(negate(x), 1.0, math.inf))
 
 
 def mish(node: Node) -> Node:
@@ -64,20 +85,65 @@ def mish(node: Node) -> Node:
     return is_far.where(x * e * math.exp(-FAR), near).cast(floating("mish", node).dtype)
 
 
-def relu(node: Node) -> Node:
-    """Compute max(x, 0)."""
-    return composite.relu(node) if node.dtype.is_float else arithmetic("maximum", node, 0)
+@recorded(in_place=True)
+def relu(x: Node) -> Node:
+    """Compute max(x, 0).
+
+    >>> Tensor([-1.0, 0.0, 2.0]).relu().tolist()
+    [0.0, 0.0, 2.0]
+    """
+    return composite.relu(x) if x.dtype.is_float else arithmetic("maximum", x, 0)
 
 
-def sigmoid(node: Node) -> Node:
-    """Compute 1 / (1 + exp(-x))."""
-    return composite.sigmoid(floating("sigmoid", node))
+@recorded(in_place=True)
+def sigmoid(x: Node) -> Node:
+    """Compute 1 / (1 + exp(-x)).
+
+    >>> Tensor([-1.0, 0.0, 2.0]).sigmoid().tolist()
+    [0.2689..., 0.5, 0.8807...]
+    """
+    return composite.sigmoid(floating("sigmoid", x))
 
 
-def hard_limit(node: Node, low: Scalar, high: Scalar) -> Node:
-    """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh."""
-    if low > high:
-        text = f"min_val={low} is larger than max_val={high}"
+@recorded("hardtanh", function=False)
+def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
+    """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh.
+
+    >>> Tensor([-3.0, 0.5, 2.0]).hardtanh().tolist()
+    [-1.0, 0.5, 1.0]
+    """
+    if min_val > max_val:
+        text = f"min_val={min_val} is larger than max_val={max_val}"
         raise ValueRangeError("hardtanh", text, "swap them")
-    below, above = (compare("less_equal", node, low), compare("less_equal", high, node))
-    return where(below, low, where(above, high, node))
+    below, above = (compare("less_equal", x, min_val), compare("less_equal", max_val, x))
+    return where(below, min_val, where(above, max_val, x))
+
+
+@recorded(function=False)
+def relu6(x: Node) -> Node:
+    """Compute min(max(x, 0), 6).
+
+    >>> Tensor([-1.0, 3.0, 8.0]).relu6().tolist()
+    [0.0, 3.0, 6.0]
+    """
+    return hard_limit(x, 0, 6)
+
+
+@recorded(function=False)
+def silu(x: Node) -> Node:
+    """Compute x * sigmoid(x).
+
+    >>> Tensor([-1.0, 0.0, 2.0]).silu().tolist()
+    [-0.2689..., 0.0, 1.7615...]
+    """
+    return composite.silu(x)
+
+
+@recorded(function=False)
+def gelu(x: Node, approximate: str = "none") -> Node:
+    """Compute x * Phi(x); approximate="tanh" for the usual approximation.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).gelu().tolist()
+    [-0.1586..., 0.0, 1.9544...]
+    """
+    return composite.gelu(x, approximate)

@@ -4,12 +4,63 @@ A zero-dim tensor counts as one element. Bool and integers give int64 sums and p
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.dtype import DType, bool_, int64, uint8
 from picograd.graph.node import Node
 from picograd.graph.scanning import extremum_index, scan
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import as_axis, check_computed, need_float
+
+
+class Ordered(NamedTuple):
+    """This class holds values, and the indices along the axis they came from."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@recorded(in_place=True)
+def cumsum(x: Node, dim: int = 0, dtype: DType | None = None) -> Node:
+    """Compute running sums along an axis; bool and integers give int64.
+
+    >>> Tensor([1.0, 2.0, 3.0]).cumsum(0).tolist()
+    [1.0, 3.0, 6.0]
+    """
+    return cumulative("cumsum", "sum", x, dim, dtype)
+
+
+@recorded(in_place=True)
+def cumprod(x: Node, dim: int = 0, dtype: DType | None = None) -> Node:
+    """Compute running products along an axis; bool and integers give int64.
+
+    >>> Tensor([1.0, 2.0, 3.0]).cumprod(0).tolist()
+    [1.0, 2.0, 6.0]
+    """
+    return cumulative("cumprod", "prod", x, dim, dtype)
+
+
+@recorded(returns=Ordered)
+def cummax(x: Node, dim: int = 0) -> tuple[Node, Node]:
+    """Compute running maxima and where each came from: the last of equal ones.
+
+    >>> values, indices = Tensor([1.0, 3.0, 2.0]).cummax(0)
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0, 3.0], [0, 1, 1])
+    """
+    return running_extreme("cummax", "max", x, dim), running_index("cummax", "max", x, dim)
+
+
+@recorded(returns=Ordered)
+def cummin(x: Node, dim: int = 0) -> tuple[Node, Node]:
+    """Compute running minima and where each came from: the last of equal ones.
+
+    >>> values, indices = Tensor([2.0, 3.0, 1.0]).cummin(0)
+    >>> values.tolist(), indices.tolist()
+    ([2.0, 2.0, 1.0], [0, 0, 2])
+    """
+    return running_extreme("cummin", "min", x, dim), running_index("cummin", "min", x, dim)
 
 
 def with_axis(node: Node, function: Callable[[Node], Node]) -> Node:
@@ -50,8 +101,13 @@ def running_index(op: str, monoid: str, node: Node, axis: Any) -> Node:
     return with_axis(wide, lambda x: extremum_index(x, scan(x, monoid, position), position))
 
 
-def log_cumulative(node: Node, axis: Any) -> Node:
-    """Compute log(cumsum(exp(x))) without leaving the logarithms."""
+@recorded()
+def logcumsumexp(node: Node, dim: int = 0) -> Node:
+    """Compute log(cumsum(exp(self))) along an axis, without overflow.
+
+    >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp(0).tolist()
+    [0.0, 0.6931..., 1.0986...]
+    """
     need_float("logcumsumexp", node)
-    position = as_axis(axis, max(node.rank, 1), "logcumsumexp")
+    position = as_axis(dim, max(node.rank, 1), "logcumsumexp")
     return with_axis(node, lambda x: scan(x, "logaddexp", position))

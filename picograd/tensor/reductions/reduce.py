@@ -11,6 +11,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Scalar, Tensor
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
     Axes,
@@ -375,7 +376,7 @@ def largest(op: str, node: Node, axis: Axes, keepdim: bool) -> Node:
 def picked(op: str, x: Node, axis: int, keepdim: bool) -> Node:
     """Compute `max` or `min` along an axis; one element of each row takes the gradient."""
     value = largest(op, x, axis, keepdim)
-    if not (x.dtype.is_float and x.shape):
+    if not (MODE.enabled and x.dtype.is_float and x.shape):
         return value
     at = as_axis(axis, x.rank, op)
     kept = (*x.shape[:at], 1, *x.shape[at + 1 :])

@@ -5,7 +5,7 @@ are gathered by the permutation, so gradients scatter back. A zero-dim tensor co
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
@@ -13,10 +13,11 @@ from picograd.engine.backends import get_device
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
-from picograd.graph import sorting
+from picograd.graph import sorting as graph_sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
     as_axis,
     as_sizes,
@@ -26,6 +27,7 @@ from picograd.tensor.core.operands import (
     read_scalar,
 )
 from picograd.tensor.indexing.selecting import computed_values
+from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
 from picograd.tensor.shaping import movement
 
@@ -34,6 +36,87 @@ from picograd.tensor.shaping import movement
 SELECTED, SELECTED_IN_BLOCKS = (8, 1 << 16), (16, 1 << 22)
 SELECT_FROM = 256  # elements of a row
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+@recorded()
+def argsort(x: Node, dim: int = -1, descending: bool = False, stable: bool = True) -> Node:
+    """Compute the indices that sort an axis.
+
+    >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
+    [1, 2, 0]
+    """
+    return order("argsort", x, dim, descending)
+
+
+@recorded(returns=Ordered)
+def sort(
+    x: Node, dim: int = -1, descending: bool = False, stable: bool = True
+) -> tuple[Node, Node]:
+    """Sort along an axis: values and indices. Always stable; NaN is the greatest.
+
+    >>> values, indices = Tensor([3.0, 1.0, 2.0]).sort()
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 2.0, 3.0], [1, 2, 0])
+    """
+    indices = order("sort", x, dim, descending)
+    return picked(x, indices, dim), indices
+
+
+@recorded()
+def msort(x: Node) -> Node:
+    """Sort along the first axis.
+
+    >>> Tensor([3.0, 1.0, 2.0]).msort().tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return picked(x, order("msort", x, 0), 0)
+
+
+@recorded(returns=Ordered)
+def topk(
+    x: Node, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Node, Node]:
+    """Find the k largest (or smallest) elements along an axis, best first.
+
+    NaN is the greatest, and of equal elements the first comes first.
+
+    >>> values, indices = Tensor([3.0, 1.0, 2.0]).topk(2)
+    >>> values.tolist(), indices.tolist()
+    ([3.0, 2.0], [0, 2])
+    """
+    indices = top_indices(x, k, dim, largest)
+    return picked(x, indices, dim), indices
+
+
+@recorded(returns=Ordered)
+def kthvalue(x: Node, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Node, Node]:
+    """Find the k-th smallest element along an axis, counted from 1.
+
+    >>> value, index = Tensor([3.0, 1.0, 2.0]).kthvalue(2)
+    >>> value.item(), index.item()
+    (2.0, 2)
+    """
+    return chosen_one(x, kth_index(x, k, dim), dim, keepdim)
+
+
+@overload
+def median(x: Node, dim: int, keepdim: bool = False) -> tuple[Node, Node]: ...
+
+
+@overload
+def median(x: Node, dim: None = None, keepdim: bool = False) -> Node: ...
+
+
+@recorded(returns=Ordered)
+def median(x: Node, dim: int | None = None, keepdim: bool = False) -> Node | tuple[Node, Node]:
+    """Compute the lower median of all elements; along an axis (values, indices).
+
+    >>> Tensor([3.0, 1.0, 2.0]).median().item()
+    2.0
+    """
+    if dim is None:
+        return median_of_all(x)
+    return chosen_one(x, median_index(x, dim), dim, keepdim)
 
 
 def axis_of(op: str, node: Node, axis: Any) -> int:
@@ -49,7 +132,7 @@ def order(op: str, node: Node, axis: Any, is_descending: bool = False) -> Node:
         return node.const_like(0).cast(int64)
     if not node.size:
         return node.cast(int64)
-    return sorting.sort(node, position, bool(is_descending))
+    return graph_sorting.sort(node, position, bool(is_descending))
 
 
 def picked(node: Node, index: Node, axis: Any) -> Node:
@@ -58,7 +141,7 @@ def picked(node: Node, index: Node, axis: Any) -> Node:
         return node
     if not index.size:
         return constant(False, index.shape, node.dtype, node.device)
-    return sorting.along(node, index, axis % node.rank)
+    return graph_sorting.along(node, index, axis % node.rank)
 
 
 def part(node: Node, axis: int, first: int, count: int) -> Node:
@@ -79,6 +162,12 @@ def without_axis(node: Node, axis: int, keepdim: bool) -> Node:
     return node.reshape((*node.shape[:axis], *node.shape[axis + 1 :]))
 
 
+def chosen_one(x: Node, index: Node, axis: int, keepdim: bool) -> tuple[Node, Node]:
+    """Gather one element along an axis, whose index is there with size 1."""
+    value = picked(x, index, axis)
+    return without_axis(value, axis, keepdim), without_axis(index, axis, keepdim)
+
+
 def size_along(node: Node, axis: int) -> int:
     """Count the elements along an axis."""
     return node.shape[axis] if node.rank else 1
@@ -95,7 +184,7 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
     is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
     if is_fit and 0 < k <= limit and node.size >= least:
-        return sorting.selected(node, position, k, bool(is_largest))
+        return graph_sorting.selected(node, position, k, bool(is_largest))
     return part(order("topk", node, position, is_largest), position, 0, k)
 
 
@@ -213,7 +302,7 @@ def along_last(node: Node, index: Node) -> Node:
     return node.gather(indices, tuple(range(node.rank)))
 
 
-def unique(node: Node) -> tuple[Node, Node, Node]:
+def distinct(node: Node) -> tuple[Node, Node, Node]:
     """Compute the sorted distinct elements, where each element is among them, and their counts.
 
     How many there are is computed first, since the shapes depend on it. Every NaN is distinct.
@@ -242,16 +331,21 @@ def picked_rows(row: Node, index: Node) -> Node:
     return row.gather((index,), (0,))
 
 
-def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
-    """Count how often each number 0, 1, ... occurs, or sum the weights of its occurrences."""
-    need_integer("bincount", node, "input")
-    if node.rank != 1:
-        raise ShapeError("bincount", f"takes one axis, not shape {node.shape}", "flatten it")
-    if weights is not None and weights.shape != node.shape:
-        text = f"weights {weights.shape} and input {node.shape} differ"
+@recorded()
+def bincount(x: Node, weights: Node | None = None, minlength: int = 0) -> Node:
+    """Count how often each number 0, 1, ... occurs, or sum the weights of its occurrences.
+
+    >>> Tensor([0, 2, 2]).bincount().tolist()
+    [1, 0, 2]
+    """
+    need_integer("bincount", x, "input")
+    if x.rank != 1:
+        raise ShapeError("bincount", f"takes one axis, not shape {x.shape}", "flatten it")
+    if weights is not None and weights.shape != x.shape:
+        text = f"weights {weights.shape} and input {x.shape} differ"
         raise ShapeError("bincount", text, "give one weight an element")
-    index, count = node.cast(int64), minlength
-    if node.size:
+    index, count = x.cast(int64), minlength
+    if x.size:
         ends = computed_values(movement.stack([index.reduce(m, (0,)) for m in ("min", "max")]))
         if int(ends[0]) < 0:
             raise ValueRangeError("bincount", "a number is negative", "use numbers >= 0")
@@ -259,26 +353,31 @@ def bincount(node: Node, weights: Node | None, minlength: int) -> Node:
     ones = index.const_like(1)
     if weights is not None:
         ones = weights.cast(float32 if weights.dtype is float32 else float64)
-    zeros = constant(0, (count,), ones.dtype, node.device)
-    return zeros.scatter(ones, (index,), (0,), "sum") if node.size and count else zeros
+    zeros = constant(0, (count,), ones.dtype, x.device)
+    return zeros.scatter(ones, (index,), (0,), "sum") if x.size and count else zeros
 
 
-def histogram(node: Node, bins: int, low: float, high: float) -> Node:
-    """Count elements in equal bins from low to high (both 0: from the least to the largest)."""
-    need_float("histc", node)
-    if bins < 1 or low > high:
-        text = f"bins={bins} from {low} to {high}"
+@recorded()
+def histc(x: Node, bins: int = 100, min: float = 0, max: float = 0) -> Node:
+    """Count elements in equal bins between min and max; both 0: between the extremes.
+
+    >>> Tensor([1.0, 2.0, 2.5]).histc(bins=3, min=0, max=3).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    need_float("histc", x)
+    if bins < 1 or min > max:
+        text = f"bins={bins} from {min} to {max}"
         raise ValueRangeError("histc", text, "use bins >= 1 and min <= max")
-    row = flat(node)
-    zeros = constant(0, (bins,), node.dtype, node.device)
+    row = flat(x)
+    zeros = constant(0, (bins,), x.dtype, x.device)
     if not row.size:
         return zeros
-    first, last = row.const_like(float(low)), row.const_like(float(high))
-    if low == high:
+    first, last = row.const_like(float(min)), row.const_like(float(max))
+    if min == max:
         first, last = (row.reduce(each, (0,), True).expand(row.shape) for each in ("min", "max"))
         is_flat = first.binary("equal", last)
         first, last = (is_flat.where(first - 1.0, first), is_flat.where(last + 1.0, last))
     place = ((row - first) * float(bins) / (last - first)).unary("floor")
     inside = first.binary("less_equal", row).binary("logical_and", row.binary("less_equal", last))
     place = inside.where(place.binary("minimum", bins - 1), 0).cast(int64)
-    return zeros.scatter(inside.cast(node.dtype), (place,), (0,), "sum")
+    return zeros.scatter(inside.cast(x.dtype), (place,), (0,), "sum")

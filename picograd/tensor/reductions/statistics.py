@@ -22,10 +22,12 @@ from picograd.tensor.core.arguments import (
     promoted,
 )
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
-from picograd.tensor.core.recording import Recorded, apply, read, wrap
+from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
+from picograd.tensor.indexing import selecting
 from picograd.tensor.reductions import equal_runs, sorting
-from picograd.tensor.reductions.methods_order import Ordered
+from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
 
 
@@ -160,6 +162,70 @@ def between(ordered: Tensor, axis: int, last: Tensor, q: float, interpolation: s
 
 
 # sets
+
+
+@composed()
+def quantile(
+    input: Tensor, q: TensorLike, dim: int | None = None, keepdim: bool = False, *,
+    interpolation: str = "linear",
+) -> Tensor:  # fmt: skip
+    """Compute quantiles (fractions 0..1) along an axis, or of all elements.
+
+    >>> Tensor([3.0, 1.0, 2.0]).quantile(0.5).item()
+    2.0
+    """
+    given: Any = q
+    wanted = given.tolist() if isinstance(q, Recorded) else q
+    return apply(sorting.quantile, input, wanted, dim, keepdim, interpolation)
+
+
+@composed()
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Find the distinct elements, or slices of an axis, sorted; how many is computed now.
+
+    >>> Tensor([2.0, 1.0, 2.0]).unique().tolist()
+    [1.0, 2.0]
+    """
+    node = read(input)
+    nodes = sorting.distinct(node) if dim is None else equal_runs.unique_slices(node, dim)
+    found, inverse, counts = (wrap(each, False) for each in nodes)
+    if dim is not None:  # found are the positions of slices
+        found = input.index_select(dim, found)
+    wanted = [found, *[inverse] * return_inverse, *[counts] * return_counts]
+    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+
+
+@composed(also=(("sorted_sequence", "input"), ("input", "values")))
+def searchsorted(
+    ordered: Tensor,
+    values: TensorLike,
+    right: bool = False,
+    *,
+    side: str | None = None,
+    out_int32: bool = False,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Find where values belong in this sorted tensor (its last axis).
+
+    With `sorter`, what `argsort` gives, this tensor need not be sorted.
+
+    >>> Tensor([1.0, 3.0, 5.0]).searchsorted(Tensor([0.0, 3.0, 9.0])).tolist()
+    [0, 1, 3]
+    """
+    if side not in (None, "left", "right"):
+        problem = f"side={side!r} is unknown"
+        raise ValueRangeError("searchsorted", problem, 'use "left" or "right"')
+    is_right = right or side == "right"
+    if sorter is not None:
+        ordered = apply(selecting.read_along, "searchsorted", ordered, -1, sorter)
+    found: Tensor = apply(sorting.search, ordered, as_tensor(values, ordered), is_right)
+    return found.int() if out_int32 else found
 
 
 def isin(

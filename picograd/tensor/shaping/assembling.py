@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from picograd.graph.room import check_host, check_pieces
 from picograd.graph.shape import is_size, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
-from picograd.tensor.core.annotations import Scalar
+from picograd.tensor.core.annotations import Scalar, Sizes
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
     Operand,
     as_axis,
@@ -40,20 +41,25 @@ from picograd.tensor.reductions import reduce
 from picograd.tensor.shaping import movement
 
 
-def diag_embed(node: Node, offset: int = 0, first: Any = -2, second: Any = -1) -> Node:
-    """Write the last axis onto a diagonal of two new axes; the rest is zero."""
-    need_rank("diag_embed", node, 1)
-    rank = len(node.shape) + 1
-    a, b = (as_axis(first, rank, "diag_embed"), as_axis(second, rank, "diag_embed"))
+@recorded()
+def diag_embed(x: Node, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Node:
+    """Write the last axis onto a diagonal of two new axes; the rest is zero.
+
+    >>> Tensor([1.0, 2.0]).diag_embed().tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    need_rank("diag_embed", x, 1)
+    rank = len(x.shape) + 1
+    a, b = (as_axis(dim1, rank, "diag_embed"), as_axis(dim2, rank, "diag_embed"))
     if a == b:
         raise ShapeError("diag_embed", f"both axes are {a}", "name two different axes")
-    size = node.shape[-1] + abs(offset)
+    size = x.shape[-1] + abs(offset)
     low, left = max(-offset, 0), max(offset, 0)
-    pads = ((0, 0),) * (rank - 2) + ((low, size - low - node.shape[-1]),)
-    column = build.pad(node, pads, movement.zero_of(node)).reshape((*node.shape[:-1], size, 1))
-    square = column.expand((*node.shape[:-1], size, size))
+    pads = ((0, 0),) * (rank - 2) + ((low, size - low - x.shape[-1]),)
+    column = build.pad(x, pads, movement.zero_of(x)).reshape((*x.shape[:-1], size, 1))
+    square = column.expand((*x.shape[:-1], size, size))
     places = square.iota(rank - 1).binary("equal", square.iota(rank - 2) + (left - low))
-    result = places.where(square, movement.zero_of(node))
+    result = places.where(square, movement.zero_of(x))
     return move_last(result, a, b)
 
 
@@ -65,39 +71,59 @@ def move_last(node: Node, a: int, b: int) -> Node:
     return build.permute(node, tuple(order))
 
 
-def diag(node: Node, offset: int = 0) -> Node:
-    """Make a matrix of a vector, or take the diagonal of a matrix."""
-    if len(node.shape) == 1:
-        return diag_embed(node, offset)
-    if len(node.shape) != 2:
-        raise ShapeError("diag", f"input {node.shape} has more than 2 axes", "use .diagonal()")
-    return movement.diagonal(node, offset, 0, 1)
+@recorded()
+def diag(x: Node, diagonal: int = 0) -> Node:
+    """Make a matrix of a vector, or take the diagonal of a matrix.
+
+    >>> Tensor([1.0, 2.0]).diag().tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    if len(x.shape) == 1:
+        return diag_embed(x, diagonal)
+    if len(x.shape) != 2:
+        raise ShapeError("diag", f"input {x.shape} has more than 2 axes", "use .diagonal()")
+    return movement.diagonal(x, diagonal, 0, 1)
 
 
-def trace(node: Node) -> Node:
-    """Sum the diagonal of a matrix."""
-    if len(node.shape) != 2:
-        raise ShapeError("trace", f"input {node.shape} is not a matrix", "use .diagonal().sum(-1)")
-    return reduce.total("sum", movement.diagonal(node, 0, 0, 1), None, False, None)
+@recorded()
+def trace(x: Node) -> Node:
+    """Sum the diagonal of a matrix.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).trace().item()
+    5.0
+    """
+    if len(x.shape) != 2:
+        raise ShapeError("trace", f"input {x.shape} is not a matrix", "use .diagonal().sum(-1)")
+    return reduce.total("sum", movement.diagonal(x, 0, 0, 1), None, False, None)
 
 
-def kron(a: Node, b: Node) -> Node:
-    """Multiply every element of one tensor with the whole other one, as blocks."""
-    rank = max(len(a.shape), len(b.shape))
+@recorded()
+def kron(a: Node, other: Node) -> Node:
+    """Multiply every element of one tensor with the whole other one, as blocks.
+
+    >>> Tensor([[1.0, 2.0]]).kron(Tensor([[1.0, 10.0]])).tolist()
+    [[1.0, 10.0, 2.0, 20.0]]
+    """
+    rank = max(len(a.shape), len(other.shape))
     first = (1,) * (rank - len(a.shape)) + a.shape
-    second = (1,) * (rank - len(b.shape)) + b.shape
+    second = (1,) * (rank - len(other.shape)) + other.shape
     wide = a.reshape(tuple(size for each in first for size in (each, 1)))
-    tall = b.reshape(tuple(size for each in second for size in (1, each)))
+    tall = other.reshape(tuple(size for each in second for size in (1, each)))
     blocks = elementwise.arithmetic("mul", wide, tall)
     return blocks.reshape(tuple(x * y for x, y in zip(first, second)))
 
 
-def cross(a: Node, b: Node, axis: Any) -> Node:
-    """Multiply vectors of three along an axis: the result is at right angles to both."""
-    first, second = pair("cross", a, b)
-    at = as_axis(axis, len(first.shape), "cross")
+@recorded()
+def cross(x: Node, other: Node, dim: int | None = -1) -> Node:
+    """Multiply vectors of three: the result is at right angles to both.
+
+    >>> Tensor([1.0, 0.0, 0.0]).cross(Tensor([0.0, 1.0, 0.0])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    first, second = pair("cross", x, other)
+    at = as_axis(dim, len(first.shape), "cross")
     if not first.shape or first.shape[at] != 3:
-        raise ShapeError("cross", f"axis {axis} of {first.shape} is not 3", "name an axis of 3")
+        raise ShapeError("cross", f"axis {dim} of {first.shape} is not 3", "name an axis of 3")
 
     def turned(node: Node, steps: int) -> Node:
         return movement.roll(node, -steps, at)
@@ -107,17 +133,22 @@ def cross(a: Node, b: Node, axis: Any) -> Node:
     return elementwise.arithmetic("sub", forward, backward)
 
 
-def cdist(a: Node, b: Node, order: float) -> Node:
-    """Measure the distance of each row of (..., P, M) from each of (..., R, M): (..., P, R)."""
-    need_rank("cdist", a, 2)
-    need_rank("cdist", b, 2)
-    if a.shape[-1] != b.shape[-1]:
-        text = f"rows of {a.shape} and {b.shape} differ in length"
+@recorded()
+def cdist(x: Node, other: Node, p: float = 2.0) -> Node:
+    """Measure the distance of each row of (..., P, M) from each of (..., R, M): (..., P, R).
+
+    >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [[5.0, 1.0]]
+    """
+    need_rank("cdist", x, 2)
+    need_rank("cdist", other, 2)
+    if x.shape[-1] != other.shape[-1]:
+        text = f"rows of {x.shape} and {other.shape} differ in length"
         raise ShapeError("cdist", text, "make the last sizes equal")
-    if not float(order) >= 0.0:
-        raise ValueRangeError("cdist", f"p={order} is negative", "use 0 or more")
-    rows, columns = movement.unsqueeze(a, -2), movement.unsqueeze(b, -3)
-    return reduce.norm(elementwise.subtract(rows, columns), float(order), -1, False)
+    if not float(p) >= 0.0:
+        raise ValueRangeError("cdist", f"p={p} is negative", "use 0 or more")
+    rows, columns = movement.unsqueeze(x, -2), movement.unsqueeze(other, -3)
+    return reduce.norm(elementwise.subtract(rows, columns), float(p), -1, False)
 
 
 def tile(node: Node, counts: Sequence[Any]) -> Node:
@@ -126,19 +157,23 @@ def tile(node: Node, counts: Sequence[Any]) -> Node:
     return movement.repeat(node, (1,) * (len(node.shape) - len(times)) + times)
 
 
-def move_axes(node: Node, source: Any, target: Any) -> Node:
-    """Move axes to other positions; the rest keeps its order."""
-    if isinstance(source, int) and isinstance(target, int):
-        return movement.move_axis(node, source, target)
-    rank = len(node.shape)
-    starts = [as_axis(axis, rank, "movedim") for axis in source]
-    ends = [as_axis(axis, rank, "movedim") for axis in target]
+@recorded("movedim", "moveaxis", view="if")
+def move_axes(x: Node, source: Sizes, destination: Sizes) -> Node:
+    """Move axes to other positions; the rest keeps its order.
+
+    >>> Tensor([[[1.0, 2.0]]]).movedim(2, 0).shape
+    (2, 1, 1)
+    """
+    if isinstance(source, int) and isinstance(destination, int):
+        return movement.move_axis(x, source, destination)
+    rank, listed = len(x.shape), cast(tuple[Sequence[int], Sequence[int]], (source, destination))
+    starts, ends = ([as_axis(axis, rank, "movedim") for axis in axes] for axes in listed)
     if len(starts) != len(ends) or len(set(starts)) < len(starts) or len(set(ends)) < len(ends):
-        text = f"source {source} and destination {target} do not match"
+        text = f"source {source} and destination {destination} do not match"
         raise ShapeError("movedim", text, "name each axis once on both sides")
     others = iter([axis for axis in range(rank) if axis not in starts])
     order = [starts[ends.index(at)] if at in ends else next(others) for at in range(rank)]
-    return build.permute(node, normalise_permutation(order, rank))
+    return build.permute(x, normalise_permutation(order, rank))
 
 
 def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
@@ -157,22 +192,30 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
     return selecting.index_select(node, at, index)
 
 
-def tensor_split(node: Node, places: Any, axis: Any) -> list[Node]:
-    """Cut into a number of nearly equal pieces, or at the listed positions."""
-    need_rank("tensor_split", node, 1)
-    at = as_axis(axis, len(node.shape), "tensor_split")
-    size = node.shape[at]
-    if isinstance(places, int):
-        if places < 1:
-            raise ValueRangeError("tensor_split", f"{places} pieces", "use at least 1")
-        check_pieces("tensor_split", places)
-        short, extra = divmod(size, places)
-        ends = [n * short + min(n, extra) for n in range(places + 1)]
+@recorded(pieces=True)
+def tensor_split(x: Node, indices_or_sections: Sizes | Node, dim: int = 0) -> list[Node]:
+    """Cut into a number of nearly equal pieces, or at the listed positions.
+
+    >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).tensor_split(2)]
+    [[1.0, 2.0], [3.0]]
+    """
+    need_rank("tensor_split", x, 1)
+    at = as_axis(dim, len(x.shape), "tensor_split")
+    size = x.shape[at]
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1:
+            raise ValueRangeError("tensor_split", f"{indices_or_sections} pieces", "use at least 1")
+        check_pieces("tensor_split", indices_or_sections)
+        short, extra = divmod(size, indices_or_sections)
+        ends = [n * short + min(n, extra) for n in range(indices_or_sections + 1)]
     else:
-        cuts = [min(n + size if n < 0 else n, size) for n in as_sizes((places,), "tensor_split")]
+        cuts = [
+            min(n + size if n < 0 else n, size)
+            for n in as_sizes((indices_or_sections,), "tensor_split")
+        ]
         ends = [0, *cuts, size]
     pairs = pairwise(ends)
-    return [movement.cut(node, at, low, max(low, high)) for low, high in pairs]
+    return [movement.cut(x, at, low, max(low, high)) for low, high in pairs]
 
 
 def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
@@ -227,16 +270,21 @@ def stack_along(nodes: Sequence[Node], rank: int, axis: int) -> Node:
     return movement.cat(parts, min(axis, len(parts[0].shape) - 1) if parts else axis)
 
 
-def rotate(node: Node, turns: int, axes: Sequence[int]) -> Node:
-    """Rotate by quarter turns in the plane of two axes, from the first towards the second."""
-    need_rank("rot90", node, 2)
-    a, b = (as_axis(axis, len(node.shape), "rot90") for axis in axes)
-    turns %= 4
-    if turns == 2:
-        return build.flip(node, (a, b))
-    if turns == 1:
-        return movement.transpose(build.flip(node, (b,)), a, b)
-    return build.flip(movement.transpose(node, a, b), (b,)) if turns == 3 else node
+@recorded("rot90")
+def rotate(x: Node, k: int = 1, dims: Sequence[int] = (0, 1)) -> Node:
+    """Rotate by quarter turns in the plane of two axes.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).rot90().tolist()
+    [[2.0, 4.0], [1.0, 3.0]]
+    """
+    need_rank("rot90", x, 2)
+    a, b = (as_axis(axis, len(x.shape), "rot90") for axis in dims)
+    k %= 4
+    if k == 2:
+        return build.flip(x, (a, b))
+    if k == 1:
+        return movement.transpose(build.flip(x, (b,)), a, b)
+    return build.flip(movement.transpose(x, a, b), (b,)) if k == 3 else x
 
 
 def triangle_indices(
@@ -250,25 +298,30 @@ def triangle_indices(
     return np.stack(find(rows, offset, width)).astype(np.int64)
 
 
-def tensordot(a: Node, b: Node, axes: Any) -> Node:
-    """Contract axes of two tensors: the last `axes` with the first, or listed pairs."""
-    if isinstance(axes, int):
-        left = list(range(len(a.shape) - axes, len(a.shape)))
-        right = list(range(axes))
+@recorded()
+def tensordot(a: Node, other: Node, dims: int | Sequence[Sequence[int]] = 2) -> Node:
+    """Contract the last axes with the first of other, or listed pairs.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tensordot(Tensor([[1.0, 0.0], [0.0, 1.0]]), 2).item()
+    5.0
+    """
+    if isinstance(dims, int):
+        left: list[Any] = list(range(len(a.shape) - dims, len(a.shape)))
+        right: list[Any] = list(range(dims))
     else:
-        left, right = ([each] if isinstance(each, int) else list(each) for each in axes)
+        left, right = ([each] if isinstance(each, int) else list(each) for each in dims)
     first = [as_axis(axis, len(a.shape), "tensordot") for axis in left]
-    second = [as_axis(axis, len(b.shape), "tensordot") for axis in right]
-    if [a.shape[axis] for axis in first] != [b.shape[axis] for axis in second]:
-        text = f"axes {left} of {a.shape} do not match axes {right} of {b.shape}"
+    second = [as_axis(axis, len(other.shape), "tensordot") for axis in right]
+    if [a.shape[axis] for axis in first] != [other.shape[axis] for axis in second]:
+        text = f"axes {left} of {a.shape} do not match axes {right} of {other.shape}"
         raise ShapeError("tensordot", text, "contract axes of equal sizes")
     count = len(a.shape)
-    names = [count + axis for axis in range(len(b.shape))]
+    names = [count + axis for axis in range(len(other.shape))]
     for one, two in zip(first, second):
         names[two] = one
     labels_a = tuple(range(count))
     kept = tuple(n for n in (*labels_a, *names) if not (n in labels_a and n in names))
-    x, y = pair_dtype(a, b)
+    x, y = pair_dtype(a, other)
     return build.contract(x, y, (labels_a, tuple(names), kept), "tensordot")
 
 
@@ -278,12 +331,19 @@ def pair_dtype(a: Node, b: Node) -> tuple[Node, Node]:
     return x, y
 
 
-def is_close(a: Node, b: Node, rtol: float, atol: float, equal_nan: bool) -> Node:
-    """Test |a - b| <= atol + rtol |b|; infinities are close to themselves."""
+@recorded("isclose")
+def is_close(
+    a: Node, other: Node, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Node:
+    """Test |self - other| <= atol + rtol |other| for each element.
+
+    >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1])).tolist()
+    [True, False]
+    """
     if not (rtol >= 0 and atol >= 0):
         text = f"rtol={rtol} or atol={atol} is negative"
         raise ValueRangeError("isclose", text, "use 0 or more")
-    x, y = pair("isclose", a, b)
+    x, y = pair("isclose", a, other)
     same = x.binary("equal", y)
     if x.dtype.is_float:
         both = elementwise.is_finite(x).binary("logical_and", elementwise.is_finite(y))
@@ -302,15 +362,22 @@ def is_close(a: Node, b: Node, rtol: float, atol: float, equal_nan: bool) -> Nod
     return elementwise.compare("less_equal", gap, limit)
 
 
-def nan_to_num(node: Node, nan: float, high: float | None, low: float | None) -> Node:
-    """Replace NaN and infinities by numbers: the largest finite ones unless given."""
-    if not node.dtype.is_float:
-        return node
-    top = high if high is not None else largest(node)
-    bottom = low if low is not None else -largest(node)
-    result = node.unary("isnan").where(node.const_like(nan), node)
-    result = node.binary("equal", math.inf).where(node.const_like(top), result)
-    return node.binary("equal", -math.inf).where(node.const_like(bottom), result)
+@recorded(in_place=True)
+def nan_to_num(
+    x: Node, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Node:
+    """Replace NaN and infinities by numbers: the largest finite ones unless given.
+
+    >>> Tensor([1.0, float("nan"), 3.0]).nan_to_num(0.0).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    if not x.dtype.is_float:
+        return x
+    top = posinf if posinf is not None else largest(x)
+    bottom = neginf if neginf is not None else -largest(x)
+    result = x.unary("isnan").where(x.const_like(nan), x)
+    result = x.binary("equal", math.inf).where(x.const_like(top), result)
+    return x.binary("equal", -math.inf).where(x.const_like(bottom), result)
 
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
@@ -329,20 +396,35 @@ def scaled(node: Node, factor: float) -> Node:
     return elementwise.arithmetic("mul", floating("mul", node), factor)
 
 
-def fraction(node: Node) -> Node:
-    """Compute x - trunc(x)."""
-    return elementwise.subtract(node, elementwise.rounding("trunc", node))
+@recorded("frac", in_place=True)
+def fraction(x: Node) -> Node:
+    """Compute x - trunc(x).
+
+    >>> Tensor([-1.5, 0.25, 2.0]).frac().tolist()
+    [-0.5, 0.25, 0.0]
+    """
+    return elementwise.subtract(x, elementwise.rounding("trunc", x))
 
 
-def heaviside(node: Node, values: Operand) -> Node:
-    """Compute 0 below 0, 1 above, and `values` at 0."""
-    step = elementwise.compare("less", 0, node).cast(node.dtype)
-    at_zero = elementwise.compare("equal", node, 0)
+@recorded(in_place=True)
+def heaviside(x: Node, values: Operand) -> Node:
+    """Compute 0 below 0, 1 above, and `values` at 0.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).heaviside(Tensor([0.5, 0.5, 0.5])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    step = elementwise.compare("less", 0, x).cast(x.dtype)
+    at_zero = elementwise.compare("equal", x, 0)
     return elementwise.where(at_zero, values, step)
 
 
-def logit(node: Node, eps: float | None) -> Node:
-    """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first."""
+@recorded(in_place=True)
+def logit(node: Node, eps: float | None = None) -> Node:
+    """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
+
+    >>> Tensor([0.25, 0.5, 0.75]).logit().tolist()
+    [-1.0986..., 0.0, 1.0986...]
+    """
     x = floating("logit", node)
     bounded = x if eps is None else elementwise.clamp(x, eps, 1 - eps)
     value = transcendental.logit_value(bounded.accumulated()).cast(x.dtype)
@@ -357,11 +439,16 @@ def logit(node: Node, eps: float | None) -> Node:
     return custom(value, (x,), vjp)
 
 
-def distance(a: Node, b: Operand, order: float) -> Node:
-    """Compute the norm of a - b; 16-bit floats subtract in float32, and round once."""
-    first, second = pair("dist", a, b, floating=True)
+@recorded("dist")
+def distance(x: Node, other: Operand, p: float = 2) -> Node:
+    """Compute the norm of the difference.
+
+    >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    first, second = pair("dist", x, other, floating=True)
     gap = elementwise.subtract(first.accumulated(), second.accumulated())
-    return reduce.norm(gap, order, None, False).cast(first.dtype)
+    return reduce.norm(gap, p, None, False).cast(first.dtype)
 
 
 def weighted_sum(op: str, a: Node, factors: Sequence[Node], first: Scalar, second: Scalar) -> Node:
@@ -385,22 +472,32 @@ def times(op: str, node: Node, factor: Scalar) -> Node:
     return node if number == 1 else elementwise.arithmetic("mul", node, number)
 
 
-def addcmul(a: Node, b: Operand, c: Operand, value: Scalar) -> Node:
-    """Compute a + value b c; a number among the factors takes the dtype of its neighbours."""
-    return weighted_sum("addcmul", a, factors_of("addcmul", a, b, c), 1, value)
+@recorded(in_place=True)
+def addcmul(x: Node, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> Node:
+    """Compute self + value * tensor1 * tensor2.
+
+    >>> Tensor([1.0, 1.0]).addcmul(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
+    [5.0, 10.0]
+    """
+    return weighted_sum("addcmul", x, factors_of("addcmul", x, tensor1, tensor2), 1, value)
 
 
-def addcdiv(a: Node, b: Operand, c: Operand, value: Scalar) -> Node:
-    """Compute a + value b / c; DTypeError for integers b and c, as PyTorch."""
+@recorded(in_place=True)
+def addcdiv(x: Node, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> Node:
+    """Compute self + value * tensor1 / tensor2.
+
+    >>> Tensor([1.0, 1.0]).addcdiv(Tensor([4.0, 6.0]), Tensor([2.0, 3.0]), value=0.5).tolist()
+    [2.0, 2.0]
+    """
     op = "addcdiv"
-    b, c = factors_of(op, a, b, c)
-    dtype = common_dtype([a, b, c])
-    if not (b.dtype.is_float or c.dtype.is_float):
-        text = f"divides integers, {b.dtype.name} by {c.dtype.name}"
+    tensor1, tensor2 = factors_of(op, x, tensor1, tensor2)
+    dtype = common_dtype([x, tensor1, tensor2])
+    if not (tensor1.dtype.is_float or tensor2.dtype.is_float):
+        text = f"divides integers, {tensor1.dtype.name} by {tensor2.dtype.name}"
         raise DTypeError(op, text, "call .float() on one of them")
-    parts = (build.cast(each, dtype).accumulated() for each in (b, c))
+    parts = (build.cast(each, dtype).accumulated() for each in (tensor1, tensor2))
     ratio = times(op, elementwise.divide(*parts), value)
-    total = elementwise.arithmetic("add", build.cast(a, dtype).accumulated(), ratio)
+    total = elementwise.arithmetic("add", build.cast(x, dtype).accumulated(), ratio)
     return total.cast(dtype)
 
 
@@ -415,13 +512,18 @@ def factors_of(op: str, a: Node, b: Operand, c: Operand) -> tuple[Node, Node]:
     return first, second
 
 
-def addr(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
-    """Compute beta * a + alpha * outer(b, c); with beta = 0 the base is not read."""
-    products.need_axes("addr", b, 1)
-    products.need_axes("addr", c, 1)
-    rows, columns = b.reshape((b.shape[0], 1)), c.reshape((1, c.shape[0]))
-    shape = (b.shape[0], c.shape[0])
-    wide = broadcast_to(a.const_like(0) if beta == 0 else a, shape, "addr")
+@recorded(in_place=True)
+def addr(x: Node, vec1: Node, vec2: Node, beta: Scalar = 1, alpha: Scalar = 1) -> Node:
+    """Compute beta * self + alpha * outer(vec1, vec2).
+
+    >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).addr(Tensor([1.0, 2.0]), Tensor([3.0, 4.0])).tolist()
+    [[4.0, 5.0], [7.0, 9.0]]
+    """
+    products.need_axes("addr", vec1, 1)
+    products.need_axes("addr", vec2, 1)
+    rows, columns = vec1.reshape((vec1.shape[0], 1)), vec2.reshape((1, vec2.shape[0]))
+    shape = (vec1.shape[0], vec2.shape[0])
+    wide = broadcast_to(x.const_like(0) if beta == 0 else x, shape, "addr")
     return weighted_sum("addr", wide, [rows, columns], beta, alpha)
 
 
@@ -446,18 +548,28 @@ def add_product(op: str, base: Node, a: Node, b: Node, beta: Scalar, alpha: Scal
     return weighted_sum(op, wide, [product_], beta, alpha)
 
 
-def matrix_vector(a: Node, b: Node) -> Node:
-    """Multiply a matrix with a vector."""
-    if len(a.shape) != 2 or len(b.shape) != 1:
-        raise ShapeError("mv", f"{a.shape} and {b.shape}", "pass a matrix and a vector")
-    return products.matmul(a, b)
+@recorded("mv")
+def matrix_vector(x: Node, vec: Node) -> Node:
+    """Multiply a matrix with a vector.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mv(Tensor([1.0, 1.0])).tolist()
+    [3.0, 7.0]
+    """
+    if len(x.shape) != 2 or len(vec.shape) != 1:
+        raise ShapeError("mv", f"{x.shape} and {vec.shape}", "pass a matrix and a vector")
+    return products.matmul(x, vec)
 
 
-def vector_dot(a: Node, b: Node) -> Node:
-    """Sum the products of two vectors."""
-    if len(a.shape) != 1 or len(b.shape) != 1:
-        raise ShapeError("vdot", f"{a.shape} and {b.shape}", "pass two vectors")
-    return products.matmul(a, b)
+@recorded("vdot")
+def vector_dot(x: Node, other: Node) -> Node:
+    """Sum the products of two vectors.
+
+    >>> Tensor([1.0, 2.0, 3.0]).vdot(Tensor([1.0, 1.0, 2.0])).item()
+    9.0
+    """
+    if len(x.shape) != 1 or len(other.shape) != 1:
+        raise ShapeError("vdot", f"{x.shape} and {other.shape}", "pass two vectors")
+    return products.matmul(x, other)
 
 
 def select(node: Node, axis: Any, index: int) -> Node:
@@ -469,3 +581,34 @@ def select(node: Node, axis: Any, index: int) -> Node:
     return movement.cut(node, at, first, first + 1).reshape(
         (*node.shape[:at], *node.shape[at + 1 :])
     )
+
+
+@recorded(in_place=True)
+def addmm(x: Node, mat1: Node, mat2: Node, *, beta: Scalar = 1, alpha: Scalar = 1) -> Node:
+    """Compute beta * self + alpha * (mat1 @ mat2).
+
+    >>> Tensor([1.0, 1.0]).addmm(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[1.0, 0.0], [0.0,
+    ...     1.0]])).tolist()
+    [[2.0, 3.0], [4.0, 5.0]]
+    """
+    return add_product("addmm", x, mat1, mat2, beta, alpha)
+
+
+@recorded(in_place=True)
+def addmv(x: Node, mat: Node, vec: Node, *, beta: Scalar = 1, alpha: Scalar = 1) -> Node:
+    """Compute beta * self + alpha * (mat @ vec).
+
+    >>> Tensor([1.0, 1.0]).addmv(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 1.0])).tolist()
+    [4.0, 8.0]
+    """
+    return add_product("addmv", x, mat, vec, beta, alpha)
+
+
+@recorded(in_place=True)
+def baddbmm(x: Node, batch1: Node, batch2: Node, *, beta: Scalar = 1, alpha: Scalar = 1) -> Node:
+    """Compute beta * self + alpha * (batch1 @ batch2).
+
+    >>> Tensor([[[1.0]]]).baddbmm(Tensor([[[1.0, 2.0]]]), Tensor([[[3.0], [4.0]]])).tolist()
+    [[[12.0]]]
+    """
+    return add_product("baddbmm", x, batch1, batch2, beta, alpha)

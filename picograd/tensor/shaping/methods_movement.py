@@ -13,8 +13,8 @@ from picograd.graph.shape import reshaped_strides
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Shape, Sizes, Tensor
-from picograd.tensor.core.operands import UNSET, as_axis, either
-from picograd.tensor.core.recording import Recorded, Same, apply, pieces, read, showing
+from picograd.tensor.core.operands import as_axis
+from picograd.tensor.core.recording import Recorded, Same, apply, read, showing
 from picograd.tensor.indexing import spans
 from picograd.tensor.shaping import assembling, bits, movement
 from picograd.traced_number import TracedNumber
@@ -63,14 +63,6 @@ class MovementMethods(Recorded):
         """
         return apply(movement.permute, self, axes if dims is None else (dims,))
 
-    def transpose(self: Same, dim0: int = 0, dim1: int = 1) -> Same:
-        """Swap two axes.
-
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).transpose(0, 1).tolist()
-        [[1.0, 3.0], [2.0, 4.0]]
-        """
-        return apply(movement.transpose, self, dim0, dim1)
-
     def t(self: Same) -> Same:
         """Transpose a matrix.
 
@@ -117,38 +109,6 @@ class MovementMethods(Recorded):
         """
         return apply(movement.expand, self, (other.shape,))
 
-    def squeeze(self: Same, axis: Axis = UNSET, *, dim: Axis = UNSET) -> Same:
-        """Drop axes of size 1.
-
-        >>> Tensor([[[1.0, 2.0]]]).squeeze().shape
-        (2,)
-        """
-        return apply(movement.squeeze, self, either("squeeze", "axis", axis, "dim", dim))
-
-    def unsqueeze(self: Same, axis: int = UNSET, *, dim: int = UNSET) -> Same:
-        """Insert an axis of size 1.
-
-        >>> Tensor([1.0, 2.0]).unsqueeze(1).tolist()
-        [[1.0], [2.0]]
-        """
-        return apply(movement.unsqueeze, self, either("unsqueeze", "axis", axis, "dim", dim, 0))
-
-    def flatten(self: Same, start_dim: int = 0, end_dim: int = -1) -> Same:
-        """Merge axes into one.
-
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flatten().tolist()
-        [1.0, 2.0, 3.0, 4.0]
-        """
-        return apply(movement.flatten, self, start_dim, end_dim)
-
-    def unflatten(self: Same, dim: int, sizes: Sequence[int]) -> Same:
-        """Split one axis into several.
-
-        >>> Tensor([1.0, 2.0, 3.0, 4.0]).unflatten(0, (2, 2)).tolist()
-        [[1.0, 2.0], [3.0, 4.0]]
-        """
-        return apply(movement.unflatten, self, dim, sizes)
-
     def flip(self: Same, *axes: Sizes, dims: Axis = None, axis: Axis = None) -> Same:
         """Reverse the order along axes.
 
@@ -172,14 +132,6 @@ class MovementMethods(Recorded):
             return apply(movement.pad, self, padding, value)
         return apply(movement.pad_mode, self, padding, mode)
 
-    def shrink(self: Same, ranges: Sequence[Any]) -> Same:
-        """Keep a range of each axis: (start, stop), or None for the whole axis.
-
-        >>> Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shrink((None, (1, 3))).tolist()
-        [[2.0, 3.0], [5.0, 6.0]]
-        """
-        return apply(movement.shrink, self, ranges)
-
     def repeat(self: Same, *counts: Sizes) -> Same:
         """Tile copies along each axis.
 
@@ -198,22 +150,6 @@ class MovementMethods(Recorded):
             return apply(assembling.repeat_each, self, repeats, dim)
         return apply(movement.repeat_interleave, self, repeats, dim)
 
-    def roll(self: Same, shifts: Sizes, dims: Axis = None) -> Same:
-        """Rotate elements along axes.
-
-        >>> Tensor([1.0, 2.0, 3.0]).roll(1).tolist()
-        [3.0, 1.0, 2.0]
-        """
-        return apply(movement.roll, self, shifts, dims)
-
-    def unfold(self: Same, dimension: int, size: int, step: int) -> Same:
-        """Slide windows along an axis.
-
-        >>> Tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).tolist()
-        [[1.0, 2.0], [2.0, 3.0]]
-        """
-        return apply(movement.unfold, self, dimension, size, step)
-
     def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:
         """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
@@ -223,54 +159,6 @@ class MovementMethods(Recorded):
         if isinstance(start, Recorded):
             return narrow_from(self, dim, start, length)
         return apply(movement.narrow, self, dim, position_of(start), length)
-
-    def tril(self: Same, diagonal: int = 0) -> Same:
-        """Zero the elements above a diagonal.
-
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tril().tolist()
-        [[1.0, 0.0], [3.0, 4.0]]
-        """
-        return apply(movement.triangle, self, diagonal, True)
-
-    def triu(self: Same, diagonal: int = 0) -> Same:
-        """Zero the elements below a diagonal.
-
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).triu().tolist()
-        [[1.0, 2.0], [0.0, 4.0]]
-        """
-        return apply(movement.triangle, self, diagonal, False)
-
-    def diagonal(self: Same, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Same:
-        """Take a diagonal of two axes as the last axis.
-
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).diagonal().tolist()
-        [1.0, 4.0]
-        """
-        return apply(movement.diagonal, self, offset, dim1, dim2)
-
-    def split(self: Same, sizes: Sizes, dim: int = 0) -> tuple[Same, ...]:
-        """Cut into pieces of one size, or of listed sizes.
-
-        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
-        [[1.0, 2.0], [3.0]]
-        """
-        return pieces(movement.split, self, sizes, dim)
-
-    def chunk(self: Same, chunks: int, dim: int = 0) -> tuple[Same, ...]:
-        """Cut into at most `chunks` equal pieces.
-
-        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
-        [[1.0, 2.0], [3.0]]
-        """
-        return pieces(movement.chunk, self, chunks, dim)
-
-    def unbind(self: Same, dim: int = 0) -> tuple[Same, ...]:
-        """Take an axis apart.
-
-        >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
-        [[1.0, 2.0], [3.0, 4.0]]
-        """
-        return pieces(movement.unbind, self, dim)
 
 
 showing(

@@ -13,8 +13,10 @@ from picograd.graph.room import check_pieces, check_size, described
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
 from picograd.number import given, is_given, start_of
-from picograd.tensor.core.annotations import Scalar, Shape
+from picograd.tensor.core.annotations import Scalar, Shape, Sizes
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
+    Axes,
     as_axes,
     as_axis,
     as_sizes,
@@ -45,15 +47,20 @@ def permute(node: Node, axes: Sequence[Any]) -> Node:
     return build.permute(node, normalise_permutation(listed, len(node.shape)))
 
 
-def transpose(node: Node, first: Any, second: Any) -> Node:
-    """Swap two axes."""
-    rank = len(node.shape)
-    a, b = (as_axis(first, rank, "transpose"), as_axis(second, rank, "transpose"))
+@recorded(in_place=True, view="if")
+def transpose(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
+    """Swap two axes.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).transpose(0, 1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    rank = len(x.shape)
+    a, b = (as_axis(dim0, rank, "transpose"), as_axis(dim1, rank, "transpose"))
     if not rank:
-        return node
+        return x
     order = list(range(rank))
     order[a], order[b] = order[b], order[a]
-    return build.permute(node, tuple(order))
+    return build.permute(x, tuple(order))
 
 
 def move_axis(node: Node, source: Any, target: Any) -> Node:
@@ -80,39 +87,59 @@ def expand(node: Node, sizes: Sequence[Any]) -> Node:
     return build.expand(build.reshape(node, padded), shape)
 
 
-def squeeze(node: Node, axis: Any) -> Node:
-    """Drop axes of size 1: all of them, or those of the given axes that have size 1."""
-    axes = as_axes(axis, len(node.shape), "squeeze")
-    shape = [size for at, size in enumerate(node.shape) if at not in axes or size != 1]
-    return build.reshape(node, tuple(shape))
+@recorded(in_place=True, view="if")
+def squeeze(x: Node, dim: Axes = None) -> Node:
+    """Drop axes of size 1: all of them, or those of the given axes that have size 1.
+
+    >>> Tensor([[[1.0, 2.0]]]).squeeze().shape
+    (2,)
+    """
+    axes = as_axes(dim, len(x.shape), "squeeze")
+    shape = [size for at, size in enumerate(x.shape) if at not in axes or size != 1]
+    return build.reshape(x, tuple(shape))
 
 
-def unsqueeze(node: Node, axis: Any) -> Node:
-    """Insert an axis of size 1."""
-    position = as_axis(axis, len(node.shape) + 1, "unsqueeze")
-    return build.reshape(node, (*node.shape[:position], 1, *node.shape[position:]))
+@recorded(in_place=True, view="if")
+def unsqueeze(x: Node, dim: int = 0) -> Node:
+    """Insert an axis of size 1.
+
+    >>> Tensor([1.0, 2.0]).unsqueeze(1).tolist()
+    [[1.0], [2.0]]
+    """
+    position = as_axis(dim, len(x.shape) + 1, "unsqueeze")
+    return build.reshape(x, (*x.shape[:position], 1, *x.shape[position:]))
 
 
-def flatten(node: Node, start: Any, stop: Any) -> Node:
-    """Merge the axes from `start` to `stop` (inclusive) into one."""
-    rank = len(node.shape)
-    first, last = (as_axis(start, rank, "flatten"), as_axis(stop, rank, "flatten"))
+@recorded(view="if")
+def flatten(x: Node, start_dim: int = 0, end_dim: int = -1) -> Node:
+    """Merge axes into one.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flatten().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    rank = len(x.shape)
+    first, last = (as_axis(start_dim, rank, "flatten"), as_axis(end_dim, rank, "flatten"))
     if first > last:
         text = f"start axis {first} comes after end axis {last}"
         raise AxisError("flatten", text, "swap them")
-    merged = product(node.shape[first : last + 1])
-    return build.reshape(node, (*node.shape[:first], merged, *node.shape[last + 1 :]))
+    merged = product(x.shape[first : last + 1])
+    return build.reshape(x, (*x.shape[:first], merged, *x.shape[last + 1 :]))
 
 
-def unflatten(node: Node, axis: Any, sizes: Sequence[int]) -> Node:
-    """Split one axis into several; one size may be -1."""
-    position = as_axis(axis, len(node.shape), "unflatten")
-    if not node.shape:
+@recorded(view="if")
+def unflatten(x: Node, dim: int, sizes: Sequence[int]) -> Node:
+    """Split one axis into several.
+
+    >>> Tensor([1.0, 2.0, 3.0, 4.0]).unflatten(0, (2, 2)).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    position = as_axis(dim, len(x.shape), "unflatten")
+    if not x.shape:
         raise ShapeError("unflatten", "the tensor has no axes", "reshape it")
     wanted = as_sizes((sizes,), "unflatten")
-    split_sizes = infer_reshape((node.shape[position],), wanted, "unflatten")
-    shape = (*node.shape[:position], *split_sizes, *node.shape[position + 1 :])
-    return build.reshape(node, shape)
+    split_sizes = infer_reshape((x.shape[position],), wanted, "unflatten")
+    shape = (*x.shape[:position], *split_sizes, *x.shape[position + 1 :])
+    return build.reshape(x, shape)
 
 
 def flip(node: Node, axes: Sequence[Any]) -> Node:
@@ -170,19 +197,24 @@ def crop(node: Node, cuts: Pads) -> Node:
     return node.slice(tuple(ranges))
 
 
-def shrink(node: Node, ranges: Any) -> Node:
-    """Keep the elements from `start` up to `stop` of each axis: (start, stop), or None for all."""
-    if not isinstance(ranges, (tuple, list)) or len(ranges) != len(node.shape):
-        text = f"{ranges!r} does not give one range for each of {len(node.shape)} axes"
+@recorded(function=False)
+def shrink(x: Node, ranges: Sequence[Any]) -> Node:
+    """Keep the elements from `start` up to `stop` of each axis: (start, stop), or None for all.
+
+    >>> Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shrink((None, (1, 3))).tolist()
+    [[2.0, 3.0], [5.0, 6.0]]
+    """
+    if not isinstance(ranges, (tuple, list)) or len(ranges) != len(x.shape):
+        text = f"{ranges!r} does not give one range for each of {len(x.shape)} axes"
         raise ShapeError("shrink", text, "give (start, stop) or None per axis")
     kept = []
-    for size, each in zip(node.shape, ranges):
+    for size, each in zip(x.shape, ranges):
         start, stop = (0, size) if each is None else as_sizes((each,), "shrink")
         if not 0 <= start <= stop <= size:
             text = f"({start}, {stop}) is no part of an axis of size {size}"
             raise ShapeError("shrink", text, "use 0 <= start <= stop <= size")
         kept.append((start, stop, 1))
-    return node.slice(tuple(kept))
+    return x.slice(tuple(kept))
 
 
 def pad_mode(node: Node, padding: Any, mode: str) -> Node:
@@ -269,24 +301,29 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
     return build.reshape(wide, (*before, size * count, *after))
 
 
-def roll(node: Node, shifts: Any, axes: Any) -> Node:
-    """Rotate elements along axes; without axes the flattened tensor."""
-    if axes is None:
-        flat = build.reshape(node, (product(node.shape),))
-        return build.reshape(roll(flat, shifts, 0), node.shape)
+@recorded()
+def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
+    """Rotate elements along axes.
+
+    >>> Tensor([1.0, 2.0, 3.0]).roll(1).tolist()
+    [3.0, 1.0, 2.0]
+    """
+    if dims is None:
+        flat = build.reshape(x, (product(x.shape),))
+        return build.reshape(roll(flat, shifts, 0), x.shape)
     steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    listed = (axes,) if isinstance(axes, int) else tuple(axes)
+    listed = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(steps) != len(listed):
         text = f"{len(steps)} shifts for {len(listed)} axes"
         raise ShapeError("roll", text, "give one shift per axis")
     for step, axis in zip(steps, listed):
-        position = as_axis(axis, len(node.shape), "roll")
-        size = node.shape[position]
+        position = as_axis(axis, len(x.shape), "roll")
+        size = x.shape[position]
         split_at = -step % size if size else 0
         if split_at:
-            parts = [cut(node, position, split_at, size), cut(node, position, 0, split_at)]
-            node = cat(parts, position)
-    return node
+            parts = [cut(x, position, split_at, size), cut(x, position, 0, split_at)]
+            x = cat(parts, position)
+    return x
 
 
 def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
@@ -379,11 +416,16 @@ def stack(nodes: Sequence[Node], axis: Any = 0) -> Node:
     return cat([unsqueeze(part, position) for part in parts], position)
 
 
-def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
-    """Cut along an axis into pieces of one size (the last may be short) or of listed sizes."""
-    need_rank("split", node, 1)
-    position = as_axis(axis, len(node.shape), "split")
-    size = node.shape[position]
+@recorded(pieces=True)
+def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
+    """Cut into pieces of one size, or of listed sizes.
+
+    >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).split(2)]
+    [[1.0, 2.0], [3.0]]
+    """
+    need_rank("split", x, 1)
+    position = as_axis(dim, len(x.shape), "split")
+    size = x.shape[position]
     if isinstance(sizes, int):
         if sizes <= 0:
             raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
@@ -395,7 +437,7 @@ def split(node: Node, sizes: Any, axis: Any) -> list[Node]:
         raise ShapeError("split", text, f"they must cover axis {position}")
     pieces, start = [], 0
     for each in sizes:
-        pieces.append(cut(node, position, start, start + each))
+        pieces.append(cut(x, position, start, start + each))
         start += each
     return pieces
 
@@ -419,25 +461,35 @@ def narrow_start(start: int, length: int, size: int) -> int:
     return first
 
 
-def unbind(node: Node, axis: Any) -> list[Node]:
-    """Take an axis apart into its slices."""
-    position = as_axis(axis, len(node.shape), "unbind")
-    need_rank("unbind", node, 1)
-    count = node.shape[position]
+@recorded(pieces=True)
+def unbind(x: Node, dim: int = 0) -> list[Node]:
+    """Take an axis apart.
+
+    >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    position = as_axis(dim, len(x.shape), "unbind")
+    need_rank("unbind", x, 1)
+    count = x.shape[position]
     check_pieces("unbind", count)
-    rest = (*node.shape[:position], *node.shape[position + 1 :])
-    pieces = [cut(node, position, at, at + 1) for at in range(count)]
+    rest = (*x.shape[:position], *x.shape[position + 1 :])
+    pieces = [cut(x, position, at, at + 1) for at in range(count)]
     return [build.reshape(piece, rest) for piece in pieces]
 
 
-def chunk(node: Node, count: int, axis: Any) -> list[Node]:
-    """Cut along an axis into at most `count` pieces of equal size (the last may be short)."""
-    need_rank("chunk", node, 1)
-    as_sizes((count,), "chunk")
-    if count <= 0:
-        raise ShapeError("chunk", f"{count} chunks are not possible", "use at least 1")
-    size = node.shape[as_axis(axis, len(node.shape), "chunk")]
-    return split(node, max(ceil_div(size, count), 1), axis)
+@recorded(pieces=True)
+def chunk(x: Node, chunks: int, dim: int = 0) -> list[Node]:
+    """Cut into at most `chunks` equal pieces.
+
+    >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).chunk(2)]
+    [[1.0, 2.0], [3.0]]
+    """
+    need_rank("chunk", x, 1)
+    as_sizes((chunks,), "chunk")
+    if chunks <= 0:
+        raise ShapeError("chunk", f"{chunks} chunks are not possible", "use at least 1")
+    size = x.shape[as_axis(dim, len(x.shape), "chunk")]
+    return split(x, max(ceil_div(size, chunks), 1), dim)
 
 
 def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
@@ -452,12 +504,17 @@ def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
     return elementwise.where(elementwise.compare("less_equal", low, high), node, zero_of(node))
 
 
-def diagonal(node: Node, offset: int, first: Any, second: Any) -> Node:
-    """Take a diagonal of two axes; it becomes the last axis."""
-    rank = len(node.shape)
-    a, b = as_axis(first, rank, "diagonal"), as_axis(second, rank, "diagonal")
+@recorded(view="always")
+def diagonal(x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node:
+    """Take a diagonal of two axes; it becomes the last axis.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).diagonal().tolist()
+    [1.0, 4.0]
+    """
+    rank = len(x.shape)
+    a, b = as_axis(dim1, rank, "diagonal"), as_axis(dim2, rank, "diagonal")
     others = [axis for axis in range(rank) if axis not in (a, b)]
-    moved = build.permute(node, (*others, a, b))
+    moved = build.permute(x, (*others, a, b))
     rows, columns = moved.shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
     size = max(min(rows - top, columns - left), 0)
@@ -474,12 +531,37 @@ def square_diagonal(node: Node, size: int) -> Node:
     return build.reshape(cut(rows, len(before) + 1, 0, 1), (*before, size))
 
 
-def unfold(node: Node, axis: Any, size: int, step: int) -> Node:
-    """Slide windows along an axis; the window's elements become the last axis."""
-    position = as_axis(axis, len(node.shape), "unfold")
-    if not node.shape:  # PyTorch takes a number for a row of one
-        return unfold(node.reshape((1,)), axis, size, step).reshape((size,))
-    if not 0 < size <= node.shape[position] or step <= 0:
-        text = f"window {size} with step {step} does not fit an axis of {node.shape[position]}"
+@recorded(function=False, view="always")
+def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
+    """Slide windows along an axis.
+
+    >>> Tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    position = as_axis(dimension, len(x.shape), "unfold")
+    if not x.shape:  # PyTorch takes a number for a row of one
+        return unfold(x.reshape((1,)), dimension, size, step).reshape((size,))
+    if not 0 < size <= x.shape[position] or step <= 0:
+        text = f"window {size} with step {step} does not fit an axis of {x.shape[position]}"
         raise ShapeError("unfold", text, "use 1 <= size <= length and step >= 1")
-    return node.window(((position, size, step, 1),))
+    return x.window(((position, size, step, 1),))
+
+
+@recorded(in_place=True)
+def tril(x: Node, diagonal: int = 0) -> Node:
+    """Zero the elements above a diagonal.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).tril().tolist()
+    [[1.0, 0.0], [3.0, 4.0]]
+    """
+    return triangle(x, diagonal, True)
+
+
+@recorded(in_place=True)
+def triu(x: Node, diagonal: int = 0) -> Node:
+    """Zero the elements below a diagonal.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).triu().tolist()
+    [[1.0, 2.0], [0.0, 4.0]]
+    """
+    return triangle(x, diagonal, False)

@@ -4,7 +4,7 @@ import pytest
 
 from picograd import Tensor
 from picograd.errors import DTypeError
-from picograd.tensor.reductions.methods_order import Ordered
+from picograd.tensor.reductions.cumulative import Ordered
 
 X = Tensor([[3.0, 1.0, 2.0], [1.0, 1.0, 5.0]])
 NAMES = ["cumsum", "cumprod", "argsort", "sort", "cummax", "cummin", "median"]
