@@ -9,6 +9,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -192,6 +193,14 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
     shown = row.definition
     call.__name__, call.__qualname__, call.__doc__ = row.name, path, shown.__doc__
     call.__module__ = shown.__module__
+    vars(call)["__wrapped__"] = signature_of(row)
+    return call
+
+
+@cache
+def signature_of(row: Function) -> FunctionType:
+    """Make a function that has the signature of a definition, in the words of users."""
+    shown: Any = row.definition
     space, closure = shown.__globals__, shown.__closure__
     seen = FunctionType(shown.__code__, space, row.name, shown.__defaults__, closure)
     seen.__kwdefaults__ = shown.__kwdefaults__
@@ -201,10 +210,10 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
     if row.returns is not None:
         words["return"] = Any if "|" in str(words["return"]) else row.returns
     seen.__annotations__ = words
-    vars(call)["__wrapped__"] = seen
-    return call
+    return seen
 
 
+@cache
 def in_words(word: Any) -> Any:
     """Turn a type of a definition on nodes into the one that users see."""
     parts: Any = tuple(in_words(each) for each in get_args(word))
