@@ -1,5 +1,6 @@
 """The front door of gradients: torch.autograd's names."""
 
+import numpy as np
 import pytest
 
 import picograd
@@ -53,3 +54,16 @@ def test_second_derivatives_along() -> None:
 def test_variables() -> None:
     x = autograd.Variable(Tensor([1.0]), requires_grad=True)
     assert x.requires_grad and isinstance(x, autograd.Variable)
+
+
+def test_grad_takes_arguments_in_pytorchs_order() -> None:
+    """A gradient penalty, written as programs for PyTorch write it."""
+    x = Tensor([[3.0, 4.0]], requires_grad=True)
+    y = (x * x).sum(1)
+    ones = picograd.ones(y.size())
+    options = dict(create_graph=True, retain_graph=True, only_inputs=True)
+    (found,) = autograd.grad(outputs=y, inputs=x, grad_outputs=ones, **options)
+    penalty = (found.norm(2, dim=1) - 1).square().sum()
+    (second,) = autograd.grad(penalty, [x], None, True)
+    assert isinstance(autograd.grad(y, x, ones), tuple)
+    np.testing.assert_allclose(second.numpy(), [[21.6, 28.8]], rtol=1e-4)

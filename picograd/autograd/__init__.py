@@ -6,6 +6,7 @@ from typing import Any
 from picograd.autograd import functional, profiler
 from picograd.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from picograd.errors import ShapeError
+from picograd.tensor.core import recording
 from picograd.tensor.core.autograd import (
     enable_grad,
     inference_mode,
@@ -13,7 +14,7 @@ from picograd.tensor.core.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from picograd.tensor.core.recording import grad, listed
+from picograd.tensor.core.recording import listed
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import (
     Function,
@@ -50,6 +51,30 @@ __all__ = [
     "set_grad_enabled",
     "vjp",
 ]
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    """Find the gradients of outputs with respect to inputs, as `picograd.grad`.
+
+    The arguments are in PyTorch's order, and the result is a tuple.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([3.0], requires_grad=True)
+    >>> picograd.autograd.grad((x * x).sum(), x)[0].tolist()
+    [6.0]
+    """
+    options = (allow_unused, retain_graph, is_grads_batched, materialize_grads)
+    return tuple(recording.grad(outputs, inputs, grad_outputs, create_graph, *options))
 
 
 class VariableKind(type):
