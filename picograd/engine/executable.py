@@ -335,10 +335,11 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
     names = sorted({slot.device for slot in plan.slots} | set(plan.arenas))
     devices = {name: get_device(name) for name in names}
     check_room(plan, devices)
-    loaded: dict[int, Executable] = {}
+    loaded: dict[tuple[str, int], Executable] = {}  # by device: two may share a kernel
     for name in devices:  # all kernels of a device in one batch
         kernels = [each.kernel for each in all_launches(plan) if each.device == name]
-        loaded |= zip(map(id, kernels), executables(kernels, devices[name]), strict=True)
+        made = executables(kernels, devices[name])
+        loaded |= {(name, id(kernel)): each for kernel, each in zip(kernels, made, strict=True)}
     actions = compile_steps(plan, devices, loaded)
     kernels_used = tuple({id(each): each for each in loaded.values()}.values())
     nbytes = NODE_BYTES * len(found.order) + SLOT_BYTES * len(plan.slots)
@@ -367,7 +368,7 @@ def all_launches(plan: Plan) -> Iterator[KernelLaunch]:
 
 
 def compile_steps(
-    plan: Plan, devices: dict[str, Device], loaded: Mapping[int, Executable]
+    plan: Plan, devices: dict[str, Device], loaded: Mapping[tuple[str, int], Executable]
 ) -> tuple[Action, ...]:
     """Lay the launches of a plan out as tapes, between its copies and loops."""
     actions: list[Action] = []
@@ -380,7 +381,8 @@ def compile_steps(
         launches: list[TapeLaunch] = []
         for step in group:
             if isinstance(step, KernelLaunch):
-                launches.append(TapeLaunch(loaded[id(step.kernel)], step.slots, step.scalars))
+                executable = loaded[name, id(step.kernel)]
+                launches.append(TapeLaunch(executable, step.slots, step.scalars))
             elif isinstance(step, CopyStep):
                 actions.append(step)
             elif isinstance(step, HostStep):
