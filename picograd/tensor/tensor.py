@@ -155,6 +155,9 @@ class Tensor(
     @staticmethod
     def from_node(node: Node, requires_grad: bool = False) -> "Tensor":
         """Wrap a node of the graph."""
+        if not isinstance(node, Node):
+            text = f"{type(node).__name__} is no node of the graph"
+            raise DTypeError("from_node", text, "pass what tensor.node gives, or write Tensor(data)")
         return wrap(node, requires_grad)
 
     def dim(self) -> int:

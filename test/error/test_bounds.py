@@ -135,8 +135,8 @@ def test_small_dtypes() -> None:
             F.cross_entropy(Tensor.ones(1, 10), unseen([far], dtype)).item()
 
 
-def test_elements_outside_are_not_written() -> None:
-    """The report of a jitted call comes after its kernels: the rest of memory is as it was."""
+def test_elements_outside_are_not_written(on_host: None) -> None:
+    """What takes little is looked at before a jitted call runs: all memory is as it was."""
     memory = Tensor.zeros(5)
 
     @picograd.jit
@@ -146,9 +146,9 @@ def test_elements_outside_are_not_written() -> None:
 
     with pytest.raises(IndexError):
         put(Tensor([4, 1, 7, -9]), Tensor([1.0, 2.0, 3.0, 4.0])).item()
-    assert memory.tolist() == [0.0, 2.0, 0.0, 0.0, 1.0]
-    assert put(Tensor([4, 0, -2, 4]), Tensor([5.0, 6.0, 7.0, 8.0])).item() == 23.0
-    assert memory.tolist() == [6.0, 2.0, 0.0, 7.0, 8.0]
+    assert memory.tolist() == [0.0] * 5
+    assert put(Tensor([4, 0, -2, 4]), Tensor([5.0, 6.0, 7.0, 8.0])).item() == 21.0
+    assert memory.tolist() == [6.0, 0.0, 0.0, 7.0, 8.0]
 
 
 @pytest.mark.parametrize("monoid", ["sum", "prod", "amax", "amin"])
@@ -165,7 +165,7 @@ def test_elements_outside_are_not_reduced(monoid: str) -> None:
     assert str(memory.tolist()) == "[-0.0, 3.0, inf]"
 
 
-def test_gradients_of_a_write_with_elements_outside() -> None:
+def test_gradients_of_a_write_with_elements_outside(on_host: None) -> None:
     values = Tensor([1.0, 2.0, 3.0], requires_grad=True)
     base = Tensor([1.0, 1.0, 1.0, 1.0], requires_grad=True)
 
@@ -176,8 +176,7 @@ def test_gradients_of_a_write_with_elements_outside() -> None:
     with pytest.raises(IndexError):
         step(Tensor([1, 4, 3]))
         picograd.synchronize()
-    assert values.grad is not None and values.grad.tolist() == [2.0, 0.0, 4.0]
-    assert base.grad is not None and base.grad.tolist() == [1.0, 0.0, 3.0, 0.0]
+    assert values.grad is None and base.grad is None
 
 
 def test_labels_to_be_ignored_are_no_error() -> None:
@@ -203,6 +202,6 @@ def test_a_step_of_a_loop_is_bounded() -> None:
 def test_embedding_gradient_stays_inside() -> None:
     layer = nn.Embedding(10, 3)
     step = picograd.jit(lambda index: layer(index).sum().backward())
-    with pytest.raises(IndexError, match="embedding: an index is out of range for 10 rows"):
+    with pytest.raises(IndexError, match=rf"embedding: index {2**62} is out of range for 10 rows"):
         step(Tensor(FAR))
         picograd.synchronize()

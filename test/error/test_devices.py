@@ -32,8 +32,8 @@ CASES = [
         "second GPU.",
     ),
     Case(
-        "number", lambda: Tensor([1.0], device=3), DeviceError,
-        "device: there is no device '3'. Fix: use cpu, cuda, null, or cuda:1 for the "
+        "number", lambda: Tensor([1.0], device=-1), DeviceError,
+        "device: there is no device 'cuda:-1'. Fix: use cpu, cuda, null, or cuda:1 for the "
         "second GPU.",
     ),
     Case(

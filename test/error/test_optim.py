@@ -120,7 +120,8 @@ CASES = [
     ),
     Case(
         "gradient of another shape", wrong_gradient, ShapeError,
-        "optim: gradient (3,) does not fit its parameter (2,). Fix: give them the same shape.",
+        "grad: value of shape (3,) does not fit a tensor of shape (2,). Fix: reshape or expand the "
+        "value.",
     ),
     Case(
         "unknown option", unknown_option, ValueRangeError,

@@ -424,7 +424,8 @@ def no_tensor(
 ) -> DTypeError:
     """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
     op = getattr(function, "__name__", "op")
-    is_named = op not in FUNCTIONS or operands[:1] == (op,)  # what serves several ops is told which
+    first = operands[0] if operands else None  # what serves several ops is told which
+    is_named = op not in FUNCTIONS or (isinstance(first, str) and first == op)
     names = [each for each in operands[:1] if is_named and isinstance(each, str)]
     op = names[0] if names else op
     if wrong is None:

@@ -106,10 +106,10 @@ def group_norm(
     # Channels stay an axis of their own: what scales them works on the rows that were averaged.
     sizes = num_groups, channels // num_groups, math.prod(input.shape[2:])
     rows = input.reshape(batch, *sizes)
-    y = apply(composite.layer_norm, rows, 2, None, None, eps)
+    normed = y = apply(composite.layer_norm, rows, 2, None, None, eps)
     y = y if weight is None else y * weight.reshape(*sizes[:2], 1)
     y = y if bias is None else y + bias.reshape(*sizes[:2], 1)
-    return y.cast(input.dtype).reshape(input.shape)
+    return y.cast(normed.dtype).reshape(input.shape)  # what autocast chose
 
 
 def check_several(op: str, what: str, input: Tensor, count: int) -> None:
