@@ -157,7 +157,7 @@ class Tensor(
         """Wrap a node of the graph."""
         if not isinstance(node, Node):
             text = f"{type(node).__name__} is no node of the graph"
-            raise DTypeError("from_node", text, "pass what tensor.node gives, or write Tensor(data)")
+            raise DTypeError("from_node", text, "pass tensor.node, or write Tensor(data)")
         return wrap(node, requires_grad)
 
     def dim(self) -> int:
