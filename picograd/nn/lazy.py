@@ -1,5 +1,6 @@
 """Lazy layers: they take a size from their first input, and are ordinary layers from then on."""
 
+import inspect
 from typing import Any, ClassVar
 
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
@@ -18,7 +19,14 @@ class Lazy(Module):
     axis: ClassVar[int] = 1
 
     def __init__(self, *given: Any, **options: Any) -> None:
+        vars(type(self))["__signature__"].bind(*given, **options)  # a wrong one is told here
         self.given, self.options = given, options
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take the parameters of the layer it becomes, but for the size."""
+        super().__init_subclass__(**options)
+        parameters = list(inspect.signature(cls.kind).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])  # type: ignore[attr-defined]
 
     def has_uninitialized_params(self) -> bool:
         """Tell that the sizes are not known yet."""

@@ -117,12 +117,12 @@ def write_torch(obj: Any, file: IO[bytes]) -> None:
 
 def raw_bytes(tensor: Tensor) -> Any:
     """Give the bytes of a tensor in row-major order; those on the CPU are not copied."""
-    value = tensor.detach().contiguous().realize()
-    buffer = leaf_buffer(value.node)
+    buffer = leaf_buffer(tensor.realize().node)
     array: Any
-    if buffer is not None and is_host(value.device):
-        array = buffer_view(buffer, value.shape)
+    if buffer is not None and is_host(tensor.device):
+        array = buffer_view(buffer, tensor.shape)
     else:
+        value = tensor.detach()
         is_missing = value.dtype.numpy != np.dtype(value.dtype.storage)
         array = (value.bitcast(value.dtype.storage) if is_missing else value).numpy()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

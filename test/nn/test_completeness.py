@@ -18,16 +18,13 @@ ABSENT = {
     "AdaptiveLogSoftmaxWithLoss": "a softmax in clusters: compose it of Linear and cross_entropy",
     "Container": "deprecated in PyTorch",
     "CrossMapLRN2d": "a legacy spelling of LocalResponseNorm",
-    "DataParallel": "one process drives one device",
     "FractionalMaxPool2d": "random window places: draw them with numpy and use max_pool2d",
     "FractionalMaxPool3d": "as FractionalMaxPool2d",
     "LinearCrossEntropyLoss": "an unstable API of PyTorch: compose Linear and CrossEntropyLoss",
     "NLLLoss2d": "deprecated in PyTorch",
     "RNNBase": "an implementation detail of PyTorch",
     "RNNCellBase": "an implementation detail of PyTorch",
-    "SyncBatchNorm": "statistics of one process",
 }
-LAZY = "sizes that the first input decides hide mistakes: write them, or trace them once"
 
 # Options of PyTorch that no class of picograd takes.
 DROPPED = {
@@ -134,7 +131,7 @@ def theirs():
     return sorted(n for n, c in found.items() if inspect.isclass(c) and issubclass(c, module))
 
 
-PRESENT = [name for name in theirs() if name not in ABSENT and not name.startswith("Lazy")]
+PRESENT = [name for name in theirs() if name not in ABSENT]
 BUILT = [name for name in PRESENT if name not in ("Container", "Module")]
 STACKS = ("TransformerEncoder", "TransformerDecoder")  # take a layer: see test_stacks
 
@@ -151,9 +148,8 @@ def default_text(value):
 
 
 def test_absent_classes_are_absent():
-    lazy = {name for name in theirs() if name.startswith("Lazy")}
     missing = {name for name in theirs() if name not in dir(nn)}
-    assert missing == set(ABSENT) | lazy, LAZY
+    assert missing == set(ABSENT)
 
 
 @pytest.mark.parametrize("name", PRESENT)
