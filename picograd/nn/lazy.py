@@ -11,22 +11,31 @@ from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from picograd.tensor.tensor import Tensor
 
+INSTANCE = {"affine": True, "track_running_stats": True}  # as PyTorch's lazy ones
+
 
 class Lazy(Module):
     """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures."""
 
     kind: ClassVar[type[Module]]
     axis: ClassVar[int] = 1
+    defaults: ClassVar[dict[str, Any]] = {}  # other than those of the layer
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        vars(type(self))["__signature__"].bind(*given, **options)  # a wrong one is told here
-        self.given, self.options = given, options
+        bound = vars(type(self))["__signature__"].bind(
+            *given, **options
+        )  # a wrong one is told here
+        left = {name: each for name, each in self.defaults.items() if name not in bound.arguments}
+        self.given, self.options = given, {**left, **options}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Take the parameters of the layer it becomes, but for the size."""
         super().__init_subclass__(**options)
-        parameters = list(inspect.signature(cls.kind).parameters.values())
-        cls.__signature__ = inspect.Signature(parameters[1:])  # type: ignore[attr-defined]
+        parameters = list(inspect.signature(cls.kind).parameters.values())[1:]
+        shown = [
+            each.replace(default=cls.defaults.get(each.name, each.default)) for each in parameters
+        ]
+        cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
     def has_uninitialized_params(self) -> bool:
         """Tell that the sizes are not known yet."""
@@ -165,6 +174,7 @@ class LazyInstanceNorm1d(Lazy):
     """
 
     kind = InstanceNorm1d
+    defaults = INSTANCE
 
 
 class LazyInstanceNorm2d(Lazy):
@@ -176,6 +186,7 @@ class LazyInstanceNorm2d(Lazy):
     """
 
     kind = InstanceNorm2d
+    defaults = INSTANCE
 
 
 class LazyInstanceNorm3d(Lazy):
@@ -187,3 +198,4 @@ class LazyInstanceNorm3d(Lazy):
     """
 
     kind = InstanceNorm3d
+    defaults = INSTANCE

@@ -169,9 +169,12 @@ class SyncBatchNorm(BatchNorm):
         process_group: Any = None,
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         place = (device, dtype)
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, *place)
+        own = (num_features, eps, momentum, affine, track_running_stats)
+        super().__init__(*own, *place, bias=bias)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
