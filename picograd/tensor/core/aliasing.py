@@ -72,7 +72,7 @@ class View:
     def find_strides(self) -> Strides | None:
         """Follow the strides through the steps of the view."""
         if self.function is movement.diagonal:
-            return self.diagonal_strides(*self.operands)
+            return self.diagonal_strides()
         if self.function is strided:
             return tuple(self.operands[1])
         shown = self.on(self.base.node).dtype
@@ -95,9 +95,14 @@ class View:
             return strides
         return (*(each * own // width for each in strides[:-1]), 1)
 
-    def diagonal_strides(self, offset: int, first: int, second: int) -> Strides:
+    def of_diagonal(self) -> tuple[int, int, int]:
+        """Give the offset and axes of `diagonal`, where they were left out too."""
+        return (*self.operands, *(0, 0, 1)[len(self.operands) :])
+
+    def diagonal_strides(self) -> Strides:
         """Move along two axes at once; that axis comes last."""
         strides = strides_of(self.base)
+        _, first, second = self.of_diagonal()
         a, b = first % len(strides), second % len(strides)
         rest = [each for axis, each in enumerate(strides) if axis not in (a, b)]
         return (*rest, strides[a] + strides[b])
@@ -110,8 +115,9 @@ def offset_of(tensor: Any) -> int | None:
         return 0
     before, strides, arg = offset_of(view.base), strides_of(view.base), view.operands
     if view.function is movement.diagonal:
-        along = strides[arg[2] if arg[0] > 0 else arg[1]]
-        return None if before is None else before + abs(arg[0]) * along
+        offset, first, second = view.of_diagonal()
+        along = strides[second if offset > 0 else first]
+        return None if before is None else before + abs(offset) * along
     if view.function is strided:
         return arg[2] + before if strides == row_major(view.base.shape) else None
     steps = view.steps()
