@@ -423,13 +423,10 @@ def no_tensor(
     function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
 ) -> DTypeError:
     """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
-    op = getattr(function, "__name__", "op")
-    first = operands[0] if operands else None  # what serves several ops is told which
-    is_named = op not in FUNCTIONS or (isinstance(first, str) and first == op)
-    names = [each for each in operands[:1] if is_named and isinstance(each, str)]
-    op = names[0] if names else op
-    if wrong is None:
-        wrong = next((each for each in operands[len(names) :]), None)
+    op, given = getattr(function, "__name__", "op"), list(operands)
+    if given and isinstance(given[0], str) and (op not in FUNCTIONS or given[0] == op):
+        op = given.pop(0)  # what serves several ops is told which
+    wrong = given[0] if wrong is None and given else wrong
     text = f"the input must be a Tensor, not {type(wrong).__name__}"
     return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
 
