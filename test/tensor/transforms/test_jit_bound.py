@@ -91,7 +91,8 @@ def test_positions_and_numbers_are_those_of_the_call(found: list[bool]) -> None:
 
     f = picograd.jit(put, dynamic={"x": {0: Dim("rows", 1, 16)}})
     for count, at, factor in ((3, 4, 2.0), (5, 1, 0.3), (4, 7, 1.5), (7, 9, 2.5), (9, 3, 0.7),
-                              (6, 8, 1.1), (8, 20, 3.0), (5, 0, 0.2)):  # fmt: skip
+                              (6, 8, 1.1), (8, 20, 3.0), (5, 0, 0.2), (8, 9, 0.4), (7, 21, 1.2),
+                              (9, 10, 2.1)):  # fmt: skip
         x = rows(count)
         want = put(x, at, factor)
         np.testing.assert_allclose(f(x, at, factor).numpy(), want.numpy(), rtol=1e-5, atol=1e-5)
