@@ -107,10 +107,10 @@ def dtype_named(name: str) -> DType:
     return found
 
 
-def kind_name(dtype: DType, device: str) -> str:
+def kind_name(dtype: DType, is_on_gpu: bool) -> str:
     """Name tensors of a dtype as PyTorch does: "torch.cuda.LongTensor"."""
     kinds = {kind: name for name, kind in TENSOR_KINDS.items()}
-    place = "cuda." if device.startswith("cuda") else ""
+    place = "cuda." if is_on_gpu else ""
     return f"torch.{place}{kinds.get(dtype, dtype.name)}"
 
 

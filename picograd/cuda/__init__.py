@@ -12,6 +12,7 @@ from picograd.device_name import device as named
 from picograd.engine.backends import get_device, is_usable
 from picograd.errors import DeviceError, OutOfMemoryError
 from picograd.runtime.device import Device
+from picograd.target import is_gpu
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.core.inspect import synchronize as wait
 from picograd.tensor.making import random
@@ -59,7 +60,7 @@ def device_count() -> int:
 def place(where: DeviceLike | None) -> str:
     """Name a GPU: by number, by name, or the one new tensors are made on."""
     if where is None:
-        where = config.device if config.device.startswith("cuda") else "cuda:0"
+        where = config.device if is_gpu(config.device) else "cuda:0"
     found = named(where)
     if found.type != "cuda":
         raise DeviceError("cuda", f"{found!r} is no GPU", 'pass a number, or "cuda:0"')
@@ -91,7 +92,7 @@ def device(device: DeviceLike | None) -> Iterator[None]:
     ...     x = picograd.zeros(2)
     """
     name = "" if device is None else named(device)
-    if not name.startswith("cuda"):
+    if not is_gpu(name):
         yield
         return
     with named(opened(name).name):

@@ -15,6 +15,7 @@ from picograd.errors import DTypeError, GradientError, StateError, ValueRangeErr
 from picograd.nn.init import constant
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.parameter import overwrite, realize
+from picograd.target import is_gpu
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
@@ -64,7 +65,7 @@ class GradScaler:
             problem = f"backoff_factor={backoff_factor} is not between 0 and 1"
             raise ValueRangeError("GradScaler", problem, "use 0.5")
         place = default_device() if device is None else str(device)
-        if place.startswith("cuda") and not is_usable("cuda:0"):  # as PyTorch
+        if is_gpu(place) and not is_usable("cuda:0"):  # as PyTorch
             place, enabled = "cpu", False
         self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
         self.growth_interval, self.enabled = growth_interval, enabled

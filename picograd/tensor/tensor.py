@@ -33,7 +33,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
-from picograd.target import is_host
+from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing, autograd, exchange, running_vmaps
 from picograd.tensor.core.annotations import (
     Data,
@@ -357,7 +357,7 @@ class Tensor(
         >>> Tensor([1.0, 2.5]).type()
         'torch.FloatTensor'
         """
-        return kind_name(self.dtype, self.device) if dtype is None else self.cast(dtype)
+        return kind_name(self.dtype, is_gpu(self.device)) if dtype is None else self.cast(dtype)
 
     def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.
