@@ -149,10 +149,11 @@ class Spelling:
                 raise DTypeError(self.op, text, "pass one of them")
             places.append(place)
             names |= {} if place is None else {place: name}
-        for place, default in enumerate(self.defaults):
-            if default is REQUIRED and place not in names:
-                text = f"missing a required argument: '{self.names[place]}'"
-                raise TypeError(f"{self.op}() {text}")
+        required = [place for place, each in enumerate(self.defaults) if each is REQUIRED]
+        missing = [repr(self.names[place]) for place in required if place not in names]
+        if missing:
+            text = f"missing {len(missing)} required argument(s): {' and '.join(missing)}"
+            raise TypeError(f"{self.op}() {text}")
         return places
 
 
@@ -165,7 +166,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
 
     def call(*args: Any, **options: Any) -> Any:
         try:
-            if not options and len(args) <= plain:
+            if not options and 0 < len(args) <= plain:
                 return record(core, *args)
             out = options.pop("out", None) if has_out else None
             result = record(core, *read(args, options))
