@@ -6,6 +6,7 @@
 from typing import Any
 
 from picograd.dtype import DType, dtype_named
+from picograd.engine.backends import default_device
 from picograd.helpers import product
 from picograd.tensor.tensor import Tensor
 
@@ -27,7 +28,8 @@ class TensorKind(type):
         """Tell whether something is a tensor of the dtype, and on the device."""
         if not isinstance(instance, Tensor) or instance.dtype is not cls.dtype:
             return False
-        return instance.device.type == (cls.place or "cpu")
+        here = ("cpu", default_device().partition(":")[0])  # where such tensors are made
+        return instance.device.type in ((cls.place,) if cls.place else here)
 
     def __repr__(cls) -> str:
         return f"<class 'picograd.{'cuda.' * bool(cls.place)}{cls.__name__}'>"

@@ -173,7 +173,7 @@ def test_transforms() -> None:
     check_same(chain.inv(chain(Tensor(x))), torch.from_numpy(x))
 
 
-def test_wrong_parameters_are_named() -> None:
+def test_wrong_parameters_are_named(cpu_by_default: None) -> None:
     d = distributions
     for wrong in (
         lambda: d.Normal(Tensor([0.0]), Tensor([-1.0])),

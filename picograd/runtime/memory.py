@@ -128,7 +128,8 @@ def format_bytes(count: int) -> str:
 def out_of_memory(pool: Pool, nbytes: int) -> OutOfMemoryError:
     """Make the error that names the largest live buffers and the lines that made them."""
     # Walking all objects is slow, but happens only here: the usual path pays nothing for it.
-    found = [item for item in gc.get_objects() if isinstance(item, Buffer)]
+    # by type: `isinstance` asks objects of other libraries for their class, and some warn
+    found = [item for item in gc.get_objects() if issubclass(type(item), Buffer)]
     live = [b for b in found if isinstance(b.handle, Allocation) and b.handle.pool is pool]
     live.sort(key=lambda buffer: -buffer.nbytes)
     lines = [

@@ -158,6 +158,7 @@ def test_scalars_take_their_c_type(device):
 
 
 def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):
+    monkeypatch.setattr(cuda, "usable_cores", lambda: 2)
     codes = [
         Code(name, "cuda", name, f'extern "C" __global__ void {name}() {{}}', 1)
         for name in ("a", "b", "a")

@@ -35,9 +35,9 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     if is_tracing() and not is_constant(source):
         return None
     buffer = leaf_buffer(source)
-    if buffer is None or not is_host(node.device):
+    if buffer is None or not (is_host(node.device) or is_tracing()):
         return None
-    if source.dtype.is_narrow_float:  # widened, in a copy
+    if source.dtype.is_narrow_float or not is_host(node.device):  # widened, or fetched, in a copy
         values = buffer_to_numpy(buffer, source.shape) if source.size <= most else None
     else:
         values = buffer_view(buffer, source.shape)

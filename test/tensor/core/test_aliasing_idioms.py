@@ -58,7 +58,7 @@ x[:, None, :, None].squeeze((1, 3))[0].fill_(0); torch.flatten(s, 0, 1)[4].fill_
 torch.atleast_2d(b)[0, 1] = 9; torch.atleast_3d(x)[1].fill_(2); torch.atleast_1d(b).mul_(2)
 torch.adjoint(x)[0].fill_(6); s.mH[..., 0, :].fill_(2); m.H[1] = 2; s.mT.mT[1, 1] = 1
 x.to(b)[1].fill_(3); x.to(torch.float32)[0].fill_(3); x.float()[2].fill_(2); x.type_as(b)[0].add_(1)
-x.cpu()[0].fill_(2); x.positive()[1].fill_(2); (+x)[2].fill_(2); x.real[0].add_(1)
+x.to(x.device)[0].fill_(2); x.positive()[1].fill_(2); (+x)[2].fill_(2); x.real[0].add_(1)
 v = x.double(); v[0].fill_(2); v = x.half(); v[0].fill_(1); v = x.nan_to_num(); v.zero_()
 x.view(torch.int32)[0].zero_(); i.view(torch.int32)[0, 1::2] = 1; x.view(torch.int64)[:, 1] = 0
 v = x.view(torch.uint8); x.mul_(2); v[0, :4] = 0; x.t().view(torch.int32)[1].zero_()
@@ -347,7 +347,7 @@ def test_gradients_of_idioms_in_a_jitted_step(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", [*lines(ERRORS), *lines(INDEX_ERRORS)])
-def test_what_pytorch_refuses_is_refused(code: str) -> None:
+def test_what_pytorch_refuses_is_refused(code: str, cpu_by_default: None) -> None:
     kind = IndexError if code in lines(INDEX_ERRORS) else (RuntimeError, TypeError)
     with warnings.catch_warnings(), pytest.raises(kind):
         warnings.simplefilter("ignore")
