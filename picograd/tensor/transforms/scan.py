@@ -83,21 +83,14 @@ def scan(
     given = [row for row in rows if row is not None]
     count = count_steps(given, length)
     starts = [as_carry(leaf, given) for leaf in leaves_of(init)]
-    carries = [leaf_of("carry", start._node, start.shape) for start in starts]
-    slices = [row if row is None else leaf_of("x", row._node, row.shape[1:]) for row in rows]
-    leaves = (carries, slices)
-    is_asked = any(tensor._tracks for tensor in (*starts, *given))
-    step = trace(f, (init, xs), leaves, count, is_asked)
-    if step.is_tracking and not is_asked:  # something outside asks for gradients
-        step = trace(f, (init, xs), leaves, count, True)
+    step, leaves = traced(f, (init, xs), (starts, rows), count)
     for each in step.results:
         check_size("scan", (count, *each.shape), each.dtype.itemsize)
     if count == 0:
         empty = [no_rows(node) for node in step.results]
         return rebuilt(init, starts), rebuilt(step.result_tree, finish(step, empty))
-    held = [leaf for leaf in leaves[1] if leaf is not None]
     inputs = ([read(start) for start in starts], [read(row) for row in given])
-    loop, found = record(step, (carries, held), inputs, count, reverse)
+    loop, found = record(step, leaves, inputs, count, reverse)
     last, stacks = found[: len(starts)], found[len(starts) :]
     report_steps(step, stacks[len(step.results) :], found)
     carries, results = wrapped(step, last), finish(step, stacks)
@@ -158,6 +151,26 @@ def count_steps(rows: Sequence[Any], length: int | None) -> int:
 def leaf_of(kind: str, node: Node, shape: tuple[int, ...]) -> Node:
     """Make the placeholder of a carry or of a slice of an x."""
     return placeholder(kind, shape, node.dtype, node.device)
+
+
+def traced(
+    f: Callable[..., Any],
+    trees: tuple[Any, Any],
+    given: tuple[Sequence[Any], Sequence[Any]],
+    count: int,
+) -> tuple[Step, tuple[list[Node], list[Node]]]:
+    """Record a step, and what stands in it for the carry and for the rows of each input.
+
+    Once more for gradients if the function reads something from outside that asks for them.
+    """
+    starts, rows = given
+    carries = [leaf_of("carry", start._node, start.shape) for start in starts]
+    slices = [row if row is None else leaf_of("x", row._node, row.shape[1:]) for row in rows]
+    is_asked = any(x._tracks for x in (*starts, *rows) if x is not None)
+    step = trace(f, trees, (carries, slices), count, is_asked)
+    if step.is_tracking and not is_asked:
+        step = trace(f, trees, (carries, slices), count, True)
+    return step, (carries, [leaf for leaf in slices if leaf is not None])
 
 
 def trace(
