@@ -8,7 +8,7 @@ through its window is implicit im2col. `Contraction`s are values: templates swap
 within a role, bind axes to tile coordinates and read the epilogue with `stores`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from picograd.dtype import DType
@@ -31,7 +31,10 @@ from picograd.schedule.loop import (
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """One matrix product; `computes[0]` is the sum, the rest its epilogue."""
+    """One matrix product; `computes[number]` is the sum, the rest its epilogue.
+
+    The epilogue may read other products of the same rows and columns.
+    """
 
     computes: tuple[Compute, ...]
     batch: tuple[Axis, ...]
@@ -42,6 +45,7 @@ class Contraction:
     b: Expr  # of batch, depth and columns, in `dtype`
     dtype: DType  # of the accumulator
     ends: tuple[Condition, ...] = ()  # of the results: beyond them nobody looks
+    number: int = 0  # of its sum among the computes
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -64,11 +68,18 @@ def size_of(axes: Iterable[Axis]) -> int:
     return product(axis.size for axis in axes)
 
 
-def analyse(kernel: Kernel, part: Part | None = None) -> Contraction:
-    """Sort the axes of a part of a contract or conv kernel, the first if none is given."""
+def products_of(computes: Sequence[Compute]) -> list[int]:
+    """Number the products among the computes of a part: sums over axes that no result has."""
+    rows = set(computes[0].axes)
+    return [n for n, c in enumerate(computes) if c.reduce and rows.isdisjoint(c.reduce)] or [0]
+
+
+def analyse(kernel: Kernel, part: Part | None = None, number: int = 0) -> Contraction:
+    """Sort the axes of a product of a part of a contract or conv kernel, if none is given the first
+    of the first."""
     part = part or kernel.parts[0]
     computes = part.computes
-    hero = computes[0]
+    hero = computes[number]
     check(hero.monoid == "sum", "a contraction kernel starts with a sum", kernel)
     a, b = factors(hero.body, hero.dtype, kernel)
     in_a, in_b = expr_axes(a), expr_axes(b)
@@ -76,7 +87,7 @@ def analyse(kernel: Kernel, part: Part | None = None) -> Contraction:
     columns = tuple(x for x in hero.axes if x in in_b and x not in in_a)
     rows = tuple(x for x in hero.axes if x not in in_b)
     roles = batch, rows, columns, hero.reduce
-    return Contraction(computes, *roles, a, b, hero.dtype, part.ends)
+    return Contraction(computes, *roles, a, b, hero.dtype, part.ends, number)
 
 
 def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
@@ -171,8 +182,9 @@ def by_stride(axes: tuple[Axis, ...], far: Mapping[Axis, int]) -> tuple[Axis, ..
 
 def output_index(contraction: Contraction) -> Index:
     """Index of the first store, of elements if they are stored: their order in memory."""
-    whole = [c for n, c in enumerate(contraction.computes) if n == 0 or is_element(contraction, c)]
-    computes = [c for c in whole if c.store] or contraction.computes
+    every, own = contraction.computes, contraction.computes[contraction.number]
+    whole = [c for c in every if c is own or is_element(contraction, c)]
+    computes = [c for c in whole if c.store] or every
     stored = [compute.store[1] for compute in computes if compute.store]
     check(stored, "a contraction stores its result", contraction.computes)
     return stored[0]
@@ -197,29 +209,32 @@ def is_element(contraction: Contraction, compute: Compute) -> bool:
 
 
 def element_values(
-    contraction: Contraction, values: Mapping[Axis, Index], acc: Expr
+    contraction: Contraction, values: Mapping[Axis, Index], sums: Mapping[int, Expr]
 ) -> Callable[[Expr], Expr | None]:
-    """Make what replaces references to elements at one point: `acc` is the finished sum there."""
+    """Make what replaces references to elements at one point: `sums` are finished products there,
+    by the numbers of their computes."""
     done: dict[int, Expr] = {}
 
     def replace_ref(expr: Expr) -> Expr | None:
         return done[expr.arg] if expr.op == "ref" else None
 
     for number, compute in enumerate(contraction.computes):
-        if number == 0 or is_element(contraction, compute):
-            value = acc if number == 0 else rewrite(compute.body, values, replace_ref)
-            done[number] = cast(value, compute.dtype)
+        if number in sums:
+            done[number] = cast(sums[number], compute.dtype)
+        elif is_element(contraction, compute):
+            done[number] = cast(rewrite(compute.body, values, replace_ref), compute.dtype)
     return replace_ref
 
 
-def stores(contraction: Contraction, values: Mapping[Axis, Index], acc: Expr) -> list[Output]:
+def stores(
+    contraction: Contraction, values: Mapping[Axis, Index], sums: Mapping[int, Expr]
+) -> list[Output]:
     """Write the elements of the epilogue at one point: `values` are the axes there."""
-    replace_ref = element_values(contraction, values, acc)
+    replace_ref = element_values(contraction, values, sums)
     found = []
     for number, compute in enumerate(contraction.computes):
-        is_own = number == 0 or is_element(contraction, compute)
-        if compute.store and is_own:
+        if compute.store and (number in sums or is_element(contraction, compute)):
             slot, index = compute.store
-            value = replace_ref(Expr("ref", (), number, compute.dtype)) or acc
+            value = replace_ref(Expr("ref", (), number, compute.dtype)) or compute.body
             found.append(Output(slot, substitute(index, values), value))
     return found

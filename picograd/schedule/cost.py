@@ -32,6 +32,8 @@ BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
+SUMMED_DEPTH = 384  # of a product that tasks do not share
+RESULT_POINTS = 16384  # of a CPU task: fewer where tasks share the depth of a product
 UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
@@ -204,6 +206,13 @@ def operand_work(
     again = times * count * packed / made.bandwidth
     store = count * (element + (1 + times) * itemsize) / made.bandwidth + made.launch
     return OperandWork(times, operations, loads, again, store)
+
+
+def has_whole_tasks(rows: int, columns: int, depth: int, target: Target) -> bool:
+    """Tell whether each task of a product sums all of its depth, over blocks of its result."""
+    if min(rows, columns) <= UNPACKED:
+        return False
+    return depth <= SUMMED_DEPTH or rows * columns >= target.threads * RESULT_POINTS
 
 
 def packings(own: int, other: int) -> int:

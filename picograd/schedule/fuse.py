@@ -14,6 +14,7 @@ from picograd.graph.row import OPS, VIEWS, Op, Role
 from picograd.helpers import product
 from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
+    CHAIN_LIMIT,
     FREE,
     GROUP_LIMIT,
     LONE,
@@ -22,11 +23,12 @@ from picograd.schedule.group import (
     Labels,
     Sink,
     identity_labels,
+    is_long,
     place,
-    recount,
     waits_for_rows,
 )
 from picograd.schedule.joining import find_place, packed_work, summed_places
+from picograd.schedule.pairing import Pairs
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
@@ -46,7 +48,6 @@ from picograd.schedule.views import (
 )
 from picograd.target import Target
 
-CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
 WINDOW_LIMIT = 64  # elements of a window that is reduced where it is read
 
@@ -63,6 +64,7 @@ class Fuser:
         self.entered: dict[Sink, dict[int, int]] = {}  # values it reads, what is not counted yet
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
+        self.pairs = Pairs(target)
 
     def visit(self, facts: Facts, is_leaf: bool, memory: int = -1) -> None:
         """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
@@ -159,7 +161,7 @@ class Fuser:
             self.limit_window(facts, fold_count(node))
         if row.is_stored:
             self.store(facts, "contiguous was asked for")
-        elif self.is_long(facts):
+        elif is_long(facts):
             self.store(facts, "its chain is long")
         elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
             self.store(facts, "it would be computed at several places")
@@ -231,14 +233,6 @@ class Fuser:
         facts.has_window = source.has_window or count > 1
         facts.windows, facts.is_moved = frozenset(), True
         facts.labels = window_labels(facts, source)
-
-    def is_long(self, facts: Facts) -> bool:
-        """Tell whether a floating chain has grown beyond the limit."""
-        if facts.length > CHAIN_LIMIT:
-            return True
-        if facts.cost <= CHAIN_LIMIT:
-            return False
-        return facts.is_moved or recount(facts, CHAIN_LIMIT) > CHAIN_LIMIT
 
     def store_shared(self, facts: Facts) -> None:
         """Store a value that several kernels read, if that is better than computing it in each.
@@ -413,10 +407,13 @@ class Fuser:
         if row.role is Role.CONV:
             rank = len(node.shape)
             facts.order = (0, *range(3, rank), 1, 2)
-        group = self.new_group(row.hero, depth, node.shape, (), node.device)
         floating = [each.cost for each in facts.inputs if not each.is_loaded]
         facts.cost = 4 + sum(floating)
+        group = self.pairs.find(facts, depth)
+        if group is None:
+            group = self.new_group(row.hero, depth, node.shape, (), node.device)
         self.join(facts, group, "hero", identity_labels(node.shape))
+        self.pairs.note(facts)
 
     def visit_host_call(self, facts: Facts) -> None:
         """The host reads and writes whole arrays, row-major."""

@@ -23,6 +23,7 @@ FREE = -1
 OWN = (Role.WRITE, Role.SCATTER)  # of what is stored where it is told
 PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
 LONE = (Role.SCATTER, Role.SCAN, Role.SORT)  # of what computes cheap operands itself
+CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
@@ -102,6 +103,7 @@ class Facts:
     is_shifted: bool = False  # it is read at other places: by a slice, a pad, a window
     is_again: bool = False  # it is made of values that are computed at several places
     sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
+    ends: tuple[Sink, ...] = ()  # of a product: where each of its readers ends
     hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory
     depth: int = 0  # of the deepest group it reads
     home: Group | None = None  # that group, if there is one and only one
@@ -149,6 +151,15 @@ def waits_for_rows(facts: Facts) -> bool:
     if facts.group is not None and facts.group.kind == "reduce":
         is_row = facts.level != "elem"
     return facts.is_rowed or is_row
+
+
+def is_long(facts: Facts) -> bool:
+    """Tell whether a floating chain has grown beyond the limit."""
+    if facts.length > CHAIN_LIMIT:
+        return True
+    if facts.cost <= CHAIN_LIMIT:
+        return False
+    return facts.is_moved or recount(facts, CHAIN_LIMIT) > CHAIN_LIMIT
 
 
 def recount(facts: Facts, limit: int) -> int:

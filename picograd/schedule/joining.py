@@ -97,6 +97,8 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
         return None
     if ends_of(hero.node) or sources_of(facts.node):
         return None
+    if sum(member.level == "hero" for member in home.members) > 1:
+        return None
     over = {placed[1][d] for d in axes} - {FREE}
     kept = set(home.kept) - over
     is_side = bool(kept) and kept in product_sides(hero.node)

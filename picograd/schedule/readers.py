@@ -25,6 +25,7 @@ class Readers:
 
     counts: dict[int, int] = field(default_factory=dict)  # kernels that read it, its own included
     sinks: dict[int, Sink] = field(default_factory=dict)
+    ends: dict[int, tuple[Sink, ...]] = field(default_factory=dict)  # of products: all sinks
     operands: set[int] = field(default_factory=set)  # what a product must find in memory
     shifted: set[int] = field(default_factory=set)  # what is read at other places
 
@@ -44,6 +45,8 @@ def find_readers(
         found.sinks[key] = sink
         if key in leaves:
             continue
+        if node.op in PRODUCTS:
+            found.ends[key] = tuple(own)
         if node.op in PRODUCTS or (node.op in PASSING and key in found.operands):
             found.operands.update(id(equal[id(source)]) for source in node.inputs)
         if node.row.is_shifting:

@@ -142,6 +142,7 @@ def fuse(draft: Draft) -> None:
         facts = Facts(node, len(draft.facts), readers.counts[id(node)], known)
         facts.sink, facts.is_operand = readers.sinks[id(node)], id(node) in readers.operands
         facts.is_shifted = id(node) in readers.shifted
+        facts.ends = readers.ends.get(id(node), facts.ends)
         draft.fuser.visit(facts, is_known, memory)
         draft.facts[id(node)] = facts
         if id(node) in wanted:

@@ -59,6 +59,6 @@ def test_conditions_that_always_hold_are_dropped() -> None:
 def test_stores_read_the_finished_sum() -> None:
     product = analyse(matmul((1, 2, 3, 4), with_bias=True).kernel)
     acc = Expr("tile", (), ("c", ()), float32)
-    (output,) = stores(product, {}, acc)
+    (output,) = stores(product, {}, {0: acc})
     assert output.slot == 3
     assert repr(output.expr) == "maximum(add(c[], s2[j]), 0.0)"

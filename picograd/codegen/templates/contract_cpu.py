@@ -12,6 +12,7 @@ and casts cost one pass over a panel. Rows and columns past the end hold garbage
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from picograd.codegen.cuts import Cut, Piece, range_cut
 from picograd.codegen.layout import Blocked
@@ -20,13 +21,21 @@ from picograd.codegen.operands import (
     analyse,
     bind,
     guarded,
+    products_of,
     size_of,
     stores,
     strides,
     swap,
 )
 from picograd.codegen.reach import exist, inside, starts
-from picograd.codegen.templates.contract_plan import WORK_PER_TASK, Plan, choose, nearest, orient
+from picograd.codegen.templates.contract_plan import (
+    WORK_PER_TASK,
+    Plan,
+    alongside,
+    choose,
+    nearest,
+    orient,
+)
 from picograd.codegen.templates.contract_sums import (
     Sums,
     add_block,
@@ -75,13 +84,17 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
-    product = orient(analyse(kernel, part), target)
+    every = [analyse(kernel, part, number) for number in products_of(part.computes)]
+    first, *others = every
+    product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
     for side in (product, swap(product)):
         if is_thin(side) and not any(c.reduce for c in product.computes[1:]):
             return thin_part(side)
-    return packed_part(choose(product, target))
+    plan = choose(product, target, len(every))
+    more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
+    return packed_part(plan, more)
 
 
 def is_thin(product: Contraction) -> bool:
@@ -105,7 +118,9 @@ def thin_part(product: Contraction) -> TilePart:
     body = Expr("mul", (bind(product.a, values), bind(product.b, values)), None, product.dtype)
     total, sum_up = long_sum(product, body)
     value = Expr("tile", (), ("total", ()), product.dtype)
-    done = [Store(o.slot, o.index, (), o.expr) for o in stores(product, values, value)]
+    done = [
+        Store(o.slot, o.index, (), o.expr) for o in stores(product, values, {product.number: value})
+    ]
     inner = guarded_steps(piece.guards, loops(product.rows, [*sum_up, *done]))
     return TilePart((*product.batch, chunk), total, (For(piece.dims[0], inner),))
 
@@ -147,22 +162,16 @@ def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
     return body
 
 
-def packed_part(plan: Plan) -> TilePart:
-    """Write the task program of a packed contraction."""
-    sums = sums_of(plan)
-    pack_b = pack_columns(plan) if plan.depth.size else ()
-    block = [*pack_rows(plan), *multiply(plan)]
+def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
+    """Write the task program of a packed contraction, or of several with the same blocks."""
+    sums, every = None if more else sums_of(plan), (plan, *more)
     before: tuple[Step, ...] = ()
-    if plan.packs_all:
-        before = loops(plan.depth.outer, pack_b)
-    else:
-        block = [*pack_b, *block]
-    content: list[Step] = [] if plan.is_first else [clear(plan)]
-    if plan.depth.size:
-        deep = () if plan.is_first else exist(plan.reach[2])
-        guarded_block = guarded_steps((*plan.depth.guard, *deep), block)
-        content += loops(plan.depth.outer, guarded_block)
-    content += finish(plan, sums)
+    if plan.packs_all and plan.depth.size:
+        before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
+    content: list[Step] = [clear(each) for each in every if not each.is_first]
+    for _, group in groupby(every, key=lambda each: (each.depth, each.reach[2])):
+        content += multiply_deep(list(group))
+    content += finish(plan, sums, more)
     if plan.rows.first is not None and plan.row_loop.size > 1:
         exists = needed(plan.rows.first, plan.rows.total)
         content = list(guarded_steps(exists, content))
@@ -171,14 +180,30 @@ def packed_part(plan: Plan) -> TilePart:
     if sums is not None and not is_at_once(plan, sums):
         steps = (*begin(sums), *steps, *leave(sums))
     steps = guarded_steps(block_exists(plan), steps)
-    more, memory = (sums.tiles, sums.workspaces) if sums is not None else ((), ())
+    extra, memory = (sums.tiles, sums.workspaces) if sums is not None else ((), ())
     if not plan.is_split:
-        return TilePart(plan.cells, (*tiles(plan), *more), steps, memory)
+        own = [tile for each in every for tile in tiles(each)]
+        return TilePart(plan.cells, (*own, *extra), steps, memory)
     partial, cells = partial_tile(plan), size_of(plan.cells)
     size = product(partial.shape) * partial.dtype.itemsize
     workspaces = (size, False), (4 * cells, True), *memory
     grid = (*plan.cells, plan.part)
-    return TilePart(grid, (*tiles(plan), partial, *more), steps, workspaces)
+    return TilePart(grid, (*tiles(plan), partial, *extra), steps, workspaces)
+
+
+def multiply_deep(plans: Sequence[Plan]) -> Sequence[Step]:
+    """Pack and multiply, depth by depth, the products of one depth: rows are packed once."""
+    first = plans[0]
+    block: list[Step] = []
+    if not first.depth.size:
+        return ()
+    for plan in plans:
+        block += [] if plan.packs_all else pack_columns(plan)
+        block += [] if plan.shares_a else pack_rows(plan)
+        block += multiply(plan)
+    deep = () if first.is_first else exist(first.reach[2])
+    guarded_block = guarded_steps((*first.depth.guard, *deep), block)
+    return loops(first.depth.outer, guarded_block)
 
 
 def block_exists(plan: Plan) -> list[Condition]:
@@ -187,9 +212,9 @@ def block_exists(plan: Plan) -> list[Condition]:
     return [*ends, *exist(plan.reach[1])]
 
 
-def finish(plan: Plan, sums: Sums | None) -> Sequence[Step]:
+def finish(plan: Plan, sums: Sums | None, more: Sequence[Plan]) -> Sequence[Step]:
     """Store the finished block, after adding the parts of K if there are several."""
-    stored = epilogue(plan)
+    stored = epilogue(plan, more)
     if sums is not None:
         stored += add_block(sums)
         if is_at_once(plan, sums):
@@ -226,10 +251,11 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     pad = 64 // dtype.itemsize
     a_shape = (depth, rows) if plan.is_km else (rows, depth)
     blocks = plan.depth.count if plan.packs_all else 1
-    a = Tile("a", a_shape, dtype, "shared", row_padding=pad)
-    b = Tile("b", (blocks, plan.panels, depth, lanes), dtype, "shared")
-    c = Tile("c", (rows, width), dtype, "shared", row_padding=pad)
-    return (a, b, c) if depth else (c,)
+    a = Tile(plan.a, a_shape, dtype, "shared", row_padding=pad)
+    b = Tile(plan.b, (blocks, plan.panels, depth, lanes), dtype, "shared")
+    c = Tile(plan.c, (rows, width), dtype, "shared", row_padding=pad)
+    operands = (b,) if plan.shares_a else (a, b)
+    return (*operands, c) if depth else (c,)
 
 
 def pack_rows(plan: Plan) -> list[Step]:
@@ -242,12 +268,12 @@ def pack_rows(plan: Plan) -> list[Step]:
             expr = guarded(expr, (*row.guards, *wanted))
             dims = (*deep.dims, *row.dims) if plan.is_km else (*row.dims, *deep.dims)
             index = row.position, deep.position
-            step = pack("a", dims, expr, index[::-1] if plan.is_km else index)
+            step = pack(plan.a, dims, expr, index[::-1] if plan.is_km else index)
             found += guarded_steps((*row.when, *deep.when), [step])
     rows = Axis("row", plan.rows_padded)
     for when, (axis, position) in missing_depth(plan.depth):
         index = (position, axis_index(rows)) if plan.is_km else (axis_index(rows), position)
-        step = pack("a", (rows, axis), const(0, plan.product.dtype), index)
+        step = pack(plan.a, (rows, axis), const(0, plan.product.dtype), index)
         found += guarded_steps(when, [step])
     return found
 
@@ -276,7 +302,7 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
             expr = bind(plan.product.b, {**piece.values, **deep.values})
             inner = tuple(axis for axis in piece.dims if axis is not stretch)
             dims = pack_order(expr, deep.dims, inner)
-            step = pack("b", dims, expr, (block, at[0], deep.position, at[1]))
+            step = pack(plan.b, dims, expr, (block, at[0], deep.position, at[1]))
             steps = guarded_steps(wanted_stretch(plan, stretch), [step])
             steps = loops((stretch,), steps) if stretch is not None else steps
             found += guarded_steps((*piece.when, *deep.when), steps)
@@ -285,7 +311,7 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
         zero = const(0, plan.product.dtype)
         panels = (columns.panel,) if not columns.is_looped else ()
         index = (block, axis_index(columns.panel), position, axis_index(lane))
-        found += guarded_steps(when, [pack("b", (*panels, axis, lane), zero, index)])
+        found += guarded_steps(when, [pack(plan.b, (*panels, axis, lane), zero, index)])
     if not columns.is_looped:
         return tuple(found)
     lanes = columns.lanes
@@ -348,7 +374,7 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) ->
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
     dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
-    return pack("c", dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
+    return pack(plan.c, dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
 
 
 def multiply(plan: Plan) -> tuple[Step, ...]:
@@ -360,7 +386,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     block = plan.depth.block if plan.packs_all else zero
     stops = [each.limit for each in plan.reach[2] if each.limit is not None]
     dot = Dot(
-        "c", "a", "b", plan.depth.size,
+        plan.c, plan.a, plan.b, plan.depth.size,
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(block, axis_index(panel), zero, zero),
@@ -387,15 +413,18 @@ def needed(position: Index, total: int) -> tuple[Condition, ...]:
     return () if position.hi < total else ((position, 0, total - 1),)
 
 
-def epilogue(plan: Plan) -> list[Step]:
-    """Store the finished block through the fused computes."""
+def epilogue(plan: Plan, more: Sequence[Plan]) -> list[Step]:
+    """Store the finished block through the fused computes, which may read more products."""
     found: list[Step] = []
     for row in plan.rows.pieces:
         for column in plan.columns.cut.pieces:
             index = row.position, column.position
-            value = Expr("tile", (), ("c", index), plan.product.dtype)
+            sums = {
+                each.product.number: Expr("tile", (), (each.c, index), each.product.dtype)
+                for each in (plan, *more)
+            }
             dims = (*row.dims, *column.dims)
-            outputs = stores(plan.product, {**row.values, **column.values}, value)
+            outputs = stores(plan.product, {**row.values, **column.values}, sums)
             wanted = inside(plan.reach[0], plan.rows, row, not column.dims)
             wanted += inside(plan.reach[1], plan.columns.cut, column, True)
             steps = [Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted)) for o in outputs]

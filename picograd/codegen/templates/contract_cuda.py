@@ -301,7 +301,7 @@ def epilogue(
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
         Store(out.slot, out.index, dims, out.expr, conditions, schedule.layout)
-        for out in stores(c, values, acc)
+        for out in stores(c, values, {c.number: acc})
     )
 
 

@@ -9,6 +9,7 @@ from picograd.codegen.operands import (
     bind,
     by_stride,
     output_strides,
+    products_of,
     size_of,
     stores,
     strides,
@@ -16,6 +17,7 @@ from picograd.codegen.operands import (
 )
 from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
+from picograd.errors import check
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.cost import COSTS
 from picograd.schedule.index import (
@@ -62,6 +64,8 @@ class Plan:
     part: Axis  # grid axis of the parts of K
     is_km: bool
     packs_all: bool
+    tag: str = ""  # of the names of its tiles, where a task computes several products
+    shares_a: bool = False  # the first product has packed its rows
 
     @property
     def reach(self) -> tuple[list[Reach], list[Reach], list[Reach]]:
@@ -78,6 +82,21 @@ class Plan:
     def cells(self) -> tuple[Axis, ...]:
         """Grid axes of the blocks of results."""
         return (*self.product.batch, *self.task, *self.columns.cut.outer)
+
+    @property
+    def a(self) -> str:
+        """Name of the tile of its packed rows."""
+        return "a" if self.shares_a else f"a{self.tag}"
+
+    @property
+    def b(self) -> str:
+        """Name of the tile of its packed columns."""
+        return f"b{self.tag}"
+
+    @property
+    def c(self) -> str:
+        """Name of the tile of its results."""
+        return f"c{self.tag}"
 
     @property
     def is_split(self) -> bool:
@@ -165,7 +184,8 @@ def is_range(product: Contraction, axes: tuple[Axis, ...]) -> bool:
     flat = Axis("flat", size_of(axes))
     parts = unflatten(axis_index(flat), tuple(axis.size for axis in axes))
     values = dict(zip(axes, parts, strict=True))
-    outputs = stores(product, values, const(0, product.dtype))
+    sums = dict.fromkeys(products_of(product.computes), const(0, product.dtype))
+    outputs = stores(product, values, sums)
     exprs = [bind(product.b, values), bind(product.a, values), *(o.expr for o in outputs)]
     indices = [o.index for o in outputs]
     for expr in exprs:
@@ -293,10 +313,10 @@ def most_rows(product: Contraction, height: int, depth: int) -> int:
     return max(min(rows, MOST_ROWS) // height, 1) * height
 
 
-def choose(product: Contraction, target: Target) -> Plan:
-    """Choose blocks, panels and tasks for one contraction."""
+def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
+    """Choose blocks, panels and tasks for one contraction, or the first of `count` of its kind."""
     batch, m, n, k = product.sizes
-    lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize
+    lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize * count
     height, vectors = register_block(m, n, lanes, target.registers)
     height = aligned_height(product, height)
     depth = nested_cut(product.depth, DEPTH)
@@ -309,7 +329,7 @@ def choose(product: Contraction, target: Target) -> Plan:
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
     least = 1 if packs_all and not is_nested else ceil_div(m, tall), ceil_div(n, wide)
-    is_deep = depth.count > 1 and not (packs_all and m > 8 * tall)
+    is_deep = count == 1 and depth.count > 1 and not (packs_all and m > 8 * tall)
     parts = min(wanted, depth.count) if is_deep else 1
     most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
     block = height, lanes * vectors
@@ -326,6 +346,38 @@ def choose(product: Contraction, target: Target) -> Plan:
     columns = cut_columns(product, ceil_div(n, column_tasks), lanes, vectors)
     height, is_km = min(height, rows.size), is_rowwise(product)
     return Plan(product, rows, columns, depth, height, task, loop, part, is_km, packs_all)
+
+
+def alongside(other: Contraction, plan: Plan, number: int) -> Plan:
+    """Plan one more product of the blocks of another; `number` counts them."""
+    first = plan.product
+    other = aligned(other, first)
+    is_km = is_rowwise(other)
+    is_deep_alike = other.depth == first.depth
+    depth = plan.depth if is_deep_alike else nested_cut(other.depth, DEPTH)
+    is_shared = is_deep_alike and other.a == first.a and is_km == plan.is_km
+    more = str(number)
+    return replace(plan, product=other, depth=depth, is_km=is_km, tag=more, shares_a=is_shared)
+
+
+def aligned(other: Contraction, first: Contraction) -> Contraction:
+    """Let a product count rows and columns as the first of its part does, and depth if it can.
+
+    Operands that both products read are then equal.
+    """
+    wanted = wide(first.rows)
+    c = with_orders(other if wide(other.rows) == wanted else swap(other))
+    check(wide(c.rows) == wanted, "products of one part have the same sides", c)
+    c = replace(c, rows=first.rows, columns=first.columns)
+    if [axis.size for axis in c.depth] != [axis.size for axis in first.depth]:
+        return c
+    shared = {own: axis_index(axis) for own, axis in zip(c.depth, first.depth, strict=True)}
+    return replace(c, depth=first.depth, a=bind(c.a, shared), b=bind(c.b, shared))
+
+
+def wide(axes: tuple[Axis, ...]) -> set[Axis]:
+    """Leave out axes of one point, which may be of either side."""
+    return {axis for axis in axes if axis.size > 1}
 
 
 def cut_rows(

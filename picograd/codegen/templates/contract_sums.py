@@ -115,7 +115,8 @@ def add_block(sums: Sums) -> list[Step]:
         for gone in sums.gone.pieces:
             at = (kept.position, gone.position)[:: 1 if sums.is_transposed else -1]
             value = Expr("tile", (), ("c", at), sums.product.dtype)
-            done = element_values(sums.product, {**kept.values, **gone.values}, value)
+            found_sums = {sums.product.number: value}
+            done = element_values(sums.product, {**kept.values, **gone.values}, found_sums)
             steps: list[Step] = []
             for number, compute in sums.reductions:
                 monoid = compute.monoid or "sum"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from contractions import Case, conv, conv_weight_gradient, matmul, values, widen
+from contractions import Case, conv, conv_weight_gradient, loaded, matmul, strided, values, widen
 from run_cpu import TARGET, Loaded
 
 from picograd.codegen import interpret_program, interpret_tile
@@ -245,3 +245,39 @@ def test_rows_gathered_by_an_index() -> None:
     picks = np.random.default_rng(0).integers(0, total, rows)
     expected = table.astype(np.float64)[picks] @ weight.astype(np.float64)
     check(Case(kernel, (table, weight, picks), expected))
+
+
+def beside(m: int, n: int, depths: tuple[int, int], is_shared: bool) -> Case:
+    """max(x @ a, 0) * (y @ b), with b stored [n, k]; y is x if it is shared."""
+    i, j = Axis("i", m), Axis("j", n)
+    deep = [Axis("r", k) for k in depths]
+    slots = [Slot(float32, size, "in") for size in (m * depths[0], depths[0] * n)]
+    slots += [Slot(float32, size, "in") for size in (m * depths[1], n * depths[1])]
+    slots.append(Slot(float32, m * n, "out"))
+    x = loaded(0, strided((i, deep[0]), (depths[0], 1)), float32, float32)
+    y = loaded(0 if is_shared else 2, strided((i, deep[1]), (depths[1], 1)), float32, float32)
+    a = loaded(1, strided((deep[0], j), (n, 1)), float32, float32)
+    b = loaded(3, strided((j, deep[1]), (depths[1], 1)), float32, float32)
+    relu = Expr("maximum", (Expr("ref", (), 0, float32), const(0.0, float32)), None, float32)
+    gated = Expr("mul", (relu, Expr("ref", (), 1, float32)), None, float32)
+    computes = (
+        Compute((i, j), (deep[0],), "sum", Expr("mul", (x, a), None, float32), float32),
+        Compute((i, j), (deep[1],), "sum", Expr("mul", (b, y), None, float32), float32),
+        Compute((i, j), (), None, gated, float32, (4, strided((i, j), (n, 1)))),
+    )
+    kernel = Kernel("beside", "contract", tuple(slots), (), (Part((i, j), computes),))
+    shapes = (m, depths[0]), (depths[0], n), (m, depths[1]), (n, depths[1])
+    arrays = tuple(values(shape, float32, seed) for seed, shape in enumerate(shapes))
+    left, first, right, second = (array.astype(np.float64) for array in arrays)
+    right = left if is_shared else right
+    return Case(kernel, arrays, np.maximum(left @ first, 0) * (right @ second.T))
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["one", "two"])
+@pytest.mark.parametrize("sizes", [(1, 40, 9), (61, 67, 71), (130, 260, 500)], ids=str)
+def test_products_beside_one_another(sizes: tuple[int, int, int], is_shared: bool) -> None:
+    m, n, k = sizes
+    for target in (TARGET, NEON):
+        check(beside(m, n, (k, k), is_shared), target, shuffle=True)
+    if not is_shared:
+        check(beside(m, n, (k, k + 300), is_shared))

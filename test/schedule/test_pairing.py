@@ -1,0 +1,83 @@
+"""Products of the same rows and columns that one elementwise value reads are one kernel."""
+
+from dataclasses import replace
+
+import pytest
+from plan_support import TARGET, check_plan, leaf, spread
+
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.schedule.loop import Kernel
+from picograd.schedule.plan import Plan
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+
+def products(kernel: Kernel) -> list[int]:
+    """Count the products of each part."""
+    return [sum(len(c.reduce) > 0 for c in part.computes) for part in kernel.parts]
+
+
+def counts(plan: Plan) -> list[list[int]]:
+    return [products(kernel) for kernel in plan.kernels]
+
+
+def test_a_gate_and_what_it_gates_are_never_stored() -> None:
+    x = leaf(20, 6)
+    gate, up = (build.matmul(x, leaf(6, 15)) for _ in range(2))
+    hidden = (gate * gate * up) + spread(leaf(1, 15), (20, 15))
+    plan = check_plan([build.matmul(hidden, leaf(15, 6))], 2)
+    assert counts(plan) == [[2], [1]]
+    assert len(schedule([hidden], cuda_target("sm_90a")).kernels) > 1, "one product a kernel"
+
+
+@pytest.mark.parametrize("depths", [(6, 6), (6, 9)])
+def test_products_of_any_operands_and_depths_are_added_where_they_are_made(
+    depths: tuple[int, int],
+) -> None:
+    a, b = (build.matmul(leaf(20, k), leaf(k, 15)) for k in depths)
+    assert counts(check_plan([a + b], 1)) == [[2]]
+
+
+def test_sides_may_be_exchanged() -> None:
+    labels = ((1, 2), (0, 2), (0, 1)), ((0, 2), (1, 2), (0, 1))
+    first = Node("contract", (leaf(15, 6), leaf(20, 6)), labels[0], (20, 15), leaf(1).dtype, "cpu")
+    second = Node("contract", (leaf(20, 6), leaf(15, 6)), labels[1], (20, 15), leaf(1).dtype, "cpu")
+    assert counts(check_plan([first * second], 1)) == [[2]]
+
+
+def test_a_product_that_another_waits_for_is_not_paired_with_it() -> None:
+    first = build.matmul(leaf(20, 6), leaf(6, 15))
+    second = build.matmul(first, leaf(15, 15))
+    assert counts(check_plan([first + second])) == [[1], [1]]
+
+
+def test_products_that_are_read_too_are_stored() -> None:
+    x = leaf(20, 6)
+    a, b = (build.matmul(x, leaf(6, 15)) for _ in range(2))
+    assert counts(check_plan([a, a * b], 1)) == [[2]]
+
+
+def test_products_without_a_common_reader_stay_parts() -> None:
+    x = leaf(20, 6)
+    assert counts(check_plan([build.matmul(x, leaf(6, 15)) for _ in range(2)], 1)) == [[1, 1]]
+
+
+def test_vectors_are_multiplied_without_packing() -> None:
+    x = leaf(1, 6)
+    a, b = (build.matmul(x, leaf(6, 15)) for _ in range(2))
+    assert [2] not in counts(check_plan([a * b]))
+
+
+def test_a_deep_product_of_few_results_is_shared_by_tasks() -> None:
+    a, b = (build.matmul(leaf(200, 2000), leaf(2000, 100)) for _ in range(2))
+    assert counts(schedule([a * b], replace(TARGET, threads=1))) == [[2]]
+    assert [2] not in counts(schedule([a * b], replace(TARGET, threads=16)))
+
+
+def test_a_fifth_product_is_a_kernel_of_its_own() -> None:
+    terms = [build.matmul(leaf(20, 6), leaf(6, 15)) for _ in range(5)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    assert sorted(n for each in counts(check_plan([total])) for n in each)[-2:] == [1, 4]
