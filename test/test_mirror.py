@@ -36,6 +36,7 @@ ELSEWHERE = {
     "nn/members.py": "nn/test_module.py",
     "nn/parallel.py": "nn/test_lazy.py",
     "nn/torch_writer.py": "nn/test_files_of_objects.py",
+    "runtime/native_threads.py": "runtime/test_native.py",
     "nn/utils/fusion.py": "nn/utils/test_parametrize.py",
     "nn/utils/parametrizations.py": "nn/utils/test_parametrize.py",
     "nn/utils/prune.py": "nn/utils/test_parametrize.py",

@@ -6,7 +6,6 @@ A launch is finished when the call that made it returns.
 import ctypes
 import os
 import platform
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType, to_dtype, uint8
-from picograd.errors import DeviceError, check
+from picograd.errors import DeviceError
 from picograd.helpers import product, round_up
 from picograd.runtime.device import (
     Bytes,
@@ -33,6 +32,7 @@ from picograd.runtime.device import (
 from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
+from picograd.runtime.pieces import Records, drop_rest, finish_pieces, inside, loop_pieces
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
@@ -40,7 +40,6 @@ ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
 MADV_HUGEPAGE = 14  # linux/mman.h
-RANGES_A_THREAD = 8  # ranges a thread takes, at most, of a launch: balance against atomics
 
 
 def cpu_target(machine: Host, threads: int) -> Target:
@@ -240,7 +239,7 @@ class CpuDevice(Device):
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> None:
-        """Run a tape in one native call."""
+        """Run a tape: in one native call, or in pieces if that takes long."""
         self.enter(tape, addresses, scalars, False)
 
     def time_tape(
@@ -254,29 +253,37 @@ class CpuDevice(Device):
     def enter(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float], timed: bool
     ) -> None:
-        """Fill the tables of a tape and run it."""
+        """Fill the tables of a tape and run it, as pieces.py says."""
         state, runner = tape.state, self.runner
-        if state.is_parallel and runner.state is runner.serial:
+        if state.is_parallel and runner.state is runner.serial and runner.running is None:
             runner.start()
         with runner.lock:
-            state.pack_addresses(state.addresses, 0, *addresses)
-            if scalars:
-                state.pack_scalars(state.scalars, 0, *scalars)
-            runner.enter(runner.state.address, *state.call, timed)
+            if runner.running is not None:
+                with inside(runner, tape):
+                    return self.enter(tape, addresses, scalars, timed)
+            try:
+                runner.running = tape
+                state.pack_addresses(state.addresses, 0, *addresses)
+                if scalars:
+                    state.pack_scalars(state.scalars, 0, *scalars)
+                if runner.enter(runner.state.address, *state.call, timed):
+                    finish_pieces(runner, tape, timed)
+            except BaseException:
+                drop_rest(runner, tape)
+                raise
+            finally:
+                runner.running = None
 
     def run_loop(
         self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
     ) -> None:
-        """Run all steps of a loop in one native call."""
-        state, runner = tape.state, self.runner
-        words = [word for rule in rules for word in rule]
-        table = (ctypes.c_int64 * max(len(words), 1))(*words)
-        if state.is_parallel and runner.state is runner.serial:
+        """Run all steps of a loop."""
+        runner = self.runner
+        is_parallel = tape.state.is_parallel
+        if is_parallel and runner.state is runner.serial and runner.running is None:
             runner.start()
         with runner.lock:
-            state.pack_addresses(state.addresses, 0, *addresses)
-            moves = (ctypes.addressof(table), len(rules), length)
-            runner.loop(runner.state.address, *state.call, *moves)
+            loop_pieces(runner, tape, addresses, rules, length)
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""
@@ -300,58 +307,3 @@ class CpuDevice(Device):
 def fill_zero(address: int, size: int) -> None:
     """Zero host memory."""
     ctypes.memset(address, 0, size)
-
-
-class Records:
-    """The native form of a tape: its records and tables, as described in native.py."""
-
-    call: tuple[int, int, int, int]
-    is_parallel: bool
-
-    def __init__(self, tape: Tape, threads: int) -> None:
-        count = len(tape.launches)
-        self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
-        self.keep: list[Any] = []
-        self.is_parallel = False
-        self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
-        self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
-        self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
-        self.pack_scalars = struct.Struct("=" + "".join(map(cell, tape.scalar_dtypes))).pack_into
-        for number, launch in enumerate(tape.launches):
-            fields = self.record(launch, threads)
-            start = number * RECORD_WORDS
-            for offset, value in enumerate(fields, start):
-                self.words[offset] = value
-        self.call = (
-            ctypes.addressof(self.words),
-            count,
-            ctypes.addressof(self.addresses),
-            ctypes.addressof(self.scalars),
-        )
-
-    def record(self, launch: TapeLaunch, threads: int) -> list[int]:
-        """List the words of one record."""
-        executable = launch.executable
-        code = executable.code
-        check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
-        self.is_parallel |= code.tasks > 1
-        blocks = [block.address for block in executable.workspaces]
-        pointers = self.array([0] * len(launch.slots) + blocks)
-        cells = self.array([0] * len(launch.scalars))
-        chunk = max(1, code.tasks // (threads * RANGES_A_THREAD))
-        slots = [self.array(launch.slots), len(launch.slots)]
-        numbers = [self.array(launch.scalars), len(launch.scalars)]
-        return [executable.function, pointers, cells, code.tasks, chunk, *slots, *numbers]
-
-    def array(self, values: Sequence[int]) -> int:
-        """Store values in memory that lives as long as the tape; its address."""
-        memory = (ctypes.c_int64 * max(len(values), 1))(*values)
-        self.keep.append(memory)
-        return ctypes.addressof(memory)
-
-
-def cell(dtype: DType) -> str:
-    """Find the struct format of a scalar's 8-byte cell: a double or an i64."""
-    if dtype.is_float:
-        return "d"
-    return "Q" if dtype.kind == "uint" else "q"

@@ -17,13 +17,13 @@ from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
-SYMBOLS = ("picograd_run", "picograd_loop", "picograd_worker", "picograd_stop")
+SYMBOLS = ("picograd_run", "picograd_resume", "picograd_loop", "picograd_worker", "picograd_stop")
 RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
 Remember = Callable[[Code, Callable[[], bytes]], bytes]
-RUN_TYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2,
-                            ctypes.c_int64)  # fmt: skip
-LOOP_TYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64,
-                             *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)  # fmt: skip
+POINTER, COUNT = ctypes.c_void_p, ctypes.c_int64
+TAPE_TYPES = (POINTER, POINTER, COUNT, POINTER, POINTER)  # context, records, count, tables
+RUN_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, COUNT)
+LOOP_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, POINTER, *[COUNT] * 5)
 WORKER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 STOP_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -61,6 +61,10 @@ class Threads:
         """Set one 8-byte field of the context; only while no launch is running."""
         ctypes.c_int64.from_address(self.address + CONTEXT[field]).value = value
 
+    def read(self, field: str) -> int:
+        """Read one 8-byte field of the context; only while no launch is running."""
+        return ctypes.c_int64.from_address(self.address + CONTEXT[field]).value
+
 
 def serve(enter: Callable[[int, int], None], context: int, number: int, keep: object) -> None:
     """Work until stopped; `keep` holds the memory and the code this runs on."""
@@ -83,8 +87,9 @@ class Runner:
     """Runs records on `threads` threads, the caller's included.
 
     `enter(state.address, records, count, address table, scalar table, is timed)` runs records in
-    order and returns when all are done; call it with `lock` held. So does `loop(..., rules, rule
-    count, length)`, for all steps of a loop.
+    order and returns 0 when all are done, 1 for a pause, after which `resume` goes on; call them
+    with `lock` held. So does `loop(..., rules, rule count, length, step, position, left)`, for all
+    steps of a loop.
     """
 
     library: Any
@@ -101,10 +106,12 @@ class Runner:
         except RuntimeError:  # a damaged object from a cache
             self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
         self.enter = RUN_TYPE(self.library["picograd_run"])
+        self.resume = RUN_TYPE(self.library["picograd_resume"])
         self.loop = LOOP_TYPE(self.library["picograd_loop"])
         self.scratch: Any = None
         self.scratch_address = self.stride = 0
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # the handler of a signal may run a tape inside another
+        self.running: Any = None  # the tape that runs
         self.serial = self.state = Threads(self.library, 0)
         RUNNERS.add(self)
 
@@ -131,10 +138,11 @@ class Runner:
 
     def restart(self) -> None:
         """Forget threads that a fork left behind; the next parallel tape starts new ones."""
+        self.running = None
         for state in {self.serial, self.state}:
             state.finalizer.detach()
         had_threads = self.state is not self.serial
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.serial = self.state = Threads(self.library, 0)
         self.publish_scratch()
         if had_threads:

@@ -1,0 +1,196 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from picograd.code import Code, Workspace
+from picograd.dtype import int64
+from picograd.runtime.cpu import CpuDevice
+from picograd.runtime.device import TapeLaunch
+from picograd.runtime.native import PIECE_WORK
+
+TASKS, TASK = 24, 0.01  # seconds that a task sleeps: a launch of one thread pauses a few times
+# Counts the runs of every task, and all tasks in a zeroed workspace; whoever does the last of them
+# notes it, and leaves the workspace zero.
+SLOW = """
+declare i32 @usleep(i32)
+define void @slow(ptr %buffers, ptr %scalars, ptr %scratch, i64 %begin, i64 %end) {
+entry:
+  %out = load ptr, ptr %buffers
+  %w.p = getelementptr ptr, ptr %buffers, i64 1
+  %w = load ptr, ptr %w.p
+  br label %test
+test:
+  %i = phi i64 [ %begin, %entry ], [ %next, %count ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %body, label %exit
+body:
+  %ignored = call i32 @usleep(i32 10000)
+  %to = getelementptr i64, ptr %out, i64 %i
+  %old = atomicrmw add ptr %to, i64 1 monotonic
+  %before = atomicrmw add ptr %w, i64 1 acq_rel
+  %is_last = icmp eq i64 %before, 23
+  br i1 %is_last, label %last, label %count
+last:
+  store i64 0, ptr %w
+  %note = getelementptr i64, ptr %out, i64 24
+  %noted = atomicrmw add ptr %note, i64 1 monotonic
+  br label %count
+count:
+  %next = add i64 %i, 1
+  br label %test
+exit:
+  ret void
+}
+"""
+WHOLE = [1] * (TASKS + 1)
+CHILD = """
+import os, signal, threading, time
+import numpy as np
+import picograd
+
+x = picograd.rand(1500, 1500).realize()
+y = x
+for _ in range(60):
+    y = (x @ y) / 400
+fired = []
+
+def fire():
+    time.sleep(0.3)
+    fired.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=fire).start()
+try:
+    y.sum().realize()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print(f"{time.perf_counter() - fired[0]:.3f}")
+z = (x @ x).numpy()
+print(np.allclose(z, x.numpy() @ x.numpy(), rtol=1e-4))
+"""
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def slow(request):
+    """A device, and a function that makes a tape of so many slow launches, and its counts."""
+    device = CpuDevice(request.param)
+    spaces = (Workspace(8, True),)
+    work = TASKS * PIECE_WORK
+    code = Code("slow", "llvm", "slow", SLOW, TASKS, workspaces=spaces, flops=work)
+    executable = device.load(code, device.compile(code))
+
+    def tape(launches):
+        counts = device.new_buffer(int64, (TASKS + 1) * launches)
+        device.copy_in(counts, np.zeros(counts.count, np.int64))
+        places = [TapeLaunch(executable, (n,)) for n in range(launches)]
+        size = 8 * (TASKS + 1)
+        addresses = [counts.address + n * size for n in range(launches)]
+        return device.make_tape(places, launches), addresses, counts
+
+    return device, tape
+
+
+def read(device, counts):
+    return device.copy_out(counts).view(np.int64).tolist()
+
+
+@contextmanager
+def alarm(seconds, handler):
+    """Call a handler after so many seconds, in the middle of what runs."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_every_task_runs_once_in_pieces(slow):
+    device, tape = slow
+    made, addresses, counts = tape(2)
+    device.run_tape(made, addresses)
+    assert read(device, counts) == WHOLE * 2
+
+
+def test_interrupt_drops_the_rest_and_leaves_workspaces_zero(slow):
+    device, tape = slow
+    made, addresses, counts = tape(2)
+    with alarm(0.02, interrupt), pytest.raises(KeyboardInterrupt):
+        device.run_tape(made, addresses)
+    done = sum(read(device, counts))
+    assert 0 < done < TASKS
+    time.sleep(3 * TASK)
+    assert sum(read(device, counts)) == done  # no thread goes on
+    made, addresses, counts = tape(1)
+    device.run_tape(made, addresses)
+    assert read(device, counts) == WHOLE
+
+
+def test_handler_may_run_the_same_tape_inside(slow):
+    device, tape = slow
+    made, addresses, counts = tape(1)
+    _, elsewhere, inner = tape(1)
+    seen = []
+
+    def handler(*_):
+        seen.append(sum(read(device, counts)))
+        device.run_tape(made, elsewhere)
+
+    with alarm(0.02, handler):
+        device.run_tape(made, addresses)
+    assert len(seen) == 1 and seen[0] < TASKS
+    assert read(device, counts) == WHOLE and read(device, inner) == WHOLE
+    assert device.runner.running is None
+
+
+def test_loop_pauses_resumes_and_ends(slow):
+    device, tape = slow
+    made, addresses, _ = tape(1)
+    _, rows, both = tape(2)
+    rule = (0, rows[0], 8 * (TASKS + 1), 1, 0)
+    device.run_loop(made, addresses, [rule], 2)
+    assert read(device, both) == WHOLE * 2
+    with alarm(0.02, interrupt), pytest.raises(KeyboardInterrupt):
+        device.run_loop(made, addresses, [(0, addresses[0], 0, 0, 0)], 1000)
+    device.run_loop(made, addresses, [rule], 2)
+    assert read(device, both) == [2] * (TASKS + 1) * 2
+
+
+def test_time_of_a_launch_in_pieces_is_that_of_all_of_them(slow):
+    device, tape = slow
+    made, addresses, _ = tape(1)
+    (seconds,) = device.time_tape(made, addresses)
+    assert seconds > TASKS * TASK / device.target.threads * 0.9
+
+
+def test_other_threads_wait_for_all_pieces(slow):
+    device, tape = slow
+    made, addresses, counts = tape(1)
+    _, elsewhere, other = tape(1)
+    thread = threading.Thread(target=device.run_tape, args=(made, elsewhere))
+    thread.start()
+    device.run_tape(made, addresses)
+    thread.join()
+    assert read(device, counts) == WHOLE and read(device, other) == WHOLE
+
+
+def test_ctrl_c_ends_a_plan_and_leaves_everything_usable():
+    environment = {**os.environ, "PICOGRAD_DEVICE": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], capture_output=True, text=True, env=environment, timeout=120
+    )
+    seconds, is_right = done.stdout.split()
+    assert is_right == "True" and done.stderr == ""
+    assert float(seconds) < 2.0  # 0.06 where nothing else runs; the whole takes 5 and more
