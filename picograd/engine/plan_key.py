@@ -12,12 +12,11 @@ only where a plan is missing, `with_scalars` puts the scalar in its place.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.graph.ends import End, EndedNode
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN, Given, GivenInt
@@ -69,12 +68,30 @@ def leaf_buffer(node: Node) -> Buffer | None:
     return None
 
 
-buffer_of = attrgetter("realized")  # a computed node's; None otherwise. As a leaf's test: fast
-
-
 def walk_pending(roots: Sequence[Node]) -> list[Node]:
-    """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes."""
-    return toposort(roots, buffer_of)
+    """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes.
+
+    As `toposort`, but that folded formulas stay what they are.
+    """
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[Node | None] = [*reversed(roots)]
+    pop, push = stack.pop, stack.append
+    while stack:
+        node = pop()
+        if node is None:  # what is below it has all that it reads in the list
+            done: Any = pop()
+            order.append(done)
+        elif node not in seen:
+            seen.add(node)
+            inputs = node.inputs
+            if not inputs or node.realized is not None or (len(inputs) == 1 and inputs[0] in seen):
+                order.append(node)
+            else:
+                push(node)
+                push(None)
+                stack += inputs[::-1]
+    return order
 
 
 def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:

@@ -31,7 +31,7 @@ from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.formula import FOLDED, unfolded
-from picograd.graph.node import Node
+from picograd.graph.node import RESULT, Node
 from picograd.graph.room import check_values
 from picograd.helpers import on_demand
 from picograd.runtime.log import log_action
@@ -130,9 +130,11 @@ def make_plan(roots: Sequence[Node]) -> Plan:
 
 
 def settle(roots: Sequence[Node], results: Sequence[Buffer]) -> None:
-    """Hang the computed buffers on their nodes."""
+    """Hang the computed buffers on their nodes; what looks at a computed one finds an op."""
     for root, buffer in zip(roots, results, strict=True):
         root.realized = buffer
+        if root.op == RESULT:
+            root.inputs[0].arg.expand(root)
 
 
 def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> Node:

@@ -8,8 +8,9 @@ checks, promotes and folds; stamping it out only makes the nodes.
     .folded([a, b])                     [result 0 of one node that names the formula and a, b]
 
 A folded formula is two kinds of nodes that are no ops: whoever looks for a plan sees one where
-there would be hundreds, and `unfolded` stamps the formula out where a plan has to be made. Only
-what is computed at once may be folded, since no other walk over a graph knows them.
+there would be hundreds, and `unfolded` stamps the formula out where a plan has to be made. Any
+other walk (`toposort`) expands the results that it meets. Constructors know them not: a tensor has
+one only behind a `detach`, or is computed at once.
 """
 
 import weakref
@@ -18,16 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType
-from picograd.graph.node import Node, is_move, is_plain_leaf, toposort
+from picograd.graph.node import RESULT, Node, is_move, is_plain_leaf, toposort
 from picograd.graph.row import NUMBERS
-from picograd.graph.shape import Shape
+from picograd.graph.shape import ConvSpec, Shape
 from picograd.number import Given, GivenInt
 
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
 
 
-PLAIN = (int, float, str, bool, type(None), DType)  # what arguments are told by as text
-FOLDED, RESULT = "formula", "formula_result"
+PLAIN = (int, float, str, bool, type(None), DType, ConvSpec)  # arguments told by as text
+FOLDED = "formula"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +60,33 @@ class Formula:
             for number, (shape, dtype) in enumerate(self.kinds)
         ]
 
+    def expand(self, result: Node) -> None:
+        """Turn a result of a folded formula into the value itself: what walks a graph sees that."""
+        whole = result.inputs[0]
+        made = STAMPED.get(whole)
+        if made is None:
+            made = self.stamp(whole.inputs)
+            STAMPED[whole] = made
+        result.inputs = (made[result.arg],)
+        result.op = "cast"
+        result.arg = result.dtype
 
+
+STAMPED: "weakref.WeakKeyDictionary[Node, list[Node]]" = weakref.WeakKeyDictionary()
 KNOWN: "weakref.WeakValueDictionary[str, Formula]" = weakref.WeakValueDictionary()
 
 
 def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:
     """Keep how results were made of inputs; None if that is not all they depend on."""
-    if any(map(is_looked_through, inputs)):
-        return None
-    numbers = dict(zip(map(id, inputs), range(len(inputs))))
+    return None if any(map(is_looked_through, inputs)) else formula_over(inputs, results)
+
+
+def formula_over(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:
+    """Keep how results were made of inputs, for others that constructors treat as they did these.
+
+    None if the results depend on more than their inputs.
+    """
+    numbers = {id(node): number for number, node in enumerate(inputs)}
     steps: list[Step] = []
     for node in toposort(results, lambda node: id(node) in numbers):
         if id(node) in numbers:
@@ -75,14 +94,15 @@ def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | Non
         if not is_pure(node):
             return None
         numbers[id(node)] = len(inputs) + len(steps)
-        places = [numbers[id(child)] for child in node.inputs]
+        places = tuple([numbers[id(child)] for child in node.inputs])
         rest = fixed(node.arg), node.shape, node.dtype, node.device
-        steps.append((node.op, tuple(places), rest))
+        steps.append((node.op, places, rest))
     found = [numbers[id(node)] for node in results]
     kinds = [(node.shape, node.dtype) for node in results]
     devices = {node.device for node in (*inputs, *results)}
-    is_plain = len(devices) == 1 and all(is_text(step) for step in steps)
-    return interned(Formula(tuple(steps), tuple(found), tuple(kinds), is_plain))
+    is_plain = len(devices) == 1 and all(map(is_text, steps))
+    formula = Formula(tuple(steps), tuple(found), tuple(kinds), is_plain)
+    return interned(formula)
 
 
 def fixed(arg: Any) -> Any:
@@ -116,10 +136,10 @@ def unfolded(roots: Sequence[Node], order: Sequence[Node]) -> list[Node]:
                 made = stamped[id(node.inputs[0])][node.arg]
             else:
                 inputs = tuple([done[id(child)] for child in node.inputs])
-                if node.op == FOLDED:
-                    stamped[id(node)] = node.arg.stamp(inputs)
-                else:
+                if node.op != FOLDED:
                     made = node.with_inputs(inputs)
+                else:
+                    stamped[id(node)] = node.arg.stamp(inputs)
         done[id(node)] = made
     return [done[id(root)] for root in roots]
 

@@ -50,6 +50,7 @@ from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
 Operand = Union["Node", Number]
+RESULT = "formula_result"  # see graph/formula.py
 
 
 class Node:
@@ -394,7 +395,7 @@ def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:
 def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None) -> list[Node]:
     """List every node under `roots` once, inputs before users; iterative, so depth is no limit.
 
-    The walk does not look below nodes for which `is_leaf` holds.
+    The walk does not look below nodes for which `is_leaf` holds. It expands folded formulas.
     """
     order: list[Node] = []
     seen: set[Node] = set()
@@ -407,6 +408,8 @@ def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
             order.append(done)
         elif node not in seen:
             seen.add(node)
+            if node.op == RESULT and node.realized is None:
+                node.inputs[0].arg.expand(node)
             inputs = node.inputs
             if (
                 not inputs

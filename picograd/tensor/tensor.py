@@ -470,7 +470,8 @@ class Tensor(
         running_vmaps.check_backward()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
-        for leaf, node in autograd.backward(root, given, inputs, self._tracks):
+        served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
+        for leaf, node in served:
             is_hooked = leaf._hooks is not None and leaf.is_leaf
             node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))

@@ -14,7 +14,10 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.graph import gradient_formula
+from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
@@ -253,10 +256,52 @@ def start_gradient(op: str, output: Node, given: Node | None) -> Node:
     return given.cast(output.dtype)
 
 
+def asked_of(node: Node) -> int:
+    """Tell what the tensor of a leaf asks for: gradients, none, or it is gone."""
+    leaf = leaf_of(node)
+    if leaf is None:
+        return 3
+    return gradient_formula.ASKS if leaf._tracks else 2
+
+
+def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
+    """Find the gradients of a graph that tracks them, as an earlier one of its kind had them.
+
+    One that is new is recorded and kept; None for what is not of this kind. No gradient is asked
+    of gradients that are `final`: they may be one node.
+    """
+    if not root.dtype.is_float or RUNNING.active or RUNNING.traces or HOOKS or WATCHERS:
+        return None
+    walked = gradient_formula.walk(root, asked_of)
+    if walked is None:
+        return None
+    known = gradient_formula.find(walked)
+    if known is None:
+        targets = targets_of(root, True)
+        made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
+        known = gradient_formula.keep(walked, targets, made)
+        if known.formula is None:
+            pairs = zip(map(leaf_of, targets), made)
+            return [(leaf, each) for leaf, each in pairs if each is not None]
+    if known.formula is None:
+        return None
+    leaves = [leaf_of(walked.order[at]) for at in known.targets]
+    is_folded = is_final and not any(leaf._hooks for leaf in leaves)
+    return list(zip(leaves, gradient_formula.again(walked, known, is_folded)))
+
+
 def backward(
-    root: Node, given: Node | None, inputs: Any = None, is_tracked: bool = False
+    root: Node,
+    given: Node | None,
+    inputs: Any = None,
+    is_tracked: bool = False,
+    is_final: bool = False,
 ) -> list[tuple[Any, Node]]:
     """Find the gradient node of every leaf tensor that `backward` serves, or of `inputs`."""
+    if is_tracked and given is None and inputs is None:
+        known = known_backward(root, is_final)
+        if known is not None:
+            return known
     start = start_gradient("backward", root, given)
     if inputs is not None:
         tensors = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]

@@ -1,0 +1,217 @@
+"""Gradients that were recorded before: the formula of what `backward` records, by the graph.
+
+A training step differentiates the same graph every time, on other nodes. One walk finds its key:
+what the rules of differentiation and the constructors that they call look at, and nothing else.
+Behind the key is the formula of the gradients (`graph/formula.py`), whose inputs are nodes of the
+walk.
+
+    key      for each node op, inputs by number, argument, shape, dtype, device, whether it is
+             computed, and what its leaf asks for; numbers and positions that a user gave are left
+             out, as they are in the key of a plan
+    numbers  where a gradient has a number in it that was computed of given ones, the formula is for
+             these: others are differentiated anew. The number is an input of the formula, so that
+             it stays an argument of the plan
+
+No key have graphs with a rule of the user's own, with leaves that were overwritten, and with sizes
+that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from picograd.buffer import Overwritten
+from picograd.config import config
+from picograd.dtype import DType
+from picograd.graph.composites import CustomGradient
+from picograd.graph.formula import Formula, formula_over
+from picograd.graph.node import Node, toposort
+from picograd.graph.row import MOVING, NUMBERS, OPS
+from picograd.graph.shape import Shape
+from picograd.graph.starts import placed, starts_of
+from picograd.number import GIVEN
+
+LIMIT = 256  # graphs whose gradients are known
+ASKS = 1  # what a leaf's flag is if gradients stop at it
+REFUSED = (Overwritten, CustomGradient)
+Flag = Callable[[Node], int]
+
+
+@dataclass(slots=True)
+class Walked:
+    """A graph as one walk finds it: nodes inputs first, their key, and the numbers left out."""
+
+    order: list[Node] = field(default_factory=list)
+    key: Any = None
+    given: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNumber:
+    """A constant among the inputs: one of the numbers left out, or one computed of them."""
+
+    place: int  # among the numbers, -1 for one that was computed
+    value: Any
+    kind: tuple[Shape, DType, str]
+
+    def node(self, given: Sequence[Any]) -> Node:
+        """Make the constant."""
+        value = self.value if self.place < 0 else given[self.place]
+        return Node("const", (), value, *self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The gradients of a graph; of None nothing can be kept."""
+
+    formula: Formula | None
+    inputs: tuple[int | GivenNumber, ...] = ()
+    targets: tuple[int, ...] = ()  # where the leaves are in the walk
+    given: tuple[str, ...] | None = None  # the numbers it is for; None for any
+
+
+KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
+
+
+def walk(root: Node, flag_of: Flag) -> Walked | None:
+    """Walk what a gradient passes, and see what decides how it is recorded; None without a key."""
+    found, numbers, rows = Walked(), {}, []  # type: ignore[var-annotated]
+    order, given = found.order, found.given
+    stack: list[Any] = [root]
+    pop, push = stack.pop, stack.append
+    while stack:
+        node = pop()
+        if node is not None:
+            key, inputs = id(node), node.inputs
+            if key in numbers:
+                continue
+            flag = 0 if node.leaf is None else flag_of(node)
+            numbers[key] = flag
+            if inputs and is_entered(node, flag):
+                push(node)
+                push(None)
+                stack += inputs[::-1]
+                continue
+            row: Any = end_row(node, given)
+        else:
+            node = pop()
+            key = id(node)
+            flag, row = numbers[key], inner_row(node, numbers, given)
+        if row is None:
+            return None
+        numbers[key] = len(order)
+        rows.append((row, flag, node.shape, node.dtype.name, node.device, node.realized is None))
+        order.append(node)
+    found.key = tuple(rows), config.epoch
+    return found
+
+
+def is_entered(node: Node, flag: int) -> bool:
+    """Tell whether a walk goes below a node: a gradient does, or constructors look through it."""
+    row = OPS[node.op]
+    if flag != ASKS and row.vjp is not None and node.dtype.is_float:
+        return True
+    return row.view is not None and node.realized is None
+
+
+def inner_row(node: Node, numbers: dict[int, int], given: list[Any]) -> Any:
+    """Describe a node by its inputs; None where that does not say what its gradient is."""
+    op, arg = node.op, node.arg
+    if type(node) is not Node or type(arg) is CustomGradient:
+        return None
+    if op in MOVING and starts_of(node):
+
+        def name(start: Any) -> str:
+            given.append(start)
+            return "at"
+
+        arg = placed(node, name)
+    return op, arg, *[numbers[id(child)] for child in node.inputs]
+
+
+def end_row(node: Node, given: list[Any]) -> Any:
+    """Describe a node where the walk ends; None where something was written over it."""
+    if type(node.arg) in REFUSED:
+        return None
+    if node.op not in NUMBERS:
+        return node.op
+    if type(node.arg) not in GIVEN:
+        return node.op, type(node.arg).__name__, repr(node.arg)
+    given.append(node.arg)
+    return node.op, type(node.arg).__name__
+
+
+def keep(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node | None]) -> Known:
+    """Keep the gradients of a graph, None for some targets, for the next one with its key."""
+    there = [(target, made) for target, made in zip(targets, gradients) if made is not None]
+    known = known_of(walked, [target for target, _ in there], [made for _, made in there])
+    KNOWN[walked.key] = known
+    KNOWN.move_to_end(walked.key)
+    while len(KNOWN) > LIMIT:
+        KNOWN.popitem(last=False)
+    return known
+
+
+def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node]) -> Known:
+    """Find the formula of recorded gradients."""
+    places = {id(node): number for number, node in enumerate(walked.order)}
+    numbers = {id(value): place for place, value in enumerate(walked.given)}
+    inputs: list[Node] = []
+    sources: list[int | GivenNumber] = []
+    is_for_these = False
+    before = {id(node) for node in toposort(walked.order[-1:], is_computed)}
+    for node in toposort(gradients, lambda node: id(node) in places):
+        if id(node) in places:
+            source: int | GivenNumber = places[id(node)]
+        elif id(node) in before:
+            return Known(None)  # a rule looked at what the key does not tell
+        elif node.op in NUMBERS and type(node.arg) in GIVEN:
+            place = numbers.get(id(node.arg), -1)
+            source = GivenNumber(place, node.arg, (node.shape, node.dtype, node.device))
+            is_for_these |= place < 0
+        else:
+            is_for_these |= node.op in MOVING and bool(starts_of(node))
+            continue
+        inputs.append(node)
+        sources.append(source)
+    formula = formula_over(inputs, gradients) if inputs else None
+    if formula is None:
+        return Known(None)
+    given = texts(walked.given) if is_for_these else None
+    found = tuple([places[id(target)] for target in targets])
+    return Known(formula, tuple(sources), found, given)
+
+
+def is_computed(node: Node) -> bool:
+    """Tell whether a node has its value."""
+    return node.realized is not None
+
+
+def texts(given: Sequence[Any]) -> tuple[str, ...]:
+    """Write numbers so that 0.0 and -0.0 are two."""
+    return tuple(map(repr, given))
+
+
+def find(walked: Walked) -> Known | None:
+    """Find what is known of the gradients of a graph; None if they must be recorded."""
+    known = KNOWN.get(walked.key)
+    if known is None or (known.given is not None and known.given != texts(walked.given)):
+        return None
+    KNOWN.move_to_end(walked.key)
+    return known
+
+
+def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
+    """Record known gradients, as one node where that may be."""
+    formula: Any = known.formula
+    order, given = walked.order, walked.given
+    nodes: list[Node] = []
+    for source in known.inputs:
+        if isinstance(source, GivenNumber):
+            nodes.append(source.node(given))
+        else:
+            nodes.append(order[source])
+    is_one = is_folded and formula.is_plain
+    made: list[Node] = formula.folded(nodes) if is_one else formula.stamp(nodes)
+    return made

@@ -1,0 +1,215 @@
+"""Gradients by formula: what a second step of a graph records, and what tells graphs apart."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine.plan_cache import PLANS
+from picograd.errors import GradientError
+from picograd.graph import gradient_formula
+from picograd.graph.formula import FOLDED
+from picograd.graph.node import RESULT, toposort
+from picograd.tensor.core import autograd
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    """Start without known gradients."""
+    gradient_formula.KNOWN.clear()
+    yield
+
+
+def trained(values: Any) -> Tensor:
+    return Tensor(np.array(values, np.float32), requires_grad=True)
+
+
+def gradients(loss: Tensor, *leaves: Tensor) -> list[Any]:
+    for leaf in leaves:
+        leaf.grad = None
+    loss.backward()
+    return [None if leaf.grad is None else leaf.grad.tolist() for leaf in leaves]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no gradient be recorded by the rules."""
+
+    def recorded(*args: Any) -> Any:
+        raise AssertionError("a known gradient was recorded again")
+
+    monkeypatch.setattr(autograd, "node_gradient", recorded)
+
+
+def test_a_second_step_records_no_gradient_by_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, b = trained([[1.0, 2.0], [3.0, 4.0]]), trained([0.5, -0.5])
+
+    def step(x: Tensor) -> list[Any]:
+        return gradients((x @ w + b).relu().square().mean(), w, b)
+
+    x, other = Tensor([[1.0, -2.0]]), Tensor([[-0.25, 3.0]])
+    step(x)
+    refuse(monkeypatch)
+    found = step(other)
+    hidden = np.array([[-0.25, 3.0]]) @ w.numpy() + b.numpy()
+    flowing = np.maximum(hidden, 0)
+    np.testing.assert_allclose(found[0], np.array([[-0.25, 3.0]]).T @ flowing, rtol=1e-6)
+    np.testing.assert_allclose(found[1], flowing[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("use", [
+    lambda x, n: (x * n).mean(),
+    lambda x, n: (x * x).sum() * n,
+    lambda x, n: (x * n).sum() * (n + 1.0),
+    lambda x, n: ((x + n) * (x + n)).sum(),
+])  # fmt: skip
+def test_another_number_has_its_own_gradient_and_no_plan_of_its_own(use: Any) -> None:
+    x = trained([1.0, -2.0, 3.0])
+
+    def wanted(n: float) -> np.ndarray[Any, Any]:
+        y, slope = np.array([1.0, -2.0, 3.0]), []
+        for k in range(3):
+            e = np.eye(3)[k] * 1e-6
+            slope.append((float(use(y + e, n)) - float(use(y - e, n))) / 2e-6)
+        return np.array(slope)
+
+    for n in (0.5, 0.5, 2.25):
+        np.testing.assert_allclose(gradients(use(x, n), x)[0], wanted(n), rtol=1e-5)
+    known = len(PLANS)
+    for n in (3.5, -1.25, 3.5):
+        np.testing.assert_allclose(gradients(use(x, n), x)[0], wanted(n), rtol=1e-5)
+    assert len(PLANS) == known
+
+
+def test_a_position_is_not_part_of_what_is_known() -> None:
+    x = trained([1.0, 2.0, 3.0, 4.0, 5.0])
+    for at in (2, 3, 2, 4):
+        found = gradients((x[at] * x[at]).sum(), x)[0]
+        assert found == [2.0 * (at + 1) if k == at else 0.0 for k in range(5)]
+
+
+def test_what_leaves_ask_for_tells_graphs_apart() -> None:
+    a, b = trained([2.0]), trained([3.0])
+    assert gradients((a * b).sum(), a, b) == [[3.0], [2.0]]
+    b.requires_grad_(False)
+    assert gradients((a * b).sum(), a, b) == [[3.0], None]
+    b.requires_grad_(True)
+    assert gradients((a * b).sum(), a, b) == [[3.0], [2.0]]
+    assert gradients((a * a).sum(), a, b) == [[4.0], None]
+
+
+def test_a_rule_of_the_users_own_is_asked_every_time() -> None:
+    class Scaled(picograd.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
+            ctx.factor = factor
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Any:
+            return g * ctx.factor, None
+
+    x = trained([1.0])
+    found = [gradients(Scaled.apply(x, factor).sum(), x)[0] for factor in (2.0, 3.0, 2.0)]
+    assert found == [[2.0], [3.0], [2.0]]
+
+
+def test_gradients_may_be_read_one_by_one_and_written_between() -> None:
+    a, b = trained([2.0]), trained([3.0])
+    for _ in range(2):
+        (a * b * b).sum().backward()
+        assert a.grad is not None and b.grad is not None
+        assert a.grad.tolist() == [b.item() ** 2]
+        before = b.item()
+        with picograd.no_grad():
+            b += 1.0
+        assert b.grad.tolist() == [2.0 * a.item() * before]
+        a.grad = b.grad = None
+
+
+def test_a_gradient_that_is_read_again_and_again_is_stored() -> None:
+    x, y = trained([1.0, 2.0]), trained([3.0, 5.0])
+    (x * y * y).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    assert (x.grad * 2.0).tolist() == [18.0, 50.0]
+    assert (x.grad + y.grad).tolist() == [15.0, 45.0]
+    assert (x.grad - y.grad).tolist() == [3.0, 5.0]
+    assert (x.grad.sqrt() + y.grad).tolist() == [9.0, 25.0]
+
+
+def test_gradients_add_up_as_before() -> None:
+    x = trained([1.5])
+    for count in (1, 2, 3):
+        (x * x).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [3.0 * count]
+
+
+def test_a_walk_over_the_graph_sees_the_gradient_itself() -> None:
+    x, y = trained([1.0, 2.0]), trained([3.0, 4.0])
+    (x * y).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    ops = {node.op for node in toposort([x.grad.node])}
+    assert not ops & {FOLDED, RESULT}
+    assert "formula" not in picograd.explain(y.grad)
+    assert x.grad.tolist() == [3.0, 4.0]
+    assert y.grad.tolist() == [1.0, 2.0]
+
+
+def test_gradients_that_are_pending_are_read_by_transforms() -> None:
+    x = trained([1.0, 2.0])
+    uses: list[Callable[[Tensor], Tensor]] = [
+        picograd.vmap(lambda t: t * x.grad),  # type: ignore[operator]
+        picograd.jit(lambda t: t * x.grad),
+        lambda t: t * x.grad.reshape(2).permute(0).flip(0),  # type: ignore[union-attr]
+    ]
+    wanted = [[[2.0, 4.0]], [[2.0, 4.0]], [[4.0, 2.0]]]
+    for use, expected in zip(uses, wanted, strict=True):
+        x.grad = None
+        (x * x).sum().backward()
+        assert use(Tensor([[1.0, 1.0]])).tolist() == expected
+
+
+def test_second_derivatives_are_of_the_graph_itself() -> None:
+    x = trained([2.0])
+    for _ in range(2):
+        x.grad = None
+        (x**3).sum().backward(create_graph=True)
+        slope = x.grad
+        assert slope is not None
+        (curve,) = picograd.autograd.grad(slope.sum(), x)
+        assert slope.tolist() == [12.0] and curve.tolist() == [12.0]
+
+
+def test_hooks_see_every_gradient() -> None:
+    x = trained([2.0])
+    seen: list[Any] = []
+    gradients((x * x).sum(), x)
+    handle = x.register_hook(lambda g: seen.append(g.reshape(1).tolist()) or g * 10)
+    assert gradients((x * x).sum(), x) == [[40.0]]
+    handle.remove()
+    assert gradients((x * x).sum(), x) == [[4.0]]
+    y = x * 1.5
+    y.register_hook(lambda g: g * 2)
+    assert gradients((y * y).sum(), x) == [[18.0]]
+    assert seen == [[4.0]]
+
+
+def test_what_was_overwritten_is_refused_still() -> None:
+    w = trained([2.0])
+    for _ in range(2):
+        s = Tensor([3.0]).realize()
+        loss = (w * s).sum()
+        s += 1.0
+        s.realize()
+        with pytest.raises(GradientError, match="modified by an in-place"):
+            loss.backward()
+
+
+def test_only_so_many_graphs_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradient_formula, "LIMIT", 2)
+    for size in range(1, 6):
+        x = trained(np.ones(size))
+        assert gradients((x * x).sum(), x) == [[2.0] * size]
+    assert len(gradient_formula.KNOWN) == 2
