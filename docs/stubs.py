@@ -109,8 +109,9 @@ def declared(row: Function, form: str) -> tuple[list[str], set[str]]:
     for node in definitions(row):
         result = "Tensor" if form == "in place" else words.result(node.returns)
         args = words.visit(copy.deepcopy(node.args))
-        several += [(spelt(each, form), result) for each in variants(row, args)]
-    mark = ["@overload"] * (len(several) > 1)
+        several += [(spelt(each, row, form), result) for each in variants(row, args)]
+    is_static = row.static and form == "method"
+    mark = ["@overload"] * (len(several) > 1) + ["@staticmethod"] * is_static
     lines = [[*mark, f"def {name}({args}) -> {result}: ..."] for args, result in several]
     return [line for pair in lines for line in pair], words.imports
 
@@ -154,13 +155,15 @@ def by_keyword(args: ast.arguments, place: int, name: str) -> ast.arguments:
     return made
 
 
-def spelt(args: ast.arguments, form: str) -> str:
+def spelt(args: ast.arguments, row: Function, form: str) -> str:
     """Write parameters; the first is the tensor."""
+    first = args.args[0].annotation if args.args else None
     if form == "function":
-        args.args = [ast.arg("input", args.args[0].annotation), *args.args[1:]]
+        if first is not None and ast.unparse(first).startswith("Tensor"):
+            args.args = [ast.arg("input", first), *args.args[1:]]
         if args.kwarg is None:
             add_keyword(args, "out", ast.Name("Any"), ast.Constant(None))
-    else:
+    elif not row.static:
         args.args = [ast.arg("self"), *args.args[1:]]
     for default in (args.defaults, args.kw_defaults):
         default[:] = [each if is_plain(each) else ELLIPSIS for each in default]

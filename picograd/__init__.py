@@ -49,18 +49,9 @@ from picograd.tensor.core.inspect import plan, synchronize
 from picograd.tensor.core.printing import set_printoptions
 from picograd.tensor.families import *  # noqa: F403
 from picograd.tensor.functions import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     add,
     allclose,
     arange,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
     bitwise_and,
     bitwise_left_shift,
     bitwise_not,
@@ -72,16 +63,7 @@ from picograd.tensor.functions import (
     cat,
     concat,
     concatenate,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    corrcoef,
-    cov,
     deg2rad,
-    diff,
     div,
     divide,
     dot,
@@ -110,19 +92,13 @@ from picograd.tensor.functions import (
     linspace,
     lt,
     manual_seed,
-    masked_select,
     matmul,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-    meshgrid,
     mul,
     multiply,
     narrow,
     ne,
     neg,
     negative,
-    nonzero,
     not_equal,
     ones,
     permute,
@@ -155,14 +131,6 @@ from picograd.tensor.functions import (
 from picograd.tensor.linalg import decompositions as linalg
 from picograd.tensor.linalg import fourier as fft
 from picograd.tensor.making.random import Generator
-from picograd.tensor.making.tensors_like import (
-    empty_like,
-    full_like,
-    ones_like,
-    rand_like,
-    randn_like,
-    zeros_like,
-)
 from picograd.tensor.math import special
 from picograd.tensor.public import *  # noqa: F403
 from picograd.tensor.tensor import Tensor
@@ -175,26 +143,21 @@ from picograd.tensor.transforms.vmap import vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Function", "Generator", "Tensor", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
-    "add", "allclose", "arange", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bfloat16",
-    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "block_diag", "bool", "broadcast_tensors", "cat", "checkpoint", "concat",
-    "concatenate", "config", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "corrcoef", "cov", "deg2rad", "diff", "div", "divide", "dot", "dstack",
-    "einsum", "empty", "empty_like", "enable_grad", "eq", "explain", "eye", "fft", "flip",
-    "fliplr", "flipud", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float16", "float32",
-    "float64", "floor_divide", "from_dlpack", "from_numpy", "full", "full_like", "ge", "grad",
-    "greater", "greater_equal", "gt", "hessian", "hstack", "inference_mode", "inner", "int8",
-    "int16", "int32", "int64", "is_grad_enabled", "jacobian", "jit", "jvp", "le", "less",
-    "less_equal", "linalg", "linspace", "lt", "manual_seed", "masked_select", "matmul",
-    "max_pool1d", "max_pool2d", "max_pool3d", "meshgrid", "mul", "multiply", "narrow", "ne", "neg",
-    "negative", "no_grad", "nonzero", "not_equal", "ones", "ones_like", "permute", "plan",
-    "polygamma", "profile", "rad2deg", "rand", "rand_like", "randint", "randn", "randn_like",
-    "randperm", "ravel", "remainder", "repeat_interleave", "reshape", "round", "row_stack", "scan",
-    "select", "set_grad_enabled", "set_printoptions", "stack", "sub", "subtract", "swapaxes",
-    "swapdims", "synchronize", "tile", "tril_indices", "triu_indices", "true_divide", "uint8",
-    "uint16", "uint32", "uint64", "vjp", "vmap", "vstack", "where", "zeros", "zeros_like",
+    "Function", "Generator", "Tensor", "add", "allclose", "arange", "bfloat16", "bitwise_and",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "block_diag", "bool", "broadcast_tensors", "cat", "checkpoint", "concat", "concatenate",
+    "config", "deg2rad", "div", "divide", "dot", "dstack", "einsum", "empty", "enable_grad", "eq",
+    "explain", "eye", "fft", "flip", "fliplr", "flipud", "float8_e4m3", "float8_e4m3fn",
+    "float8_e5m2", "float16", "float32", "float64", "floor_divide", "from_dlpack", "from_numpy",
+    "full", "ge", "grad", "greater", "greater_equal", "gt", "hessian", "hstack", "inference_mode",
+    "inner", "int8", "int16", "int32", "int64", "is_grad_enabled", "jacobian", "jit", "jvp", "le",
+    "less", "less_equal", "linalg", "linspace", "lt", "manual_seed", "matmul", "mul", "multiply",
+    "narrow", "ne", "neg", "negative", "no_grad", "not_equal", "ones", "permute", "plan",
+    "polygamma", "profile", "rad2deg", "rand", "randint", "randn", "randperm", "ravel", "remainder",
+    "repeat_interleave", "reshape", "round", "row_stack", "scan", "select", "set_grad_enabled",
+    "set_printoptions", "stack", "sub", "subtract", "swapaxes", "swapdims", "synchronize", "tile",
+    "tril_indices", "triu_indices", "true_divide", "uint8", "uint16", "uint32", "uint64", "vjp",
+    "vmap", "vstack", "where", "zeros",
 ]  # fmt: skip
 __all__ += families.__all__
 __all__ += public.__all__
@@ -203,7 +166,6 @@ __all__ += ["is_autocast_enabled", "special"]
 
 vars(jit).update(JIT)  # PyTorch's torch.jit is a module
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
-guard_functions(globals(), [name for name in __all__ if name.endswith("_like")])
 
 if TYPE_CHECKING:
     from picograd import (  # noqa: I001

@@ -94,7 +94,6 @@ ELSEWHERE = {
     "tensor/transforms/jit_trace.py": "tensor/test_jit_idioms.py",
     "tensor/making/initial_values.py": "tensor/test_conventions.py",
     "tensor/network/losses.py": "nn/test_losses.py",
-    "tensor/network/methods_network.py": "tensor/test_conventions.py",
     "tensor/network/normalization.py": "nn/test_functional_norm.py",
     "tensor/math/arithmetic.py": "ops/test_arithmetic.py",
     "tensor/shaping/joining.py": "ops/test_arranging.py",

@@ -10,17 +10,8 @@ from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import apply_all
 from picograd.tensor.core.recording import grad as grad
 from picograd.tensor.core.spelling import spell_functions
-from picograd.tensor.making.tensors_like import (
-    empty_like,
-    full_like,
-    ones_like,
-    rand_like,
-    randn_like,
-    zeros_like,
-)
 from picograd.tensor.math import special
 from picograd.tensor.shaping import assembling
-from picograd.tensor.shaping.joining import meshgrid as meshgrid
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.tensor import where as where
 
@@ -66,14 +57,9 @@ select: Final = Tensor.select
 ravel: Final = Tensor.ravel
 fliplr: Final = Tensor.fliplr
 flipud: Final = Tensor.flipud
-diff: Final = Tensor.diff
 inner: Final = Tensor.inner
-cov: Final = Tensor.cov
-corrcoef: Final = Tensor.corrcoef
 deg2rad: Final = Tensor.deg2rad
 rad2deg: Final = Tensor.rad2deg
-masked_select: Final = Tensor.masked_select
-nonzero: Final = Tensor.nonzero
 repeat_interleave: Final = Tensor.repeat_interleave
 narrow: Final = Tensor.narrow
 subtract: Final = Tensor.subtract
@@ -100,24 +86,6 @@ less_equal: Final = Tensor.less_equal
 greater: Final = Tensor.greater
 greater_equal: Final = Tensor.greater_equal
 not_equal: Final = Tensor.not_equal
-conv1d: Final = Tensor.conv1d
-conv2d: Final = Tensor.conv2d
-conv3d: Final = Tensor.conv3d
-conv_transpose1d: Final = Tensor.conv_transpose1d
-conv_transpose2d: Final = Tensor.conv_transpose2d
-conv_transpose3d: Final = Tensor.conv_transpose3d
-max_pool1d: Final = Tensor.max_pool1d
-max_pool2d: Final = Tensor.max_pool2d
-max_pool3d: Final = Tensor.max_pool3d
-avg_pool1d: Final = Tensor.avg_pool1d
-avg_pool2d: Final = Tensor.avg_pool2d
-avg_pool3d: Final = Tensor.avg_pool3d
-adaptive_avg_pool1d: Final = Tensor.adaptive_avg_pool1d
-adaptive_avg_pool2d: Final = Tensor.adaptive_avg_pool2d
-adaptive_avg_pool3d: Final = Tensor.adaptive_avg_pool3d
-adaptive_max_pool1d: Final = Tensor.adaptive_max_pool1d
-adaptive_max_pool2d: Final = Tensor.adaptive_max_pool2d
-adaptive_max_pool3d: Final = Tensor.adaptive_max_pool3d
 from_dlpack: Final = Tensor.from_dlpack
 
 
@@ -202,8 +170,5 @@ def triu_indices(
 row_stack: Final = vstack
 
 OWN = [name for name, value in globals().items() if getattr(value, "__module__", "") == __name__]
-LIKE = [each.__name__ for each in (
-    empty_like, full_like, ones_like, rand_like, randn_like, zeros_like,
-)]  # fmt: skip
-guard_functions(globals(), [*OWN, *LIKE, "meshgrid", "where"])
+guard_functions(globals(), [*OWN, "where"])
 spell_functions(globals(), [name for name in globals() if name not in ("apply_all", "several_of")])

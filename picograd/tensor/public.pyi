@@ -1,21 +1,43 @@
 """Written by docs/stubs.py: the functions of picograd."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, TypeGuard, overload
 
-from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Sizes, Tensor, TensorLike
+from picograd.dtype import DType
+from picograd.tensor.core.annotations import (
+    Axis,
+    Data,
+    DeviceLike,
+    DTypeLike,
+    Scalar,
+    Sizes,
+    Tensor,
+    TensorLike,
+)
+from picograd.tensor.linalg.decompositions import QR, Slogdet
+from picograd.tensor.linalg.systems import LU
+from picograd.tensor.making.random import Generator
+from picograd.tensor.math.arithmetic import Parts
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import Extreme, Extremes
+from picograd.tensor.reductions.statistics import Histogram
 
 __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "addcdiv",
     "addcmul",
     "addmm",
     "addmv",
     "addr",
+    "adjoint",
     "all",
     "amax",
     "amin",
@@ -32,57 +54,139 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "as_strided",
+    "as_tensor",
+    "asarray",
     "asin",
     "asinh",
     "atan",
     "atan2",
     "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "baddbmm",
+    "bartlett_window",
+    "bernoulli",
     "bincount",
+    "binomial",
+    "blackman_window",
     "bmm",
+    "broadcast_shapes",
+    "bucketize",
+    "can_cast",
+    "cartesian_prod",
     "cdist",
     "ceil",
+    "chain_matmul",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
+    "clamp_max",
+    "clamp_min",
     "clip",
+    "column_stack",
+    "combinations",
+    "conj",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "copysign",
+    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "cummax",
     "cummin",
     "cumprod",
     "cumsum",
+    "cumulative_trapezoid",
+    "det",
     "diag",
     "diag_embed",
+    "diagflat",
     "diagonal",
+    "diagonal_scatter",
+    "diff",
     "digamma",
     "dist",
+    "dsplit",
+    "empty_like",
+    "equal",
     "erf",
     "erfc",
     "erfinv",
     "exp",
     "exp2",
     "expm1",
+    "exponential",
     "flatten",
+    "float_power",
     "floor",
+    "fmax",
+    "fmin",
     "fmod",
     "frac",
+    "frexp",
+    "frombuffer",
+    "full_like",
     "gather",
+    "gcd",
+    "get_default_dtype",
+    "get_device",
+    "get_rng_state",
+    "gradient",
+    "hamming_window",
+    "hann_window",
     "heaviside",
     "histc",
+    "histogram",
+    "hsplit",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
+    "index_put",
+    "index_put_",
+    "index_reduce",
     "index_select",
+    "initial_seed",
+    "inverse",
+    "is_complex",
+    "is_conj",
+    "is_floating_point",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_tensor",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "istft",
+    "kaiser_window",
     "kron",
     "kthvalue",
+    "lcm",
+    "ldexp",
     "lerp",
     "lgamma",
     "log",
@@ -91,58 +195,103 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
     "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
     "logit",
+    "logspace",
     "logsumexp",
+    "lu_solve",
+    "lu_unpack",
     "masked_fill",
     "masked_scatter",
+    "masked_select",
+    "matrix_exp",
+    "matrix_power",
     "max",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
     "maximum",
     "mean",
     "median",
+    "meshgrid",
     "min",
     "minimum",
     "mm",
+    "mode",
     "moveaxis",
     "movedim",
     "msort",
+    "multinomial",
     "mv",
+    "mvlgamma",
     "nan_to_num",
     "nanmean",
+    "nanmedian",
+    "nanquantile",
     "nansum",
+    "nextafter",
+    "nonzero",
+    "nonzero_static",
     "norm",
+    "normal",
+    "numel",
+    "ones_like",
     "outer",
+    "pdist",
+    "pinverse",
+    "poisson",
+    "positive",
     "pow",
     "prod",
+    "promote_types",
     "put",
+    "qr",
     "quantile",
+    "rand_like",
+    "randint_like",
+    "randn_like",
+    "range",
+    "real",
     "reciprocal",
     "relu",
+    "renorm",
+    "result_type",
     "roll",
     "rot90",
     "rsqrt",
+    "rsub",
+    "scalar_tensor",
     "scatter",
     "scatter_add",
     "scatter_reduce",
     "searchsorted",
+    "seed",
+    "select_scatter",
+    "set_rng_state",
+    "sgn",
     "sigmoid",
     "sign",
     "signbit",
     "sin",
     "sinc",
     "sinh",
+    "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "split",
+    "split_with_sizes",
     "sqrt",
     "square",
     "squeeze",
     "std",
     "std_mean",
+    "stft",
     "sum",
     "take",
     "take_along_dim",
@@ -153,22 +302,54 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "trapezoid",
+    "trapz",
     "tril",
     "triu",
     "trunc",
+    "truncated_normal",
     "unbind",
     "unflatten",
     "unique",
+    "unique_consecutive",
+    "unravel_index",
     "unsqueeze",
+    "vander",
     "var",
     "var_mean",
     "vdot",
+    "vsplit",
     "xlogy",
+    "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Any = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Any = None) -> Tensor: ...
 def acosh(input: Tensor, *, out: Any = None) -> Tensor: ...
+def adaptive_avg_pool1d(input: Tensor, output_size: Sizes, *, out: Any = None) -> Tensor: ...
+def adaptive_avg_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, *, out: Any = None
+) -> Tensor: ...
+def adaptive_avg_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, *, out: Any = None
+) -> Tensor: ...
+def adaptive_max_pool1d(
+    input: Tensor, output_size: Sizes, return_indices: bool = False, *, out: Any = None
+) -> Tensor: ...
+def adaptive_max_pool2d(
+    input: Tensor,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def adaptive_max_pool3d(
+    input: Tensor,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def addcdiv(
     input: Tensor, tensor1: TensorLike, tensor2: TensorLike, value: Scalar = 1, *, out: Any = None
 ) -> Tensor: ...
@@ -196,6 +377,7 @@ def addr(
     *,
     out: Any = None,
 ) -> Tensor: ...
+def adjoint(input: Tensor, *, out: Any = None) -> Tensor: ...
 def all(
     input: Tensor,
     dim: Axis = None,
@@ -276,11 +458,67 @@ def argsort(
     out: Any = None,
 ) -> Tensor: ...
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor: ...
+def as_strided(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def as_tensor(
+    data: Data, dtype: DTypeLike | None = None, device: DeviceLike | None = None, *, out: Any = None
+) -> Tensor: ...
+def asarray(
+    obj: Data,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+    out: Any = None,
+) -> Tensor: ...
 def asin(input: Tensor, *, out: Any = None) -> Tensor: ...
 def asinh(input: Tensor, *, out: Any = None) -> Tensor: ...
 def atan(input: Tensor, *, out: Any = None) -> Tensor: ...
 def atan2(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def atanh(input: Tensor, *, out: Any = None) -> Tensor: ...
+def atleast_1d(*tensors: Tensor | Sequence[Tensor], out: Any = None) -> Any: ...
+def atleast_2d(*tensors: Tensor | Sequence[Tensor], out: Any = None) -> Any: ...
+def atleast_3d(*tensors: Tensor | Sequence[Tensor], out: Any = None) -> Any: ...
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def baddbmm(
     input: Tensor,
     batch1: Tensor,
@@ -290,26 +528,138 @@ def baddbmm(
     alpha: Scalar = 1,
     out: Any = None,
 ) -> Tensor: ...
+def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor: ...
+def bernoulli(
+    input: Tensor,
+    p: float | Tensor | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Any = None,
+) -> Tensor: ...
 def bincount(
     input: Tensor, weights: Tensor | None = None, minlength: int = 0, *, out: Any = None
 ) -> Tensor: ...
+def binomial(
+    input: Tensor, prob: Tensor, generator: Generator | None = None, *, out: Any = None
+) -> Tensor: ...
+def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor: ...
 def bmm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def broadcast_shapes(*sizes: Sizes, out: Any = None) -> tuple[int, ...]: ...
+def bucketize(
+    input: TensorLike,
+    boundaries: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: Any = None,
+) -> Tensor: ...
+def can_cast(from_: DTypeLike, to: DTypeLike, *, out: Any = None) -> bool: ...
+def cartesian_prod(*tensors: Tensor, out: Any = None) -> Tensor: ...
 def cdist(input: Tensor, other: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
 def ceil(input: Tensor, *, out: Any = None) -> Tensor: ...
+def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor: ...
+def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor: ...
+def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor: ...
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False, *, out: Any = None) -> Tensor: ...
 def chunk(
     input: Tensor, chunks: int, dim: int = 0, *, axis: int = ..., out: Any = None
 ) -> tuple[Tensor, ...]: ...
 def clamp(
     input: Tensor, min: TensorLike | None = None, max: TensorLike | None = None, *, out: Any = None
 ) -> Tensor: ...
+def clamp_max(input: Tensor, max: TensorLike, *, out: Any = None) -> Tensor: ...
+def clamp_min(input: Tensor, min: TensorLike, *, out: Any = None) -> Tensor: ...
 def clip(
     input: Tensor, min: TensorLike | None = None, max: TensorLike | None = None, *, out: Any = None
 ) -> Tensor: ...
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
+def combinations(
+    input: Tensor, r: int = 2, with_replacement: bool = False, *, out: Any = None
+) -> Tensor: ...
+def conj(input: Tensor, *, out: Any = None) -> Tensor: ...
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def copysign(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def corrcoef(input: Tensor, *, out: Any = None) -> Tensor: ...
 def cos(input: Tensor, *, out: Any = None) -> Tensor: ...
 def cosh(input: Tensor, *, out: Any = None) -> Tensor: ...
 def count_nonzero(
     input: Tensor, dim: Axis = None, *, axis: Axis = ..., out: Any = None
+) -> Tensor: ...
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+    out: Any = None,
 ) -> Tensor: ...
 def cross(
     input: Tensor, other: Tensor, dim: int | None = -1, *, axis: int | None = ..., out: Any = None
@@ -322,34 +672,108 @@ def cumprod(
 def cumsum(
     input: Tensor, dim: int = 0, dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = None
 ) -> Tensor: ...
+def cumulative_trapezoid(
+    input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
+) -> Tensor: ...
+def det(input: Tensor, *, out: Any = None) -> Tensor: ...
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def diag_embed(
     input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1, *, out: Any = None
 ) -> Tensor: ...
+def diagflat(input: Tensor, offset: int = 0, *, out: Any = None) -> Tensor: ...
 def diagonal(
     input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Any = None
 ) -> Tensor: ...
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Any = None
+) -> Tensor: ...
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def digamma(input: Tensor, *, out: Any = None) -> Tensor: ...
 def dist(input: Tensor, other: TensorLike, p: float = 2, *, out: Any = None) -> Tensor: ...
+def dsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
+def empty_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def equal(input: Tensor, other: Tensor, *, out: Any = None) -> bool: ...
 def erf(input: Tensor, *, out: Any = None) -> Tensor: ...
 def erfc(input: Tensor, *, out: Any = None) -> Tensor: ...
 def erfinv(input: Tensor, *, out: Any = None) -> Tensor: ...
 def exp(input: Tensor, *, out: Any = None) -> Tensor: ...
 def exp2(input: Tensor, *, out: Any = None) -> Tensor: ...
 def expm1(input: Tensor, *, out: Any = None) -> Tensor: ...
+def exponential(
+    *sizes: Sizes,
+    lambd: float = 1.0,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1, *, out: Any = None) -> Tensor: ...
+def float_power(input: TensorLike, exponent: TensorLike, *, out: Any = None) -> Tensor: ...
 def floor(input: Tensor, *, out: Any = None) -> Tensor: ...
+def fmax(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def fmin(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def fmod(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def frac(input: Tensor, *, out: Any = None) -> Tensor: ...
+def frexp(input: Tensor, *, out: Any = None) -> Parts: ...
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0, out: Any = None
+) -> Tensor: ...
+def full_like(
+    input: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 @overload
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor: ...
 @overload
 def gather(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
+def gcd(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def get_default_dtype(*, out: Any = None) -> DType: ...
+def get_device(input: Tensor, *, out: Any = None) -> int: ...
+def get_rng_state(*, out: Any = None) -> tuple[int, int]: ...
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Sequence[Any] | Tensor = 1,
+    dim: Axis = None,
+    edge_order: int = 1,
+    out: Any = None,
+) -> tuple[Tensor, ...]: ...
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **more: Any
+) -> Tensor: ...
+def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor: ...
 def heaviside(input: Tensor, values: TensorLike, *, out: Any = None) -> Tensor: ...
 def histc(
     input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None
 ) -> Tensor: ...
+def histogram(
+    input: Tensor,
+    bins: int | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: Any = None,
+) -> Histogram: ...
+def hsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
 def hypot(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def i0(input: Tensor, *, out: Any = None) -> Tensor: ...
+def igamma(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def igammac(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def imag(input: Tensor, *, out: Any = None) -> Tensor: ...
 @overload
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1, out: Any = None
@@ -374,10 +798,45 @@ def index_fill(
 def index_fill(
     input: Tensor, *, axis: int, index: Tensor, value: TensorLike, out: Any = None
 ) -> Tensor: ...
+def index_put(
+    input: Tensor,
+    indices: Sequence[Tensor | None],
+    values: TensorLike,
+    accumulate: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def index_put_(
+    input: Tensor,
+    indices: Sequence[Tensor | None],
+    values: TensorLike,
+    accumulate: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Any = None,
+) -> Tensor: ...
 @overload
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor: ...
 @overload
 def index_select(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
+def initial_seed(*, out: Any = None) -> int: ...
+def inverse(input: Tensor, *, out: Any = None) -> Tensor: ...
+def is_complex(input: Tensor, *, out: Any = None) -> bool: ...
+def is_conj(input: Tensor, *, out: Any = None) -> bool: ...
+def is_floating_point(input: Tensor, *, out: Any = None) -> bool: ...
+def is_nonzero(input: Tensor, *, out: Any = None) -> bool: ...
+def is_same_size(input: Tensor, other: Tensor, *, out: Any = None) -> bool: ...
+def is_signed(input: Tensor, *, out: Any = None) -> bool: ...
+def is_tensor(obj: Any, *, out: Any = None) -> TypeGuard[Tensor]: ...
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -388,8 +847,36 @@ def isclose(
     out: Any = None,
 ) -> Tensor: ...
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor: ...
+def isin(
+    input: TensorLike,
+    test_elements: TensorLike,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Any = None,
+) -> Tensor: ...
 def isinf(input: Tensor, *, out: Any = None) -> Tensor: ...
 def isnan(input: Tensor, *, out: Any = None) -> Tensor: ...
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor: ...
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor: ...
+def isreal(input: Tensor, *, out: Any = None) -> Tensor: ...
+def istft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, **more: Any
+) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def kthvalue(
     input: Tensor,
@@ -401,6 +888,8 @@ def kthvalue(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Ordered: ...
+def lcm(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def ldexp(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def lerp(input: Tensor, end: TensorLike, weight: TensorLike, *, out: Any = None) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor: ...
 def log(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -416,12 +905,23 @@ def log_softmax(
     out: Any = None,
 ) -> Tensor: ...
 def logaddexp(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def logaddexp2(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logcumsumexp(input: Tensor, dim: int = 0, *, axis: int = ..., out: Any = None) -> Tensor: ...
 def logical_and(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logical_not(input: Tensor, *, out: Any = None) -> Tensor: ...
 def logical_or(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logical_xor(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logit(input: Tensor, eps: float | None = None, *, out: Any = None) -> Tensor: ...
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def logsumexp(
     input: Tensor,
     dim: Axis = None,
@@ -431,8 +931,15 @@ def logsumexp(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor: ...
+def lu_unpack(input: Tensor, LU_pivots: Tensor, *, out: Any = None) -> LU: ...
 def masked_fill(input: Tensor, mask: Tensor, value: TensorLike, *, out: Any = None) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor: ...
+def masked_select(
+    input: Tensor, mask: Tensor, *, size: int | None = None, fill_value: Scalar = 0, out: Any = None
+) -> Tensor: ...
+def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor: ...
+def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor: ...
 @overload
 def max(
     input: Tensor, dim: int, keepdim: bool = False, *, keepdims: bool = ..., out: Any = None
@@ -452,6 +959,39 @@ def max(
     axis: Sequence[int] | Tensor | None = ...,
     keepdims: bool = ...,
     other: Sequence[int] | Tensor | None = ...,
+    out: Any = None,
+) -> Tensor: ...
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+    *,
     out: Any = None,
 ) -> Tensor: ...
 def maximum(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
@@ -481,6 +1021,9 @@ def median(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def meshgrid(
+    *tensors: Tensor | Sequence[Tensor], indexing: str = "ij", out: Any = None
+) -> tuple[Tensor, ...]: ...
 @overload
 def min(
     input: Tensor, dim: int, keepdim: bool = False, *, keepdims: bool = ..., out: Any = None
@@ -504,10 +1047,20 @@ def min(
 ) -> Tensor: ...
 def minimum(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def mm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Ordered: ...
 def moveaxis(input: Tensor, source: Sizes, destination: Sizes, *, out: Any = None) -> Tensor: ...
 def movedim(input: Tensor, source: Sizes, destination: Sizes, *, out: Any = None) -> Tensor: ...
 def msort(input: Tensor, *, out: Any = None) -> Tensor: ...
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Any = None,
+) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor: ...
+def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor: ...
 def nan_to_num(
     input: Tensor,
     nan: float = 0.0,
@@ -526,6 +1079,18 @@ def nanmean(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def nanmedian(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
+) -> Any: ...
+def nanquantile(
+    input: Tensor,
+    q: TensorLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Any = None,
+) -> Tensor: ...
 def nansum(
     input: Tensor,
     dim: Axis = None,
@@ -535,6 +1100,18 @@ def nansum(
     axis: Axis = ...,
     keepdims: bool = ...,
     out: Any = None,
+) -> Tensor: ...
+def nextafter(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def nonzero(
+    input: Tensor,
+    *,
+    as_tuple: bool = False,
+    size: int | None = None,
+    fill_value: int = -1,
+    out: Any = None,
+) -> Any: ...
+def nonzero_static(
+    input: Tensor, *, size: int, fill_value: int = -1, out: Any = None
 ) -> Tensor: ...
 def norm(
     input: Tensor,
@@ -547,7 +1124,33 @@ def norm(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def normal(
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Sizes | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
+def numel(input: Tensor, *, out: Any = None) -> int: ...
+def ones_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
 def outer(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def pdist(input: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
+def pinverse(
+    input: Tensor,
+    rcond: float | None = None,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    hermitian: bool = False,
+    out: Any = None,
+) -> Tensor: ...
+def poisson(input: Tensor, generator: Generator | None = None, *, out: Any = None) -> Tensor: ...
+def positive(input: Tensor, *, out: Any = None) -> Tensor: ...
 def pow(input: Tensor, exponent: TensorLike, *, out: Any = None) -> Tensor: ...
 def prod(
     input: Tensor,
@@ -559,9 +1162,11 @@ def prod(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def promote_types(type1: DTypeLike, type2: DTypeLike, *, out: Any = None) -> DType: ...
 def put(
     input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Any = None
 ) -> Tensor: ...
+def qr(input: Tensor, mode: str = "reduced", *, out: Any = None) -> QR: ...
 def quantile(
     input: Tensor,
     q: TensorLike,
@@ -571,13 +1176,45 @@ def quantile(
     interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor: ...
+def rand_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def randint_like(
+    input: Tensor,
+    low: Scalar,
+    high: Scalar | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    out: Any = None,
+) -> Tensor: ...
+def randn_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def range(
+    start: float,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
+def real(input: Tensor, *, out: Any = None) -> Tensor: ...
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor: ...
 def relu(input: Tensor, *, out: Any = None) -> Tensor: ...
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor: ...
+def result_type(input: TensorLike, tensor2: TensorLike, *, out: Any = None) -> DType: ...
 def roll(input: Tensor, shifts: Sizes, dims: Axis = None, *, out: Any = None) -> Tensor: ...
 def rot90(
     input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1), *, out: Any = None
 ) -> Tensor: ...
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: ...
+def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
+def scalar_tensor(
+    s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
 @overload
 def scatter(
     input: Tensor,
@@ -640,12 +1277,29 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Any = None,
 ) -> Tensor: ...
+def seed(*, out: Any = None) -> int: ...
+def select_scatter(
+    input: Tensor, src: Tensor, dim: int, index: int, *, out: Any = None
+) -> Tensor: ...
+def set_rng_state(new_state: tuple[int, int], *, out: Any = None) -> None: ...
+def sgn(input: Tensor, *, out: Any = None) -> Tensor: ...
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: ...
 def sign(input: Tensor, *, out: Any = None) -> Tensor: ...
 def signbit(input: Tensor, *, out: Any = None) -> Tensor: ...
 def sin(input: Tensor, *, out: Any = None) -> Tensor: ...
 def sinc(input: Tensor, *, out: Any = None) -> Tensor: ...
 def sinh(input: Tensor, *, out: Any = None) -> Tensor: ...
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def slogdet(input: Tensor, *, out: Any = None) -> Slogdet: ...
 def softmax(
     input: Tensor,
     dim: int = -1,
@@ -665,6 +1319,9 @@ def sort(
 ) -> Ordered: ...
 def split(
     input: Tensor, sizes: Sizes, dim: int = 0, *, axis: int = ..., out: Any = None
+) -> tuple[Tensor, ...]: ...
+def split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Any = None
 ) -> tuple[Tensor, ...]: ...
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor: ...
 def square(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -691,6 +1348,20 @@ def std_mean(
     keepdims: bool = ...,
     out: Any = None,
 ) -> tuple[Tensor, Tensor]: ...
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def sum(
     input: Tensor,
     dim: Axis = None,
@@ -735,9 +1406,26 @@ def topk(
 ) -> Ordered: ...
 def trace(input: Tensor, *, out: Any = None) -> Tensor: ...
 def transpose(input: Tensor, dim0: int = 0, dim1: int = 1, *, out: Any = None) -> Tensor: ...
+def trapezoid(
+    input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
+) -> Tensor: ...
+def trapz(
+    input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
+) -> Tensor: ...
 def tril(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def triu(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def trunc(input: Tensor, *, out: Any = None) -> Tensor: ...
+def truncated_normal(
+    *sizes: Sizes,
+    mean: float = 0.0,
+    std: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def unbind(
     input: Tensor, dim: int = 0, *, axis: int = ..., out: Any = None
 ) -> tuple[Tensor, ...]: ...
@@ -754,7 +1442,19 @@ def unique(
     *,
     out: Any = None,
 ) -> Any: ...
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    out: Any = None,
+) -> Any: ...
+def unravel_index(input: Tensor, shape: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
 def unsqueeze(input: Tensor, dim: int = 0, *, axis: int = ..., out: Any = None) -> Tensor: ...
+def vander(
+    input: Tensor, N: int | None = None, increasing: bool = False, *, out: Any = None
+) -> Tensor: ...
 def var(
     input: Tensor,
     dim: Axis = None,
@@ -778,4 +1478,8 @@ def var_mean(
     out: Any = None,
 ) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def vsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
 def xlogy(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def zeros_like(
+    input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...

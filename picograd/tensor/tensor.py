@@ -89,7 +89,6 @@ from picograd.tensor.math.methods_elementwise import ElementwiseMethods
 from picograd.tensor.math.methods_elementwise import where as where
 from picograd.tensor.math.methods_operator import OperatorMethods
 from picograd.tensor.methods import Methods
-from picograd.tensor.network.methods_network import NetworkMethods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_assemble import AssemblyMethods
 from picograd.tensor.shaping.methods_movement import MovementMethods
@@ -103,7 +102,6 @@ class Tensor(
     ProductMethods,
     AssemblyMethods,
     FamilyMethods,
-    NetworkMethods,
     InPlaceMethods,
     ProtocolMethods,
 ):

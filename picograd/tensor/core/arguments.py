@@ -1,8 +1,8 @@
 """What functions of tensors do to their arguments first: check, promote, bring from the host.
 
-The files by family (arithmetic, arranging, placing, statistics, sampling, distributions) compose
+The files by family (arithmetic, joining, partial_writes, statistics, distributions) compose
 methods of tensors instead of nodes: a gradient, a device and a promotion come with each method.
-`methods_family.py` makes methods of those that PyTorch also has as methods.
+`@composed` makes methods and functions of them.
 """
 
 from typing import Any, TypeGuard
@@ -12,10 +12,12 @@ import numpy as np
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import pair
 from picograd.tensor.core.recording import Recorded, read, wrap
 
 
+@composed(method=False)
 def is_tensor(obj: Any) -> TypeGuard[Tensor]:
     """Tell whether an object is a tensor.
 

@@ -21,7 +21,7 @@ from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import apply, apply_each, become, pieces, rewrite, showing
-from picograd.tensor.core.spelling import IDLE, RENAMED, spelled, write_out
+from picograd.tensor.core.spelling import IDLE, RENAMED, parameter_names, spelled, write_out
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
@@ -37,15 +37,17 @@ def method_of(row: Function) -> Any:
     """Make the method of `Tensor`."""
     if row.is_recorded:
         return named(taking(row, Spelling(row), False), row, f"Tensor.{row.name}")
-    return spelled(guarded(row.definition), row.name, True)
+    made = spelled(guarded(row.definition), row.name, True)
+    return staticmethod(made) if row.static else made
 
 
 def function_of(row: Function, module: str) -> Any:
     """Make the function that a module shows."""
+    made: Any = guarded(row.definition)
     if row.is_recorded:
         made = named(taking(row, Spelling(row, "input"), True), row, row.name)
-    else:
-        made = spelled(guarded(row.definition), row.name)
+    elif parameter_names(made):
+        made = spelled(made, row.name)
     made.__module__, made.__qualname__, made.__name__ = module, row.name, row.name
     return made
 

@@ -2,18 +2,22 @@
 
 `@recorded` stands on a definition on nodes, `@composed` on one of tensors. Both give it back as it
 is, for the files that import it, and add a row to FUNCTIONS. Of the rows
-`picograd/tensor/methods.py` makes the methods of `Tensor`, `picograd/tensor/functions.py` the
+`picograd/tensor/methods.py` makes the methods of `Tensor`, `picograd/tensor/public.py` the
 functions of `picograd`, and `docs/stubs.py` the files that type checkers read.
 
     @recorded(in_place=True)
     def exp(x: Node) -> Node:
 
-Parameters have PyTorch's names; `picograd/tensor/core/calling.py` reads the other ones.
+`@within("functional")` shows a definition in a module of functions, here `picograd.nn.functional`;
+MODULES has these rows. Parameters have PyTorch's names; `picograd/tensor/core/calling.py` reads the
+other ones.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from picograd.errors import check
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 
@@ -26,28 +30,43 @@ class Function:
     definition: Callable[..., Any]
     is_recorded: bool = True  # on nodes, else on tensors
     method: bool = True
+    static: bool = False  # a method of the class, which needs no tensor
     function: bool = True
     in_place: bool = False
+    inplace: bool = False  # the function takes `inplace`, and then writes over its input
     view: str = ""  # the result shows the tensor's memory: "if" its strides allow it, or "always"
     pieces: bool = False  # the results are views, parts of the tensor
     returns: Any = None  # the named tuple of its results
     also: tuple[tuple[str, str], ...] = ()  # other names of parameters, and which they are
 
 
-FUNCTIONS: dict[str, Function] = {}
+Rows = dict[str, Function]
+FUNCTIONS: Rows = {}
+MODULES: dict[str, Rows] = {"functional": {}, "special": {}}
 
 
-def recorded(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
-    """Show a definition on nodes under names, its own unless given; `seen` fills the row."""
+def adding(rows: Rows, names: tuple[str, ...], seen: Any) -> Callable[[Definition], Definition]:
+    """Add a row for each name, the definition's own unless given; `seen` fills the rows."""
 
     def decorate(definition: Definition) -> Definition:
         for name in names or (definition.__name__,):
-            FUNCTIONS[name] = Function(name, definition, **seen)
+            check(name not in rows, f"two definitions are called {name}")
+            rows[name] = Function(name, definition, **seen)
         return definition
 
     return decorate
 
 
+def recorded(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
+    """Show a definition on nodes as a method and a function."""
+    return adding(FUNCTIONS, names, seen)
+
+
 def composed(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
     """Show a definition of tensors, made of their methods."""
-    return recorded(*names, is_recorded=False, **seen)
+    return adding(FUNCTIONS, names, {"is_recorded": False, **seen})
+
+
+def within(module: str, *names: str, **seen: Any) -> Callable[[Definition], Definition]:
+    """Show a definition of tensors as a function of a module; on nodes, say `is_recorded=True`."""
+    return adding(MODULES[module], names, {"is_recorded": False, **seen})

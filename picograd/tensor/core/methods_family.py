@@ -5,133 +5,21 @@ no function of their own in `picograd` are written here. The class is a base of 
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.recording import Recorded, Same, apply, show_memory
-from picograd.tensor.indexing import partial_writes
-from picograd.tensor.linalg import decompositions, fourier, systems
-from picograd.tensor.making import distributions, initial_values, tensors_like
-from picograd.tensor.math import arithmetic, special
-from picograd.tensor.reductions import statistics
-from picograd.tensor.shaping import assembling, axis_formulas, joining
+from picograd.tensor.linalg import decompositions
+from picograd.tensor.shaping import assembling
 
 
 class FamilyMethods(Recorded):
     """This class holds the functions of the files by family as methods of `Tensor`."""
 
     __slots__ = ()
-
-    positive: Final = arithmetic.positive
-    sgn: Final = arithmetic.sgn
-    clamp_min: Final = arithmetic.clamp_min
-    clamp_max: Final = arithmetic.clamp_max
-    fmax: Final = arithmetic.fmax
-    fmin: Final = arithmetic.fmin
-    float_power: Final = arithmetic.float_power
-    logaddexp2: Final = arithmetic.logaddexp2
-    frexp: Final = arithmetic.frexp
-    ldexp: Final = arithmetic.ldexp
-    nextafter: Final = arithmetic.nextafter
-    gcd: Final = arithmetic.gcd
-    lcm: Final = arithmetic.lcm
-    isposinf: Final = arithmetic.isposinf
-    isneginf: Final = arithmetic.isneginf
-    isreal: Final = arithmetic.isreal
-    is_nonzero: Final = arithmetic.is_nonzero
-    is_same_size: Final = arithmetic.is_same_size
-    equal: Final = arithmetic.equal
-
-    i0: Final = special.i0
-    igamma: Final = special.gammainc
-    igammac: Final = special.gammaincc
-    mvlgamma: Final = special.multigammaln
-
-    hsplit: Final = joining.hsplit
-    vsplit: Final = joining.vsplit
-    dsplit: Final = joining.dsplit
-    split_with_sizes: Final = joining.split_with_sizes
-    adjoint: Final = joining.adjoint
-    diagflat: Final = joining.diagflat
-    sum_to_size: Final = joining.sum_to_size
-    as_strided: Final = joining.as_strided
-    meshgrid: Final = joining.meshgrid
-    rearrange: Final = axis_formulas.rearrange
-
-    select_scatter: Final = partial_writes.select_scatter
-    slice_scatter: Final = partial_writes.slice_scatter
-    diagonal_scatter: Final = partial_writes.diagonal_scatter
-    index_put: Final = partial_writes.index_put
-    index_put_: Final = partial_writes.index_put_
-    index_reduce: Final = partial_writes.index_reduce
-    fill_diagonal_: Final = partial_writes.fill_diagonal_
-    nonzero_static: Final = partial_writes.nonzero_static
-    masked_select: Final = partial_writes.masked_select
-    nonzero: Final = partial_writes.nonzero
-
-    mode: Final = statistics.mode
-    nanmedian: Final = statistics.nanmedian
-    nanquantile: Final = statistics.nanquantile
-    unique_consecutive: Final = statistics.unique_consecutive
-    histogram: Final = statistics.histogram
-    diff: Final = statistics.diff
-    cov: Final = statistics.cov
-    corrcoef: Final = statistics.corrcoef
-    renorm: Final = statistics.renorm
-
-    zeros_like: Final = tensors_like.zeros_like
-    ones_like: Final = tensors_like.ones_like
-    empty_like: Final = tensors_like.empty_like
-    full_like: Final = tensors_like.full_like
-    rand_like: Final = tensors_like.rand_like
-    randn_like: Final = tensors_like.randn_like
-    randint_like: Final = distributions.randint_like
-    new_zeros: Final = tensors_like.new_zeros
-    new_ones: Final = tensors_like.new_ones
-    new_empty: Final = tensors_like.new_empty
-    new_full: Final = tensors_like.new_full
-    new_tensor: Final = tensors_like.new_tensor
-    is_complex: Final = tensors_like.is_complex
-    is_conj: Final = tensors_like.is_conj
-    conj: Final = tensors_like.conj
-    is_signed: Final = tensors_like.is_signed
-    is_contiguous: Final = tensors_like.is_contiguous
-    get_device: Final = tensors_like.get_device
-    type_as: Final = tensors_like.type_as
-
-    scaled_uniform: Final = staticmethod(initial_values.scaled_uniform)
-    glorot_uniform: Final = staticmethod(initial_values.glorot_uniform)
-    kaiming_uniform: Final = staticmethod(initial_values.kaiming_uniform)
-    kaiming_normal: Final = staticmethod(initial_values.kaiming_normal)
-
-    uniform_: Final = distributions.uniform_
-    normal_: Final = distributions.normal_
-    log_normal_: Final = distributions.log_normal_
-    exponential_: Final = distributions.exponential_
-    cauchy_: Final = distributions.cauchy_
-    geometric_: Final = distributions.geometric_
-    bernoulli_: Final = distributions.bernoulli_
-    random_: Final = distributions.random_
-    trunc_normal_: Final = distributions.trunc_normal_
-    bernoulli: Final = distributions.bernoulli
-    multinomial: Final = distributions.multinomial
-
-    cholesky: Final = decompositions.cholesky
-    cholesky_solve: Final = systems.cholesky_solve
-    cholesky_inverse: Final = systems.cholesky_inverse
-    inverse: Final = decompositions.inv
-    pinverse: Final = decompositions.pinv
-    det: Final = decompositions.det
-    slogdet: Final = decompositions.slogdet
-    qr: Final = decompositions.qr
-    matrix_power: Final = decompositions.matrix_power
-    matrix_exp: Final = systems.matrix_exp
-    lu_solve: Final = systems.solve_factored
-    stft: Final = fourier.stft
-    istft: Final = fourier.istft
 
     def logdet(self: Any) -> Tensor:
         """Compute the logarithm of determinants; NaN where one is negative.

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.recording import Recorded, become, rewrite
-from picograd.tensor.shaping import resizing
 
 
 def in_place(name: str) -> Callable[..., Tensor]:
@@ -44,10 +43,6 @@ class InPlaceMethods(Recorded):
     t_: Final = seen_as("t")
     swapaxes_: Final = seen_as("swapaxes")
     swapdims_: Final = seen_as("swapdims")
-    as_strided_: Final = seen_as("as_strided")
-    resize_: Final = resizing.resize_
-    resize_as_: Final = resizing.resize_as_
-    set_: Final = resizing.set_
     neg_: Final = in_place("neg")
     round_: Final = in_place("round")
     floor_divide_: Final = in_place("floor_divide")
@@ -60,36 +55,22 @@ class InPlaceMethods(Recorded):
     bitwise_left_shift_: Final = in_place("bitwise_left_shift")
     bitwise_not_: Final = in_place("bitwise_not")
     bitwise_right_shift_: Final = in_place("bitwise_right_shift")
-    clamp_max_: Final = in_place("clamp_max")
-    clamp_min_: Final = in_place("clamp_min")
     deg2rad_: Final = in_place("deg2rad")
     divide_: Final = in_place("divide")
     eq_: Final = in_place("eq")
     fix_: Final = in_place("fix")
-    float_power_: Final = in_place("float_power")
-    gcd_: Final = in_place("gcd")
     ge_: Final = in_place("ge")
     greater_: Final = in_place("greater")
     greater_equal_: Final = in_place("greater_equal")
     gt_: Final = in_place("gt")
-    i0_: Final = in_place("i0")
-    igamma_: Final = in_place("igamma")
-    igammac_: Final = in_place("igammac")
-    index_reduce_: Final = in_place("index_reduce")
-    lcm_: Final = in_place("lcm")
-    ldexp_: Final = in_place("ldexp")
     le_: Final = in_place("le")
     less_: Final = in_place("less")
     less_equal_: Final = in_place("less_equal")
     lt_: Final = in_place("lt")
     multiply_: Final = in_place("multiply")
-    mvlgamma_: Final = in_place("mvlgamma")
     ne_: Final = in_place("ne")
     negative_: Final = in_place("negative")
-    nextafter_: Final = in_place("nextafter")
     not_equal_: Final = in_place("not_equal")
     rad2deg_: Final = in_place("rad2deg")
-    renorm_: Final = in_place("renorm")
-    sgn_: Final = in_place("sgn")
     subtract_: Final = in_place("subtract")
     true_divide_: Final = in_place("true_divide")

@@ -4,6 +4,7 @@ from picograd.conversion import FLOAT8, float8_values
 from picograd.dtype import DType, category, default_float, promote, to_dtype
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import DTypeLike, TensorLike
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import read_scalar
 from picograd.tensor.core.recording import Recorded
 
@@ -77,6 +78,7 @@ class iinfo:
         return f"iinfo({self.dtype}: min={self.min}, max={self.max})"
 
 
+@composed(method=False)
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Find the dtype two dtypes become together.
 
@@ -86,6 +88,7 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     return promote(to_dtype(type1), to_dtype(type2))
 
 
+@composed(method=False)
 def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
     """Find the dtype of an operation on two tensors or numbers.
 
@@ -111,6 +114,7 @@ def scalar_result(kind: DType) -> DType:
     return default_float() if kind.is_float else kind
 
 
+@composed(method=False)
 def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     """Tell whether a dtype may be written into another: its category is not the higher one.
 
@@ -120,6 +124,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     return category(to_dtype(from_)) <= category(to_dtype(to))
 
 
+@composed(method=False)
 def get_default_dtype() -> DType:
     """Give the dtype of new floats.
 

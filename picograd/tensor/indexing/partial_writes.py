@@ -13,6 +13,7 @@ from picograd.graph.shape import broadcast_shapes
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, read, rewrite, selector, wrap
 from picograd.tensor.indexing import indexing, masking, selecting
@@ -35,6 +36,7 @@ def check_source(op: str, x: Tensor, src: Tensor, shape: tuple[int, ...]) -> Non
         raise ShapeError(op, text, "give it that shape")
 
 
+@composed()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Write one slice along an axis; the result is a copy.
 
@@ -49,6 +51,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return written(input, (*(slice(None),) * axis, index), src)
 
 
+@composed()
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -73,6 +76,7 @@ def slice_scatter(
     return written(input, (*(slice(None),) * axis, part), src)
 
 
+@composed()
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -94,6 +98,7 @@ def diagonal_scatter(
     return result.movedim((0, 1), (first, second))
 
 
+@composed()
 def index_put(
     input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:
@@ -125,6 +130,7 @@ def index_put(
     return wrap(total, tracks and MODE.enabled)
 
 
+@composed()
 def index_put_(
     input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:
@@ -137,6 +143,7 @@ def index_put_(
     return rewrite(input, "index_put", index_put(input, indices, values, accumulate))
 
 
+@composed(in_place=True)
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -182,6 +189,7 @@ def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
     return apply(selecting.fill_diagonal, input, fill_value, wrap)
 
 
+@composed(function=False)
 def fill_diagonal_(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
     """Write one number over the main diagonal, in place; see `fill_diagonal`.
 
@@ -191,6 +199,7 @@ def fill_diagonal_(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Ten
     return rewrite(input, "fill_diagonal", fill_diagonal(input, fill_value, wrap))
 
 
+@composed()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """List the positions of non-zero elements in a result of fixed length: (size, axes).
 
@@ -230,6 +239,7 @@ def first_places(flags: Tensor, size: int, count: int) -> Tensor:
     return base.scatter_reduce(0, slot, kind.arange(count, device=flags.device), "amin")[:size]
 
 
+@composed()
 def masked_select(
     input: Tensor, mask: Tensor, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Tensor:
@@ -258,6 +268,7 @@ def masked_select(
     return (places < count).where(picked, fill_value)
 
 
+@composed()
 def nonzero(
     input: Tensor, *, as_tuple: bool = False, size: int | None = None, fill_value: int = -1
 ) -> Any:

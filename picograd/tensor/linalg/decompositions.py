@@ -10,6 +10,7 @@ inv, solve, cholesky, svd, eigh and pinv compute at once, to raise it where they
 import math
 from typing import Any, NamedTuple
 
+from picograd.tensor.core.function import composed
 from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.tensor.shaping import joining, assembling, movement
@@ -64,6 +65,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
+@composed("inverse")
 def inv(A: Tensor) -> Tensor:
     """Invert square matrices (..., N, N).
 
@@ -85,6 +87,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return decided(apply(host.solve, A.mT if not left else A, B))
 
 
+@composed()
 def det(A: Tensor) -> Tensor:
     """Compute determinants; the second derivative needs an invertible matrix.
 
@@ -94,6 +97,7 @@ def det(A: Tensor) -> Tensor:
     return apply(host.determinant, A)
 
 
+@composed()
 def slogdet(A: Tensor) -> Slogdet:
     """Compute the sign of determinants and the logarithm of their size.
 
@@ -104,6 +108,7 @@ def slogdet(A: Tensor) -> Slogdet:
     return Slogdet(*several(A, host.log_determinant(read(A))))
 
 
+@composed()
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """Write positive definite matrices as L L^T, or U^T U.
 
@@ -114,6 +119,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return lower.mT if upper else lower
 
 
+@composed()
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Write matrices (..., M, N) as Q R: orthonormal columns times an upper triangle.
 
@@ -193,6 +199,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     return values
 
 
+@composed("pinverse")
 def pinv(
     A: Tensor,
     rcond: float | None = None,
@@ -210,6 +217,7 @@ def pinv(
     return decided(apply(host.pinv, A, rcond if rtol is None else rtol, atol))
 
 
+@composed()
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """Multiply a square matrix with itself; negative powers invert it first.
 

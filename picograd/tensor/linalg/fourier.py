@@ -15,6 +15,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_host
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.operands import as_axis, floating
 from picograd.tensor.core.recording import Recorded, apply
@@ -342,6 +343,7 @@ def framing(op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor
     return step, window.pad((low, n_fft - size - low))
 
 
+@composed()
 def stft(
     input: Tensor,
     n_fft: int,
@@ -378,6 +380,7 @@ def stft(
     return found.reshape(*input.shape[:-1], *found.shape[1:])
 
 
+@composed()
 def istft(
     input: Tensor,
     n_fft: int,

@@ -13,6 +13,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, apply, decided, read, several
 from picograd.tensor.linalg import host
 
@@ -84,6 +85,7 @@ def as_matrices(A: Tensor, B: Tensor) -> Tensor:
     return decided(apply(host.solve, A, B))
 
 
+@composed()
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Solve A X = B given the Cholesky factor of A: A = L L^T, or U^T U.
 
@@ -96,6 +98,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     return solve_triangular(lower.mT, first, upper=True)
 
 
+@composed()
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """Invert a matrix given its Cholesky factor.
 
@@ -162,6 +165,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(both, (swaps + 1).int())
 
 
+@composed(method=False)
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
     """Take P, L and U out of what `lu_factor` returns.
 
@@ -304,6 +308,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 # functions of matrices
 
 
+@composed()
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
 
@@ -314,6 +319,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     return apply(host.matrix_exp, A)
 
 
+@composed("lu_solve")
 def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Solve A X = input, given what `lu_factor` says of A: `lu_solve` in PyTorch's old order.
 
@@ -324,6 +330,7 @@ def solve_factored(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return lu_solve(LU_data, LU_pivots, input)
 
 
+@composed(method=False)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply several matrices in the cheapest order: `linalg.multi_dot` of its arguments.
 

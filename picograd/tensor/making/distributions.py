@@ -20,6 +20,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import optional_dtype, read_scalar
 from picograd.tensor.core.recording import Recorded, drawn, fresh, read, rewrite
@@ -96,6 +97,7 @@ def check_positive(op: str, name: str, value: Any) -> None:
 # in place
 
 
+@composed(function=False)
 def uniform_(
     input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -109,6 +111,7 @@ def uniform_(
     return rewrite(input, "uniform", between(units(input, generator), low, high))
 
 
+@composed(function=False)
 def normal_(
     input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -122,6 +125,7 @@ def normal_(
     return rewrite(input, "normal", affine(normals(input, generator), std, mean))
 
 
+@composed(function=False)
 def log_normal_(
     input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -142,6 +146,7 @@ def log_normal_(
     return rewrite(input, "log_normal", fresh(power.cast(input.dtype)))
 
 
+@composed(function=False)
 def exponential_(
     input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -170,6 +175,7 @@ def gumbels(x: Tensor, generator: Generator | None = None) -> Tensor:
     return made
 
 
+@composed(function=False)
 def cauchy_(
     input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -186,6 +192,7 @@ def cauchy_(
     return rewrite(input, "cauchy", fresh(draws.cast(input.dtype)))
 
 
+@composed(function=False)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
 
@@ -199,6 +206,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return rewrite(input, "geometric", fresh(count.cast(input.dtype)))
 
 
+@composed(function=False)
 def bernoulli_(
     input: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
@@ -213,6 +221,7 @@ def bernoulli_(
     return rewrite(input, "bernoulli", draw.expand(*input.shape).cast(input.dtype))
 
 
+@composed(function=False)
 def random_(
     input: Tensor,
     low: int | None = None,
@@ -262,6 +271,7 @@ def check_probability(op: str, p: Any) -> None:
         raise ValueRangeError(op, f"p={p} is outside 0..1", "use a number from 0 to 1")
 
 
+@composed()
 def bernoulli(
     input: Tensor, p: float | Tensor | None = None, *, generator: Generator | None = None
 ) -> Tensor:
@@ -280,6 +290,7 @@ def bernoulli(
     return (units(input, generator, wide) < chance).cast(input.dtype)
 
 
+@composed(method=False)
 def normal(
     mean: float | Tensor = 0.0,
     std: float | Tensor = 1.0,
@@ -311,6 +322,7 @@ def normal(
     return affine(normals(like, generator), std, mean).detach()
 
 
+@composed()
 def randint_like(
     input: Tensor,
     low: Scalar,
@@ -332,6 +344,7 @@ def randint_like(
     return Recorded.kind.randint(first, last, size, generator=generator, **place)
 
 
+@composed(method=False)
 def exponential(
     *sizes: Sizes,
     lambd: float = 1.0,
@@ -351,6 +364,7 @@ def exponential(
     return fresh(read(exponentials(like, generator, lambd)), **more)
 
 
+@composed(method=False)
 def truncated_normal(
     *sizes: Sizes,
     mean: float = 0.0,
@@ -377,6 +391,7 @@ def truncated_normal(
     return fresh(wide.cast(wanted), **more)
 
 
+@composed(function=False)
 def trunc_normal_(
     input: Tensor,
     mean: float = 0.0,
@@ -397,6 +412,7 @@ def trunc_normal_(
     return rewrite(input, "trunc_normal", truncated_normal(input.shape, **options, **place))
 
 
+@composed()
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -463,6 +479,7 @@ def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Ten
     return from_host(np.asarray(values), x).cast(x.dtype)
 
 
+@composed(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from Poisson distributions whose rates are the elements; computes the rates.
 
@@ -477,6 +494,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return host_draw("poisson", input.detach(), generator, lambda source: source.poisson(rates))
 
 
+@composed(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw how many of `count` trials succeed with probability `prob`; computes both.
 
@@ -499,6 +517,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 # the default generator
 
 
+@composed(method=False)
 def seed() -> int:
     """Restart the default generator from a seed the operating system draws, and return it.
 
@@ -508,6 +527,7 @@ def seed() -> int:
     return random.DEFAULT.seed()
 
 
+@composed(method=False)
 def initial_seed() -> int:
     """Return the seed of the default generator.
 
@@ -518,6 +538,7 @@ def initial_seed() -> int:
     return random.DEFAULT.initial_seed()
 
 
+@composed(method=False)
 def get_rng_state() -> tuple[int, int]:
     """Return the state of the default generator, for `set_rng_state`.
 
@@ -528,6 +549,7 @@ def get_rng_state() -> tuple[int, int]:
     return random.DEFAULT.get_state()
 
 
+@composed(method=False)
 def set_rng_state(new_state: tuple[int, int]) -> None:
     """Continue the default generator from a state.
 

@@ -8,11 +8,11 @@ from picograd.errors import ExportError
 from picograd.graph import build
 from picograd.target import is_host
 from picograd.tensor.core import exchange
-from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import optional_dtype
-from picograd.tensor.core.recording import made
+from picograd.tensor.core.recording import Recorded, made
 from picograd.tensor.making import creation
-from picograd.tensor.tensor import Tensor
 
 
 def tensor(
@@ -30,9 +30,10 @@ def tensor(
     >>> picograd.tensor([1, 2]).dtype
     picograd.int64
     """
-    return Tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    return Recorded.kind(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@composed(method=False)
 def asarray(
     obj: Data,
     *,
@@ -60,10 +61,10 @@ def asarray(
         if copy is False:
             text = f"a {type(obj).__name__} must be copied to become a tensor"
             raise ExportError("asarray", text, "leave out copy=False")
-        result = Tensor(obj, wanted, place)
+        result = Recorded.kind(obj, wanted, place)
     elif copy:
         now: Any = build.contiguous(result.detach()._node)
-        result = Tensor(now).realize()  # as it is now
+        result = Recorded.kind(now).realize()  # as it is now
     moved = result.to(dtype=wanted, device=place)
     if moved is not result and copy is False:
         text = f"the {result.dtype.name} tensor on {result.device} must be converted"
@@ -76,7 +77,7 @@ def asarray(
 
 def shared(obj: Any, device: str | None) -> Any:
     """Make a tensor that shares memory with `obj`; None where that is impossible."""
-    if isinstance(obj, Tensor):
+    if isinstance(obj, Recorded):
         return obj
     if exchange.is_exporter(obj):
         return made(exchange.imported(obj))
@@ -86,6 +87,7 @@ def shared(obj: Any, device: str | None) -> Any:
     return None
 
 
+@composed(method=False)
 def as_tensor(
     data: Data, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:

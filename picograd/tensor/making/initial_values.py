@@ -6,10 +6,12 @@ from typing import Any
 from picograd.errors import ShapeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Sizes, Tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
 from picograd.tensor.core.recording import Recorded
 
 
+@composed(function=False, static=True)
 def scaled_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = 1 / sqrt(number of elements).
 
@@ -20,6 +22,7 @@ def scaled_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     return symmetric(shape, product(shape) or 1, more)
 
 
+@composed(function=False, static=True)
 def glorot_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = sqrt(6 / (outputs + inputs)) (Glorot and Bengio, 2010).
 
@@ -31,6 +34,7 @@ def glorot_uniform(*sizes: Sizes, **more: Any) -> Tensor:
     return symmetric(shape, (shape[0] + inputs) / 6.0, more)
 
 
+@composed(function=False, static=True)
 def kaiming_uniform(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     """Draw from [-b, b) with b = sqrt(6 / ((1 + a^2) inputs)) (He et al., 2015).
 
@@ -43,6 +47,7 @@ def kaiming_uniform(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     return symmetric(shape, fan_in("kaiming_uniform", shape) * (1.0 + a * a) / 6.0, more)
 
 
+@composed(function=False, static=True)
 def kaiming_normal(*sizes: Sizes, a: float = 0.01, **more: Any) -> Tensor:
     """Draw from the normal distribution of variance 2 / ((1 + a^2) inputs) (He et al., 2015).
 

@@ -19,11 +19,13 @@ from picograd.target import is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, fresh
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.making import creation
 
 
+@composed(method=False)
 def scalar_tensor(
     s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -35,6 +37,7 @@ def scalar_tensor(
     return Recorded.kind.full((), s, dtype=dtype or "float32", device=device, **more)
 
 
+@composed(method=False)
 def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
     """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
 
@@ -57,6 +60,7 @@ def new_shape(size: tuple[Any, ...]) -> Any:
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
+@composed(function=False)
 def new_zeros(
     x: Tensor,
     *size: Sizes,
@@ -72,6 +76,7 @@ def new_zeros(
     return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
 
 
+@composed(function=False)
 def new_ones(
     x: Tensor,
     *size: Sizes,
@@ -87,6 +92,7 @@ def new_ones(
     return x.new_full(new_shape(size), 1, dtype=dtype, device=device, **more)
 
 
+@composed(function=False)
 def new_empty(
     x: Tensor,
     *size: Sizes,
@@ -102,6 +108,7 @@ def new_empty(
     return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
 
 
+@composed(function=False)
 def new_full(
     x: Tensor,
     size: Sizes,
@@ -119,6 +126,7 @@ def new_full(
     return Recorded.kind.full(size, fill_value, **place, **more)
 
 
+@composed(function=False)
 def new_tensor(
     x: Tensor,
     data: Data,
@@ -134,6 +142,7 @@ def new_tensor(
     return Recorded.kind(data, dtype=dtype or x.dtype, device=device or x.device, **more)
 
 
+@composed(method=False)
 def logspace(
     start: float,
     end: float,
@@ -159,6 +168,7 @@ def logspace(
     return Recorded.kind(powers, dtype=wanted, device=device, **more)
 
 
+@composed("range", method=False)
 def linear_range(
     start: float,
     end: float | None = None,
@@ -207,6 +217,7 @@ def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more:
     return Recorded.kind(values, **{"dtype": "float32", **more})
 
 
+@composed(method=False)
 def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Hann's window: 1/2 - 1/2 cos(2 pi n / N).
 
@@ -216,6 +227,7 @@ def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tenso
     return window("hann_window", window_length, periodic, (0.5, 0.5), more)
 
 
+@composed(method=False)
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **more: Any
 ) -> Tensor:
@@ -227,6 +239,7 @@ def hamming_window(
     return window("hamming_window", window_length, periodic, (alpha, beta), more)
 
 
+@composed(method=False)
 def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make Blackman's window: 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N).
 
@@ -236,6 +249,7 @@ def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> T
     return window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), more)
 
 
+@composed(method=False)
 def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor:
     """Make a triangle of N points.
 
@@ -248,6 +262,7 @@ def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> T
     return Recorded.kind(values, **{"dtype": "float32", **more})
 
 
+@composed(method=False)
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, **more: Any
 ) -> Tensor:
@@ -270,6 +285,7 @@ def place_like(x: Tensor, dtype: DTypeLike | None, device: DeviceLike | None) ->
     return dict(dtype=dtype or x.dtype, device=device or x.device)
 
 
+@composed()
 def zeros_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -281,6 +297,7 @@ def zeros_like(
     return Recorded.kind.zeros(input.shape, **place_like(input, dtype, device), **more)
 
 
+@composed()
 def ones_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -292,6 +309,7 @@ def ones_like(
     return Recorded.kind.ones(input.shape, **place_like(input, dtype, device), **more)
 
 
+@composed()
 def empty_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -303,6 +321,7 @@ def empty_like(
     return Recorded.kind.empty(input.shape, **place_like(input, dtype, device), **more)
 
 
+@composed()
 def full_like(
     input: Tensor,
     fill_value: Scalar,
@@ -318,6 +337,7 @@ def full_like(
     return Recorded.kind.full(input.shape, fill_value, **place_like(input, dtype, device), **more)
 
 
+@composed()
 def rand_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -329,6 +349,7 @@ def rand_like(
     return Recorded.kind.rand(input.shape, **place_like(input, dtype, device), **more)
 
 
+@composed()
 def randn_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
@@ -343,6 +364,7 @@ def randn_like(
 # facts about a tensor
 
 
+@composed(method=False)
 def numel(input: Tensor) -> int:
     """Count the elements.
 
@@ -353,6 +375,7 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
+@composed(method=False)
 def is_floating_point(input: Tensor) -> bool:
     """Tell whether the dtype is a float.
 
@@ -363,6 +386,7 @@ def is_floating_point(input: Tensor) -> bool:
     return input.dtype.is_float
 
 
+@composed()
 def is_complex(input: Tensor) -> bool:
     """Tell whether the dtype is complex: never, there are none.
 
@@ -373,6 +397,7 @@ def is_complex(input: Tensor) -> bool:
     return False
 
 
+@composed()
 def is_conj(input: Tensor) -> bool:
     """Tell whether a conjugate is still to be taken: never, there are no complex numbers.
 
@@ -383,6 +408,7 @@ def is_conj(input: Tensor) -> bool:
     return False
 
 
+@composed()
 def conj(input: Tensor) -> Tensor:
     """Give the complex conjugate: the tensor itself.
 
@@ -393,6 +419,7 @@ def conj(input: Tensor) -> Tensor:
     return input
 
 
+@composed(method=False)
 def real(input: Tensor) -> Tensor:
     """Give the real part: the tensor itself.
 
@@ -403,6 +430,7 @@ def real(input: Tensor) -> Tensor:
     return input
 
 
+@composed(method=False)
 def imag(input: Tensor) -> Tensor:
     """Refuse to give the imaginary part, as PyTorch does: no tensor is complex.
 
@@ -419,6 +447,7 @@ def imag(input: Tensor) -> Tensor:
     raise DTypeError("imag", text, "use x * 0; Fourier transforms have it along the last axis")
 
 
+@composed()
 def is_signed(input: Tensor) -> bool:
     """Tell whether the dtype has negative numbers.
 
@@ -429,6 +458,7 @@ def is_signed(input: Tensor) -> bool:
     return input.dtype.kind in ("int", "float")
 
 
+@composed(function=False)
 def is_contiguous(input: Tensor) -> bool:
     """Tell whether elements lie in row-major order in the memory that the tensor shows.
 
@@ -440,6 +470,7 @@ def is_contiguous(input: Tensor) -> bool:
     return 0 in input.shape or all(size == 1 or ours == wanted for size, ours, wanted in order)
 
 
+@composed()
 def get_device(input: Tensor) -> int:
     """Give the number of the GPU a tensor lives on, -1 on the CPU.
 
@@ -451,6 +482,7 @@ def get_device(input: Tensor) -> int:
     return -1 if is_host(input.device) else int(number or 0)
 
 
+@composed(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Convert to the dtype, and copy to the device, of another tensor.
 

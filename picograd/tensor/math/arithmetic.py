@@ -12,6 +12,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.arguments import as_float, is_tensor, need_tensor, promoted
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import apply
 from picograd.tensor.core.type_info import FORMATS
 from picograd.tensor.math import elementwise, transcendental
@@ -28,6 +29,7 @@ class Parts(NamedTuple):
     exponent: Tensor
 
 
+@composed()
 def positive(input: Tensor) -> Tensor:
     """Give the tensor itself: +x. DTypeError for bool.
 
@@ -40,6 +42,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@composed(in_place=True)
 def sgn(input: Tensor) -> Tensor:
     """Compute -1, 0 or 1: `sign`, which for real numbers is the same.
 
@@ -50,6 +53,7 @@ def sgn(input: Tensor) -> Tensor:
     return input.sign()
 
 
+@composed(in_place=True)
 def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
     """Raise values below `min` to it.
 
@@ -60,6 +64,7 @@ def clamp_min(input: Tensor, min: TensorLike) -> Tensor:
     return input.clamp(min, None)
 
 
+@composed(in_place=True)
 def clamp_max(input: Tensor, max: TensorLike) -> Tensor:
     """Lower values above `max` to it.
 
@@ -70,6 +75,7 @@ def clamp_max(input: Tensor, max: TensorLike) -> Tensor:
     return input.clamp(None, max)
 
 
+@composed()
 def fmax(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the larger of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
@@ -81,6 +87,7 @@ def fmax(input: Tensor, other: TensorLike) -> Tensor:
     return extreme(a, b, a >= b)
 
 
+@composed()
 def fmin(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the smaller of two; a NaN loses against a number. The first of equal ones gets
     the gradient.
@@ -99,6 +106,7 @@ def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
     return is_first.where(a, b)
 
 
+@composed(in_place=True)
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """Compute input ** exponent in float64.
 
@@ -112,6 +120,7 @@ def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     return result
 
 
+@composed()
 def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     """Compute log2(2 ** a + 2 ** b) without overflow.
 
@@ -136,6 +145,7 @@ def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
 # numbers as bits
 
 
+@composed()
 def frexp(input: Tensor) -> Parts:
     """Split floats into a mantissa of size [1/2, 1) and an int32 exponent: x = m 2^e.
 
@@ -166,6 +176,7 @@ def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
     return bits.bitcast(like.dtype)
 
 
+@composed(in_place=True)
 def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     """Compute input * 2 ** other.
 
@@ -181,6 +192,7 @@ def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     return input * exponent.exp2()
 
 
+@composed(in_place=True)
 def nextafter(input: Tensor, other: TensorLike) -> Tensor:
     """Give the next number after `input` towards `other`.
 
@@ -210,6 +222,7 @@ def steady(value: Node, a: Node, b: Node) -> Node:
     return custom(value, (a, b), lambda gradient, output, a, b: (gradient, gradient * 0))
 
 
+@composed(in_place=True)
 def gcd(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the greatest common divisor of whole numbers, >= 0 (Euclid's algorithm).
 
@@ -227,6 +240,7 @@ def gcd(input: Tensor, other: TensorLike) -> Tensor:
     return a
 
 
+@composed(in_place=True)
 def lcm(input: Tensor, other: TensorLike) -> Tensor:
     """Compute the least common multiple of whole numbers, >= 0.
 
@@ -251,6 +265,7 @@ def quotient(a: Node, b: Node) -> Node:
 # tests
 
 
+@composed()
 def isposinf(input: Tensor) -> Tensor:
     """Tell which elements are positive infinity.
 
@@ -261,6 +276,7 @@ def isposinf(input: Tensor) -> Tensor:
     return input.isinf().logical_and(input > 0)
 
 
+@composed()
 def isneginf(input: Tensor) -> Tensor:
     """Tell which elements are negative infinity.
 
@@ -271,6 +287,7 @@ def isneginf(input: Tensor) -> Tensor:
     return input.isinf().logical_and(input < 0)
 
 
+@composed()
 def isreal(input: Tensor) -> Tensor:
     """Tell which elements are real: all, since there are no complex numbers.
 
@@ -281,6 +298,7 @@ def isreal(input: Tensor) -> Tensor:
     return (input == input).logical_or(True)
 
 
+@composed()
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the only element is not zero; computes.
 
@@ -291,6 +309,7 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+@composed()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape and elements; computes. NaN differs.
 
@@ -301,6 +320,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return input.shape == other.shape and bool((input == other).all().item())
 
 
+@composed()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors have the same shape.
 
@@ -311,6 +331,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return input.shape == other.shape
 
 
+@composed(method=False)
 def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1) -> Tensor:
     """Compute other - alpha * input.
 

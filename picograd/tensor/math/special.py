@@ -6,6 +6,7 @@ on the host, at once (as many steps as their arguments need).
 
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.operands import optional_dtype
 from picograd.tensor.core.recording import apply
@@ -22,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@composed(in_place=True)
 def i0(input: Tensor) -> Tensor:
     """Compute the modified Bessel function I0.
 
@@ -124,6 +126,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     return apply(gamma.polygamma, input, n)
 
 
+@composed("mvlgamma", in_place=True)
 def multigammaln(input: Tensor, p: int) -> Tensor:
     """Compute the logarithm of the multivariate gamma function of dimension p.
 
@@ -133,6 +136,7 @@ def multigammaln(input: Tensor, p: int) -> Tensor:
     return apply(gamma.multigammaln, input, p)
 
 
+@composed("igamma", in_place=True)
 def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute the regularised lower incomplete gamma function of a = input and x = other.
 
@@ -144,6 +148,7 @@ def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
     return apply(gamma.igamma, input, other)
 
 
+@composed("igammac", in_place=True)
 def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute the regularised upper incomplete gamma function of a = input and x = other.
 

@@ -7,6 +7,7 @@ the kernel before them. `inplace` writes the result over the input.
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded, apply, maybe_in_place
 from picograd.tensor.making import distributions
 from picograd.tensor.network import activation
@@ -16,6 +17,7 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
 
+@composed(function=False)
 def quick_gelu(input: Tensor) -> Tensor:
     """Compute x * sigmoid(1.702 * x), close to GELU (Hendrycks and Gimpel, 2016).
 
@@ -25,6 +27,7 @@ def quick_gelu(input: Tensor) -> Tensor:
     return input * (input * 1.702).sigmoid()
 
 
+@composed(function=False)
 def swish(input: Tensor) -> Tensor:
     """Compute x * sigmoid(x): `silu` (Ramachandran et al., 2017).
 
@@ -41,6 +44,8 @@ def implicit_axis(input: Tensor, dim: int | None) -> int:
     return 0 if len(input.shape) in (0, 1, 3) else 1
 
 
+@composed(function=False)
+@within("functional")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute SELU_SCALE * elu(x, SELU_ALPHA) (Klambauer et al., 2017).
 
@@ -50,6 +55,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("selu", input, input.elu(SELU_ALPHA) * SELU_SCALE, inplace)
 
 
+@composed(function=False)
+@within("functional")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron, 2017).
 
@@ -59,6 +66,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return maybe_in_place("celu", input, (input / alpha).elu() * alpha, inplace)
 
 
+@composed(function=False)
+@within("functional")
 def softsign(input: Tensor) -> Tensor:
     """Compute x / (1 + |x|).
 
@@ -68,6 +77,8 @@ def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1.0)
 
 
+@composed(function=False)
+@within("functional")
 def tanhshrink(input: Tensor) -> Tensor:
     """Compute x - tanh(x).
 
@@ -77,6 +88,8 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
+@composed(function=False)
+@within("functional")
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero what lies in [-lambd, lambd].
 
@@ -86,6 +99,8 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return (input.abs() <= lambd).where(0.0, input)
 
 
+@composed(function=False)
+@within("functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move every element by lambd towards 0, not past it.
 
@@ -98,6 +113,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return (input > lambd).where(input - lambd, below)
 
 
+@composed(function=False)
+@within("functional")
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Compute x where it is above the threshold, else `value`.
 
@@ -107,6 +124,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return maybe_in_place("threshold", input, (input <= threshold).where(value, input), inplace)
 
 
+@composed(function=False)
+@within("functional")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -116,6 +135,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("hardsigmoid", input, (input + 3.0).relu6() / 6.0, inplace)
 
 
+@composed(function=False)
+@within("functional")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -125,6 +146,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("hardswish", input, input * (input + 3.0).relu6() / 6.0, inplace)
 
 
+@composed(function=False)
+@within("functional")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * tanh(softplus(x)) (Misra, 2019).
 
@@ -134,6 +157,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("mish", input, apply(activation.mish, input), inplace)
 
 
+@composed(function=False)
+@within("functional")
 @listed
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Compute x where positive, else weight * x (He et al., 2015).
@@ -154,6 +179,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return (input > 0).where(input, column * input)
 
 
+@composed(function=False)
+@within("functional")
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -178,6 +205,8 @@ def rrelu(
     return maybe_in_place("rrelu", input, (input >= 0).where(input, input * slopes), inplace)
 
 
+@composed(function=False)
+@within("functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Halve an axis and compute a * sigmoid(b): (..., 2 N) -> (..., N) (Dauphin et al., 2017).
 
@@ -193,6 +222,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * b.sigmoid()
 
 
+@composed(function=False)
+@within("functional")
 def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(-x) to sum 1 along an axis, chosen as in `softmax`.
 
@@ -203,6 +234,8 @@ def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = 
     return wide.softmax(implicit_axis(input, dim))
 
 
+@composed(function=False)
+@within("functional")
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

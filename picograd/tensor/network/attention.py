@@ -6,6 +6,7 @@ from picograd.dtype import bool_
 from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import DeviceLike, Tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.network.dropout import dropout
 
@@ -13,6 +14,8 @@ from picograd.tensor.network.dropout import dropout
 LOWEST = -6e4
 
 
+@composed(function=False)
+@within("functional")
 @listed
 def scaled_dot_product_attention(
     query: Tensor,

@@ -7,10 +7,13 @@ that do not fit and kernels larger than the padded input, ValueRangeError for wr
 
 from picograd.tensor.core.annotations import Sizes
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply
 from picograd.tensor.network import convolution
 
 
+@composed()
+@within("functional")
 def conv1d(
     input: Same,
     weight: Same,
@@ -30,6 +33,8 @@ def conv1d(
     return apply(convolution.convolve, "conv1d", 1, input, weight, bias, options)
 
 
+@composed()
+@within("functional")
 def conv2d(
     input: Same,
     weight: Same,
@@ -49,6 +54,8 @@ def conv2d(
     return apply(convolution.convolve, "conv2d", 2, input, weight, bias, options)
 
 
+@composed()
+@within("functional")
 def conv3d(
     input: Same,
     weight: Same,
@@ -68,6 +75,8 @@ def conv3d(
     return apply(convolution.convolve, "conv3d", 3, input, weight, bias, options)
 
 
+@composed()
+@within("functional")
 def conv_transpose1d(
     input: Same,
     weight: Same,
@@ -89,6 +98,8 @@ def conv_transpose1d(
     return apply(convolution.convolve_transposed, name, 1, input, weight, bias, options)
 
 
+@composed()
+@within("functional")
 def conv_transpose2d(
     input: Same,
     weight: Same,
@@ -110,6 +121,8 @@ def conv_transpose2d(
     return apply(convolution.convolve_transposed, name, 2, input, weight, bias, options)
 
 
+@composed()
+@within("functional")
 def conv_transpose3d(
     input: Same,
     weight: Same,

@@ -9,6 +9,7 @@ from typing import Any
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded, maybe_in_place
 from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
 
@@ -16,6 +17,8 @@ from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
 SATURATED = -SELU_ALPHA * SELU_SCALE
 
 
+@composed(function=False)
+@within("functional")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability p and scale the others by 1/(1-p), while training.
 
@@ -57,6 +60,7 @@ def warn_rank(op: str, input: Tensor, meaning: str) -> None:
     warnings.warn(text, stacklevel=3)
 
 
+@within("functional")
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
@@ -73,6 +77,7 @@ def dropout1d(
     return maybe_in_place("dropout1d", input, result, inplace)
 
 
+@within("functional")
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
@@ -90,6 +95,7 @@ def dropout2d(
     return maybe_in_place("dropout2d", input, result, inplace)
 
 
+@within("functional")
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
@@ -107,6 +113,7 @@ def dropout3d(
     return maybe_in_place("dropout3d", input, result, inplace)
 
 
+@within("functional")
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -119,6 +126,7 @@ def alpha_dropout(
     return maybe_in_place("alpha_dropout", input, result, inplace)
 
 
+@within("functional")
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:

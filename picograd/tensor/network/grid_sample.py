@@ -17,11 +17,13 @@ from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import from_host, need_tensor, positions
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import within
 
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75  # the free slope of Keys's kernel (1981), as `interpolate` has it
 
 
+@within("functional")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = False) -> Tensor:
     """Make the places of an affine map: (N, 2, 3) -> (N, H, W, 2), (N, 3, 4) -> (N, D, H, W, 3).
 
@@ -55,6 +57,7 @@ def line(size: int, align_corners: bool) -> Any:
     return (2 * np.arange(size) + 1) / size - 1
 
 
+@within("functional")
 @listed
 def grid_sample(
     input: Tensor,

@@ -16,6 +16,7 @@ from picograd.graph.room import check_size
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import along, from_host, need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import apart
 
 Array = Any
@@ -25,6 +26,7 @@ CUBIC_SMOOTH = -0.5
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 
 
+@within("functional")
 @listed
 def upsample(
     input: Tensor,
@@ -41,6 +43,8 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@composed(function=False)
+@within("functional")
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,

@@ -8,6 +8,7 @@ from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.demands import demand_labels
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import promote_all
 from picograd.tensor.core.recording import Recorded, apply
@@ -23,6 +24,8 @@ def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+@composed(function=False)
+@within("functional")
 @listed
 def cross_entropy(
     input: Tensor,
@@ -137,6 +140,8 @@ def _soft_cross_entropy(
     return reduce_loss(op, loss, reduction)
 
 
+@composed(function=False)
+@within("functional")
 @listed
 def nll_loss(
     input: Tensor,
@@ -181,6 +186,8 @@ def is_used(target: Tensor, ignore_index: int) -> Tensor:
     return target != ignore_index
 
 
+@composed("binary_crossentropy", function=False)
+@within("functional")
 @listed
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
@@ -220,6 +227,8 @@ def cut_log(x: Node) -> Node:
     return is_zero.where(-100.0, is_zero.where(1.0, x).unary("log").binary("maximum", -100.0))
 
 
+@composed("binary_crossentropy_logits", function=False)
+@within("functional")
 @listed
 def binary_cross_entropy_with_logits(
     input: Tensor,
@@ -246,6 +255,7 @@ def binary_cross_entropy_with_logits(
     return reduce_loss(op, loss, reduction)
 
 
+@composed(function=False)
 def sparse_categorical_crossentropy(
     input: Tensor,
     target: Tensor,

@@ -14,10 +14,12 @@ from picograd.helpers import product
 from picograd.number import given
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
 from picograd.tensor.core.recording import Recorded, apply
 
 
+@within("functional")
 def layer_norm(
     input: Tensor,
     normalized_shape: tuple[int, ...],
@@ -37,6 +39,7 @@ def layer_norm(
     return apply(composite.layer_norm, input, rank, weight, bias, eps)
 
 
+@within("functional")
 def batch_normalize(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,6 +65,7 @@ def batch_normalize(
     return y, mean, var
 
 
+@within("functional")
 def normalize_channels(
     input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
@@ -81,6 +85,7 @@ def normalize_channels(
     return y.cast(input.dtype)
 
 
+@within("functional")
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -119,6 +124,7 @@ def check_several(op: str, what: str, input: Tensor, count: int) -> None:
         raise ValueRangeError(op, text, "pass a larger batch, or training=False")
 
 
+@within("functional")
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -157,6 +163,7 @@ def _move(running: Tensor | None, value: Tensor, rate: float) -> None:
         running.assign(moved.cast(running.dtype))
 
 
+@within("functional")
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -186,6 +193,7 @@ def instance_norm(
     return group_norm(input, input.shape[1], weight, bias, eps)
 
 
+@within("functional")
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -205,6 +213,7 @@ def local_response_norm(
     return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
 
 
+@within("functional")
 @listed
 def rms_norm(
     input: Tensor,
@@ -231,6 +240,7 @@ def rms_norm(
     return y if weight is None else (y * weight).cast(input.dtype)
 
 
+@composed(function=False)
 def layernorm(input: Tensor, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     """Normalise over one axis or several to mean 0 and variance 1, without weights.
 
@@ -245,6 +255,7 @@ def layernorm(input: Tensor, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     return y.permute([order.index(at) for at in range(rank)])
 
 
+@composed(function=False)
 def batchnorm(
     input: Tensor,
     weight: Tensor | None,

@@ -10,10 +10,13 @@ from typing import Any
 
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply, read, several
 from picograd.tensor.network import convolution, pooling
 
 
+@composed()
+@within("functional")
 def max_pool1d(
     input: Same,
     kernel_size: Sizes,
@@ -34,6 +37,8 @@ def max_pool1d(
     return max_pool(1, input, options, return_indices)
 
 
+@composed()
+@within("functional")
 def max_pool2d(
     input: Same,
     kernel_size: Sizes,
@@ -54,6 +59,8 @@ def max_pool2d(
     return max_pool(2, input, options, return_indices)
 
 
+@composed()
+@within("functional")
 def max_pool3d(
     input: Same,
     kernel_size: Sizes,
@@ -74,6 +81,8 @@ def max_pool3d(
     return max_pool(3, input, options, return_indices)
 
 
+@composed()
+@within("functional")
 def avg_pool1d(
     input: Same,
     kernel_size: Sizes,
@@ -95,6 +104,8 @@ def avg_pool1d(
     return apply(convolution.average_pool, 1, input, options)
 
 
+@composed()
+@within("functional")
 def avg_pool2d(
     input: Same,
     kernel_size: Sizes,
@@ -116,6 +127,8 @@ def avg_pool2d(
     return apply(convolution.average_pool, 2, input, options)
 
 
+@composed()
+@within("functional")
 def avg_pool3d(
     input: Same,
     kernel_size: Sizes,
@@ -137,6 +150,8 @@ def avg_pool3d(
     return apply(convolution.average_pool, 3, input, options)
 
 
+@composed()
+@within("functional")
 def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -147,6 +162,8 @@ def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
     return apply(convolution.adaptive_average_pool, 1, input, output_size)
 
 
+@composed()
+@within("functional")
 def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = False) -> Tensor:
     """Take the largest elements so that the spatial axes get the given sizes.
 
@@ -159,6 +176,8 @@ def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = 
     return result
 
 
+@composed(function=False)
+@within("functional")
 def max_unpool1d(
     input: Same,
     indices: Same,
@@ -179,6 +198,8 @@ def max_unpool1d(
     return apply(pooling.max_unpool, 1, input, indices, options)
 
 
+@composed()
+@within("functional")
 def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -189,6 +210,8 @@ def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | N
     return apply(convolution.adaptive_average_pool, 2, input, output_size)
 
 
+@composed()
+@within("functional")
 def adaptive_max_pool2d(
     input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor:
@@ -203,6 +226,8 @@ def adaptive_max_pool2d(
     return result
 
 
+@composed(function=False)
+@within("functional")
 def max_unpool2d(
     input: Same,
     indices: Same,
@@ -223,6 +248,8 @@ def max_unpool2d(
     return apply(pooling.max_unpool, 2, input, indices, options)
 
 
+@composed()
+@within("functional")
 def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
@@ -233,6 +260,8 @@ def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | N
     return apply(convolution.adaptive_average_pool, 3, input, output_size)
 
 
+@composed()
+@within("functional")
 def adaptive_max_pool3d(
     input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor:
@@ -247,6 +276,8 @@ def adaptive_max_pool3d(
     return result
 
 
+@composed(function=False)
+@within("functional")
 def max_unpool3d(
     input: Same,
     indices: Same,
@@ -267,6 +298,8 @@ def max_unpool3d(
     return apply(pooling.max_unpool, 3, input, indices, options)
 
 
+@composed(function=False)
+@within("functional")
 def lp_pool1d(
     input: Same,
     norm_type: float,
@@ -284,6 +317,8 @@ def lp_pool1d(
     return apply(pooling.norm_pool, 1, input, norm_type, options)
 
 
+@composed(function=False)
+@within("functional")
 def lp_pool2d(
     input: Same,
     norm_type: float,
@@ -301,6 +336,8 @@ def lp_pool2d(
     return apply(pooling.norm_pool, 2, input, norm_type, options)
 
 
+@composed(function=False)
+@within("functional")
 def lp_pool3d(
     input: Same,
     norm_type: float,
@@ -321,6 +358,8 @@ def lp_pool3d(
 # patches
 
 
+@composed("im2col", function=False)
+@within("functional")
 def unfold(
     input: Same, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Same:
@@ -337,6 +376,8 @@ def unfold(
     return apply(pooling.patches, input, options)
 
 
+@composed("col2im", function=False)
+@within("functional")
 def fold(
     input: Same,
     output_size: Sizes,

@@ -22,7 +22,7 @@ from picograd.tensor.core.arguments import (
     promoted,
 )
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.function import composed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
 from picograd.tensor.indexing import selecting
@@ -49,6 +49,7 @@ def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
 # order statistics
 
 
+@composed()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Ordered:
     """Find the most frequent value along an axis, the least of several, and its last position.
 
@@ -81,6 +82,7 @@ def chosen(x: Tensor, indices: Tensor, axis: int, keepdim: bool) -> Ordered:
     return Ordered(values.squeeze(axis), indices.squeeze(axis))
 
 
+@composed()
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Compute the lower median of what is not NaN; along an axis (values, indices).
 
@@ -104,6 +106,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     return chosen(input, order.take_along_dim(place, axis), axis, keepdim)
 
 
+@composed()
 @listed
 def nanquantile(
     input: Tensor,
@@ -228,6 +231,7 @@ def searchsorted(
     return found.int() if out_int32 else found
 
 
+@composed(method=False)
 def isin(
     elements: TensorLike,
     test_elements: TensorLike,
@@ -256,6 +260,7 @@ def isin(
     return found.logical_not() if invert else found
 
 
+@composed()
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -281,6 +286,7 @@ def unique_consecutive(
 # histograms
 
 
+@composed(method=False)
 def bucketize(
     input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -300,6 +306,7 @@ def bucketize(
     return found.int() if out_int32 else found
 
 
+@composed()
 def histogram(
     input: Tensor,
     bins: int | Tensor,
@@ -358,6 +365,7 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
 # integrals and derivatives
 
 
+@composed("trapezoid", "trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """Integrate along an axis by the trapezoid rule, at points x or at distances dx.
 
@@ -374,6 +382,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -
     return (y.sum(axis) - ends) * dx
 
 
+@composed(method=False)
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1
 ) -> Tensor:
@@ -418,6 +427,7 @@ def distances(x: Tensor, rank: int, axis: int) -> Tensor:
     return x.narrow(along, min(1, x.shape[along]), count) - x.narrow(along, 0, count)
 
 
+@composed()
 def diff(
     input: Tensor,
     n: int = 1,
@@ -445,6 +455,7 @@ def diff(
     return x
 
 
+@composed(method=False)
 def gradient(
     input: Tensor,
     *,
@@ -501,6 +512,7 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
 # moments and norms
 
 
+@composed()
 def cov(
     input: Tensor,
     *,
@@ -547,6 +559,7 @@ def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any
     return result
 
 
+@composed()
 def corrcoef(input: Tensor) -> Tensor:
     """Compute the correlation coefficients of the rows of (variables, observations).
 
@@ -560,6 +573,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return (both / spread.unsqueeze(1) / spread).clamp(-1, 1)
 
 
+@composed(in_place=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Shrink the slices along an axis whose p-norm is greater than `maxnorm` to that norm.
 
@@ -576,6 +590,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return input * (size > maxnorm).where(maxnorm / (size + 1e-7), 1.0)
 
 
+@composed(method=False)
+@within("functional")
 @listed
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Measure the distances between the rows of a matrix: (N, M) -> (N (N - 1) / 2,).

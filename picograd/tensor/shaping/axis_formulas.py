@@ -13,6 +13,7 @@ from picograd.errors import ShapeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import composed
 
 TOKEN = re.compile(r"\.\.\.|[A-Za-z_]\w*|\S")
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -20,6 +21,7 @@ REST = "..."
 Side = list[list[str]]  # the names in each axis
 
 
+@composed(function=False)
 def rearrange(input: Tensor, formula: str, **sizes: int) -> Tensor:
     """Reorder, split and merge axes as a formula of their names says.
 

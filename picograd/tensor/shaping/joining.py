@@ -17,6 +17,7 @@ from picograd.tensor.core import aliasing, recording
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
 from picograd.tensor.core.recording import Recorded, apply, read, showing, wrap
 from picograd.tensor.shaping import assembling
@@ -31,6 +32,7 @@ def at_least(op: str, tensors: Any, rank: int) -> Any:
     return made[0] if is_single else made
 
 
+@composed(method=False)
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Make a zero-dim tensor a vector of one; for several tensors a tuple.
 
@@ -40,6 +42,7 @@ def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     return at_least("atleast_1d", tensors, 1)
 
 
+@composed(method=False)
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add leading axes until there are two; for several tensors a tuple.
 
@@ -49,6 +52,7 @@ def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     return at_least("atleast_2d", tensors, 2)
 
 
+@composed(method=False)
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Add axes until there are three: (N,) -> (1, N, 1), (M, N) -> (M, N, 1).
 
@@ -58,6 +62,7 @@ def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     return at_least("atleast_3d", tensors, 3)
 
 
+@composed(method=False)
 def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
     """Find the shape that all shapes broadcast to. ShapeError when there is none.
 
@@ -68,6 +73,7 @@ def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
     return shapes.broadcast_shapes(*listed, op="broadcast_shapes") if listed else ()
 
 
+@composed(method=False)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Join as columns along axis 1; vectors and numbers become columns first.
 
@@ -90,6 +96,7 @@ def split_at_axis(op: str, x: Tensor, places: Sizes, axis: int, least: int) -> t
     return pieces
 
 
+@composed()
 def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into columns: along axis 1, or axis 0 of a vector.
 
@@ -100,6 +107,7 @@ def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return split_at_axis("hsplit", input, indices_or_sections, min(1, input.ndim - 1), 1)
 
 
+@composed()
 def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut into rows: along axis 0 of at least two.
 
@@ -109,6 +117,7 @@ def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return split_at_axis("vsplit", input, indices_or_sections, 0, 2)
 
 
+@composed()
 def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     """Cut along axis 2 of at least three.
 
@@ -118,6 +127,7 @@ def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return split_at_axis("dsplit", input, indices_or_sections, 2, 3)
 
 
+@composed()
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into pieces of listed sizes.
 
@@ -129,6 +139,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     return pieces
 
 
+@composed(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """List all choices of one element from each vector, (count, vectors), the last fastest.
 
@@ -150,6 +161,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return Recorded.kind.stack(columns, 1)
 
 
+@composed(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """List the choices of r elements of a vector, (count, r), in order.
 
@@ -180,6 +192,7 @@ def choices(n: int, r: int) -> int:
     return count if r <= n else 0
 
 
+@composed(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """List the powers of each element of a vector: (n,) -> (n, N), the highest power first.
 
@@ -212,6 +225,7 @@ def powers_of(x: Tensor, count: int) -> Tensor:
     return Recorded.kind.cat(powers, -1)
 
 
+@composed()
 def adjoint(input: Tensor) -> Tensor:
     """Swap the last two axes: the conjugate transpose, which for real numbers is `mT`.
 
@@ -222,6 +236,7 @@ def adjoint(input: Tensor) -> Tensor:
     return input.mT
 
 
+@composed()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Write all elements onto a diagonal of a matrix.
 
@@ -232,6 +247,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return input.reshape(input.numel()).diag(offset)
 
 
+@composed(method=False)
 def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     """Turn positions in a flattened tensor into one index tensor per axis.
 
@@ -247,6 +263,7 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     return tuple(found[::-1])
 
 
+@composed(function=False)
 def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     """Sum the axes that broadcasting `size` to this shape would repeat.
 
@@ -263,6 +280,7 @@ def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     return (input.sum(tuple(axes)) if axes else input).reshape(*wanted)
 
 
+@composed(in_place=True, view="always")
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -299,6 +317,7 @@ def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Tensor, ...]
     return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
 
 
+@composed()
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Repeat vectors over the grid they span; indexing="xy" swaps the first two axes.
 

@@ -8,11 +8,13 @@ from picograd.tensor.core import recording
 from picograd.tensor.core.annotations import Shape, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
 from picograd.tensor.core.recording import become, is_view, show_memory
 from picograd.tensor.shaping.joining import as_strided
 
 
+@composed(function=False)
 def resize_(input: Tensor, *sizes: Sizes) -> Tensor:
     """Give a tensor another shape in place: it shows the elements that follow in its memory.
 
@@ -53,6 +55,7 @@ def grow(input: Tensor, memory: Tensor, offset: int, missing: int) -> None:
     input.node = fresh.node
 
 
+@composed(function=False)
 def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     """Give a tensor the shape of another in place, as `resize_` does.
 
@@ -64,6 +67,7 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     return resize_(input, the_template.shape)
 
 
+@composed(function=False)
 def set_(
     input: Tensor,
     source: Tensor | None = None,
