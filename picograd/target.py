@@ -34,7 +34,7 @@ class Target:
     def packs_operands(self) -> bool:
         """Tell whether kernels pack the operands of a product, element by element, as a CPU's do.
 
-        A GPU's copy them as they lie in memory, and have threads and shared memory for one product.
+        A GPU's copy them as they lie in memory.
         """
         return not self.has_blocks
 

@@ -5,17 +5,17 @@ last of the layout: threads that share an element of the result are consecutive 
 dim is the fastest, as far apart as it has threads.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
-from picograd.codegen.block_cuda import Block, inside, lane_of, loops
+from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked
-from picograd.codegen.tile import Accumulate, Step, Tile
+from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.walk_cuda import Walk
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import axis_index, constant, substitute
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
@@ -28,7 +28,8 @@ def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
 
 
 def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    """Group neighbouring reductions over the same elements: they are read once for all."""
+    """Group neighbouring reductions over the same elements, and stores of those after them: the
+    elements are read once for all."""
     group: tuple[Step, ...] = ()
     for step in steps:
         if group and not can_join(block, group, step):
@@ -40,22 +41,27 @@ def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ..
 
 
 def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
-    """Tell whether a reduction can share the loops of those before it, in vectors as they are."""
+    """Tell whether a step can share the loops of reductions before it, in vectors as they are."""
     first = group[0]
-    if not isinstance(first, Accumulate) or not isinstance(step, Accumulate):
+    if not isinstance(first, Accumulate) or not isinstance(step, Accumulate | Store):
         return False
-    if (step.dims, step.over) != (first.dims, first.over):
+    if points_of(step) != points_of(first) or step.layout != first.layout:
         return False
-    if step.layout != first.layout:
+    names = {each.tile for each in group if isinstance(each, Accumulate)}
+    if names & tiles_read(step.expr):
         return False
-    before = [each for each in group if isinstance(each, Accumulate)]
-    names = {each.tile for each in before}
-    if step.tile in names or names & tiles_read(step.expr):
+    if isinstance(step, Accumulate) and (
+        step.tile in names or step.dims != first.dims or isinstance(group[-1], Store)
+    ):
         return False
-    exprs = [each.expr for each in (*before, step)]
-    together = is_vector(block, step, exprs)
-    alone = [is_vector(block, step, [each]) for each in exprs]
-    return all(each == together for each in alone)
+    every = [each for each in (*group, step) if isinstance(each, Accumulate | Store)]
+    together = is_vector(block, every)
+    return all(is_vector(block, [each]) == together for each in every)
+
+
+def points_of(step: Accumulate | Store) -> tuple[Axis, ...]:
+    """List the axes whose points a step works on."""
+    return (*step.dims, *step.over) if isinstance(step, Accumulate) else step.dims
 
 
 def tiles_read(expr: Expr) -> set[str]:
@@ -63,24 +69,38 @@ def tiles_read(expr: Expr) -> set[str]:
     return {each.arg[0] for each in walk(expr) if each.op == "tile"}
 
 
-def is_vector(block: Block, step: Accumulate, exprs: Sequence[Expr]) -> bool:
-    """Tell whether expressions over the elements of a reduction are computed in vectors."""
-    layout = step.layout
+def is_vector(block: Block, steps: Sequence[Accumulate | Store]) -> bool:
+    """Tell whether steps over the elements of a reduction are computed in vectors."""
+    return walked(block, steps)[0].vector is not None
+
+
+def walked(block: Block, steps: Sequence[Accumulate | Store]) -> tuple[Walk, dict[Axis, Index]]:
+    """Walk the elements that all steps work on."""
+    layout = steps[0].layout
     if not isinstance(layout, Blocked):
-        internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
-    found, _ = block.walked(layout, (*step.dims, *step.over), exprs)
-    return found.vector is not None
+        internal("Accumulate needs a Blocked layout over (*dims, *over)", steps[0])
+    stores = [each for each in steps if isinstance(each, Store)]
+    return block.walked(
+        layout,
+        points_of(steps[0]),
+        [each.expr for each in steps],
+        [each.index for each in stores],
+        [condition for each in stores for condition in each.conditions],
+    )
 
 
-def accumulate(block: Block, *steps: Accumulate) -> None:
-    """Write reductions over the same dims: for every element reduce, and hand the results round."""
+def accumulate(block: Block, *every: Accumulate | Store) -> None:
+    """Write reductions over the same dims: for every element reduce, and hand the results round.
+
+    Stores of the elements are part of the loops.
+    """
+    steps = [each for each in every if isinstance(each, Accumulate)]
     step, emitter = steps[0], block.emitter
     layout = step.layout
     if not isinstance(layout, Blocked):
         internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
     count = len(step.dims)
-    exprs = [each.expr for each in steps]
-    found, values = block.walked(layout, (*step.dims, *step.over), exprs)
+    found, values = walked(block, every)
     lanes = found.vector[1] if found.vector and found.vector_dim < count else 1
     with ExitStack() as stack:
         for axis in found.loops_of(0, count):
@@ -98,12 +118,30 @@ def accumulate(block: Block, *steps: Accumulate) -> None:
                 if mask is not None:
                     value = emitter.apply("where", mask, value, first, dtype=dtype)
                 add_lanes(block, each.monoid, found, partial, lanes, value)
+            for other in every:
+                if isinstance(other, Store):
+                    put_element(block, other, found, values)
         for each, (partial, _) in zip(steps, partials, strict=True):
             for lane in range(lanes):
                 dtype = emitter.dtype(partial)
                 value = emitter.add("get", dtype, (partial, emitter.integer(lane)))
                 value = across_threads(block, layout, count, each.monoid, value)
                 finish(block, each, found, block.tiles[each.tile], lane, value)
+
+
+def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:
+    """Store an element that reductions have at hand."""
+    emitter = block.emitter
+    first_lane = {found.vector[0]: constant(0)} if found.vector else {}
+    tests = [
+        (substitute(substitute(index, values), first_lane), lo, hi)
+        for index, lo, hi in step.conditions
+    ]
+    mask = emitter.both(emitter.scopes[-1].mask, emitter.conditions(tests))
+    if step.layout is not None:
+        mask = emitter.both(write_once(block, step.layout), mask)
+    value = emitter.value(rewrite(step.expr, values))
+    put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)
 
 
 def start(block: Block, step: Accumulate, lanes: int) -> tuple[int, int]:

@@ -335,7 +335,7 @@ class Fuser:
         work = self.work_on_rows(source, axes)
         reduced = {placed[1][d] for d in axes} - {FREE}
         is_again = work.takes(home.operations)
-        is_streamed = self.target.packs_operands and home.operations <= OPERATION_LIMIT
+        is_streamed = home.operations <= OPERATION_LIMIT
         if not (is_again or is_streamed) or not reduced:
             return False
         home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))

@@ -1,6 +1,7 @@
 """merge: launches that need not wait for one another become one.
 
-    products     of one depth, where the target writes several in a kernel: the gradients of a layer
+    products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
+                 blocks of the other leave idle
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
 
@@ -38,17 +39,15 @@ class Bounds:
 
 def merge_launches(launches: list[Launch], target: Target) -> list[Launch]:
     """Merge launches, listed by depth, and list those that are left."""
-    if target.packs_operands:
-        launches = merge_products(launches)
-    return Merger(launches, target).merge()
+    return Merger(merge_products(launches, target), target).merge()
 
 
-def merge_products(launches: list[Launch]) -> list[Launch]:
+def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
     """Let products of one depth share a launch."""
     found: list[Launch] = []
     hosts: dict[tuple[int, str], Launch] = {}
     for launch in launches:
-        is_sure = launch.kind in PRODUCTS and is_product(hero_of(launch))
+        is_sure = launch.kind in PRODUCTS and may_share(hero_of(launch), target)
         host = hosts.get((launch.depth, launch.device)) if is_sure else None
         if host is not None and fits(host, launch, PRODUCT_LIMIT):
             absorb(host, launch)
@@ -62,6 +61,15 @@ def merge_products(launches: list[Launch]) -> list[Launch]:
 def hero_of(launch: Launch) -> Facts:
     """Find the product of a launch."""
     return next(member for member in launch.parts[0][0].members if member.level == "hero")
+
+
+def may_share(hero: Facts, target: Target) -> bool:
+    """Tell whether a product may be one of several in a kernel.
+
+    Those of 16-bit floats differ in threads and shared memory on tensor cores.
+    """
+    is_alike = not target.tensor_cores or hero.node.dtype.bits > 16
+    return is_alike and is_product(hero)
 
 
 def fits(host: Launch, launch: Launch, parts: int) -> bool:

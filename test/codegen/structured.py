@@ -95,6 +95,25 @@ def column_sum(rows: int = 300, columns: int = 70, monoid: str = "sum") -> Case:
     return build(made, tolerance=1e-4)
 
 
+def streamed(rows: int = 300, columns: int = 70, is_column: bool = True) -> Case:
+    """A masked product, stored, and its sums along one side."""
+    r, c = Axis("r", rows), Axis("c", columns)
+    place = at((r, c), (rows, columns))
+    x, y = load(0, float32, place), load(1, float32, place)
+    kept, gone = (c, r) if is_column else (r, c)
+    masked = op("mul", op("maximum", x, const(0.0, float32)), y)
+    computes = (
+        Compute((kept, gone), (), None, masked, float32, (2, place)),
+        Compute((kept,), (gone,), "sum", ref(0), float32, (3, axis_index(kept))),
+        Compute((kept,), (gone,), "sum", op("mul", ref(0), x), float32, (4, axis_index(kept))),
+    )
+    size = rows * columns
+    slots = [(float32, size, "in")] * 2 + [(float32, size, "out")]
+    slots += [(float32, kept.size, "out")] * 2
+    hero = "reduce.col" if is_column else "reduce.row"
+    return build(kernel("streamed", hero, slots, Part((kept,), computes)), tolerance=1e-4)
+
+
 def column_statistics(shape: tuple[int, ...], columns: int) -> Case:
     """Sums of x - centre and of its square over all axes but the last, as a batch norm's."""
     rows = tuple(Axis(f"r{n}", size) for n, size in enumerate(shape))

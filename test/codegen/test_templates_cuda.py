@@ -14,6 +14,7 @@ from structured import (
     cross_entropy,
     layer_norm,
     softmax,
+    streamed,
     total,
 )
 
@@ -27,6 +28,10 @@ LARGE = {
     "column_split": lambda: column_sum(500, 132),
     "column_narrow": lambda: column_statistics((90, 14, 2), 8),
     "column_odd": lambda: column_statistics((300, 3), 5),
+    "streamed_columns": lambda: streamed(5000, 132),
+    "streamed_odd": lambda: streamed(4001, 7),
+    "streamed_rows": lambda: streamed(9, 5003, is_column=False),
+    "streamed_long_rows": lambda: streamed(2, 40000, is_column=False),
     "total_split": lambda: total(40001),
     "total_vectors": lambda: total(41000),
     "cross_entropy_wide": lambda: cross_entropy(19, 1500),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from plan_support import TARGET, check_plan, copies, leaf, spread
 
+from picograd.dtype import float16
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.plan import Plan
@@ -19,7 +20,10 @@ def test_products_that_do_not_wait_for_each_other_are_one_launch() -> None:
     x = leaf(20, 6)
     roots = [build.matmul(x, leaf(6, n)) for n in (5, 7)]
     assert shape_of(check_plan(roots, 1)) == [("contract", 2)]
-    assert len(schedule(roots, cuda_target("sm_90a")).kernels) == 2, "a GPU's kernel is one product"
+    assert shape_of(schedule(roots, cuda_target("sm_90a"))) == [("contract", 2)]
+    narrow = [build.matmul(leaf(20, 6).cast(float16), leaf(6, n).cast(float16)) for n in (5, 7)]
+    plan = schedule(narrow, cuda_target("sm_90a"))
+    assert [parts for hero, parts in shape_of(plan) if hero == "contract"] == [1, 1], "two shapes"
     after = build.matmul(roots[0], leaf(5, 4))
     assert shape_of(check_plan([*roots, after])) == [("contract", 2), ("contract", 1)]
     outer = build.matmul(leaf(20, 1), leaf(1, 5))  # no sum: a map

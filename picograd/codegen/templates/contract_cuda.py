@@ -74,15 +74,40 @@ class Role:
 def build(
     kernel: Kernel, target: Target, select: Callable[[Schedule], bool] = lambda schedule: True
 ) -> TileKernel:
-    """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules."""
-    check(len(kernel.parts) == 1, "a product on CUDA is a kernel of its own", kernel)
-    contraction, dtype, majors = arrange(analyse(kernel), target)
-    for schedule in choices(contraction, dtype, majors, target, select):
+    """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules.
+
+    Its products are tiles of one grid, one after the other: all have as many threads.
+    """
+    products = [arrange(analyse(kernel, part), target) for part in kernel.parts]
+    options = [choices(*each, target, select) for each in products]
+    counts = [{schedule.threads for schedule in each} for each in options]
+    common = set.intersection(*counts)
+    check(common, "products of one kernel have as many threads", kernel)
+    threads, parts = 0, []
+    for each, schedules in zip(products, options, strict=True):
+        fitting = [
+            s for s in schedules if s.threads == threads or (not threads and s.threads in common)
+        ]
+        schedule, part = choose(kernel, each, fitting, target)
+        threads = schedule.threads
+        parts.append(part)
+    return TileKernel(kernel, tuple(parts), threads)
+
+
+def choose(
+    kernel: Kernel,
+    arranged: tuple[Contraction, DType, tuple[bool, bool]],
+    schedules: Iterable[Schedule],
+    target: Target,
+) -> tuple[Schedule, TilePart]:
+    """Write a product with the first schedule that can run well, or else the last."""
+    contraction, dtype, _ = arranged
+    for schedule in schedules:
         grid = make_grid(contraction, schedule, target)
         part = write_part(contraction, schedule, grid, dtype)
         if suits(kernel, schedule, part):
             break
-    return TileKernel(kernel, (part,), schedule.threads)
+    return schedule, part
 
 
 def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:

@@ -18,6 +18,7 @@ from cuda_tools import (
     source_of,
     to_raw,
 )
+from structured import moved_part
 
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tensor_core import MmaSchedule
@@ -153,6 +154,38 @@ def test_products_stop_at_the_size():
         part = found[:, :m, :n].astype(np.float64)
         limit = TOLERANCE[dtype.name] * (1 + abs(wanted).max())
         assert abs(part - wanted).max() < limit
+
+
+TOGETHER = [
+    [dict(m=64, n=64, k=2048, dtype=float32), dict(m=33, n=45, k=67, dtype=float32, a="km")],
+    [dict(m=70, n=33, k=40, dtype=bfloat16), dict(m=64, n=64, k=2048, dtype=bfloat16)],
+]
+
+
+def test_products_beside_one_another():
+    """Parts of one grid, one of them with K split over blocks."""
+    built, cases = [], TOGETHER
+    for number, (first, second) in enumerate(cases):
+        one, other = (matmul_kernel(**case) for case in (first, second))
+        parts = (*one.parts, *(moved_part(part, len(one.slots)) for part in other.parts))
+        name, slots = f"together{number}", (*one.slots, *other.slots)
+        kernel = dataclasses.replace(one, name=name, slots=slots, parts=parts)
+        built.append(contract_cuda.build(kernel, H200))
+        assert any(part.workspaces for part in built[-1].parts)
+    library = compile_host(built)
+    generator = np.random.default_rng(0)
+    for pair, tiles in zip(cases, built, strict=True):
+        arrays = [
+            from_raw(to_raw(generator.standard_normal(shape), case["dtype"]), case["dtype"])
+            for case in pair
+            for shape in (tuple(case[x] for x in case.get("a", "mk")), (case["k"], case["n"]))
+        ]
+        given = dict(zip((0, 1, 3, 4), arrays, strict=True))
+        found = run_host(library, tiles, given)
+        for slot, case, a, b in zip((2, 5), pair, arrays[::2], arrays[1::2], strict=True):
+            wanted = expected_of(case, (a[None], b[None]))[0]
+            limit = TOLERANCE[case["dtype"].name] * (1 + abs(wanted).max())
+            assert abs(found[slot].reshape(wanted.shape) - wanted).max() < limit
 
 
 @pytest.mark.parametrize("group", GROUPS)
