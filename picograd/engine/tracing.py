@@ -95,9 +95,13 @@ def check_not_tracing(what: str) -> None:
     """Raise TraceError, naming the user's line, when a value is needed while tracing."""
     if RUNNING.active:
         problem = f"the value of a traced tensor is not known while {RUNNING.active[-1]} traces"
-        line = user_line()
-        place = f", at {line}" if line else ""
-        raise TraceError(what, problem + place, OUTSIDE[RUNNING.active[-1]])
+        raise trace_error(what, problem, OUTSIDE[RUNNING.active[-1]])
+
+
+def trace_error(op: str, problem: str, fix: str) -> TraceError:
+    """Word an error of what a trace cannot do: it names the user's line."""
+    line = user_line()
+    return TraceError(op, f"{problem}, at {line}" if line else problem, fix)
 
 
 @contextmanager

@@ -47,6 +47,11 @@ class Hooks:
         kinds = (self.before, self.after, self.gradient_before, self.gradient)
         return tuple(id(each) for kind in kinds for each in kind.values())
 
+    def functions(self) -> list[Hook]:
+        """List the functions around `forward` and its gradient."""
+        kinds = (self.before, self.after, self.gradient_before, self.gradient)
+        return [each.function for kind in kinds for each in kind.values()]
+
 
 def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> HookHandle:
     """Add a hook behind, or before, those of its kind."""

@@ -3,13 +3,18 @@
 import collections
 import dataclasses
 import functools
+import itertools
+import operator
+import random
 import threading
+import types
 
 import numpy as np
 import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import TraceError
 
 CALLS = 5
 IDIOMS = []
@@ -847,6 +852,145 @@ def one_function_in_many_threads(jit):
     return found
 
 
+@idiom
+def computed_names(jit):
+    class Scales:
+        first, second = 2.0, 3.0
+
+    scales, bag = Scales(), types.SimpleNamespace(first=1.0, second=2.0)
+
+    def f(x, name):
+        wide = sum(vars(bag).values()) + getattr(bag, "third", 0.0) + globals()["CALLS_OF_A_TEST"]
+        return x * getattr(scales, name) + wide * operator.attrgetter("first")(bag)
+
+    f, found = jit(f), []
+    for k in range(CALLS):
+        found.append(f(at(k), ("first", "second")[k % 2]))
+        scales.first, bag.second = k + 1.5, bag.second + 1
+        if k == 2:
+            bag.third = Scales.second = 7.0
+        globals()["CALLS_OF_A_TEST"] += 1
+    globals()["CALLS_OF_A_TEST"] = 1.0
+    return found
+
+
+@idiom
+def iterators_move_on(jit):
+    def rates(rate=1.0):
+        while True:
+            yield rate
+            rate *= 0.5
+
+    several = [
+        iter([1.0, 2.0, 3.0, 4.0, 5.0]), rates(), itertools.count(1), itertools.cycle([1.0, 2.0]),
+        zip([1, 2, 3, 4, 5], "abcde"),
+    ]  # fmt: skip
+    listed, generated, counted, turned, zipped = several
+
+    def f(x):
+        x = x * next(listed) + next(generated)
+        return x * next(counted) - next(turned) + next(zipped)[0]
+
+    f = jit(f)
+    return [f(at(k)) for k in range(CALLS)]
+
+
+@idiom
+def other_random_numbers(jit):
+    random.seed(3)
+    np.random.seed(3)
+    own, seeded = np.random.default_rng(0), random.Random(1)
+
+    def f(x):
+        noise = Tensor(own.standard_normal(3).astype(np.float32))
+        return x * random.random() + np.random.rand() + seeded.gauss(0, 1) * noise
+
+    f = jit(f)
+    return [f(at(k)) for k in range(CALLS)]
+
+
+@idiom
+def entries_that_come_and_change(jit):
+    totals, mode, seen, rows = collections.defaultdict(float), {"name": "a"}, set(), []
+
+    def f(x):
+        totals["sum"] += 1
+        rows.append(1)
+        mode["name"] = mode["name"][-8:] + "b"
+        scale = 2.0 if "x" in seen else 1.0
+        seen.add("x")
+        return x * totals["sum"] + len(mode["name"]) * scale * len(rows)
+
+    f = jit(f)
+    return [*[f(at(k)) for k in range(CALLS)], dict(totals), mode, len(rows)]
+
+
+@idiom
+def tensors_that_change_places(jit):
+    pair = {"a": at(1), "b": at(5)}
+
+    def f(x):
+        pair["a"], pair["b"] = pair["b"], pair["a"]
+        pair["a"] += x
+        return pair["a"] - pair["b"]
+
+    f = jit(f)
+    return [*[f(at(k)) for k in range(CALLS)], pair["a"], pair["b"]]
+
+
+@idiom
+def layers_that_come_and_go(jit):
+    model = nn.Sequential(linear(3, 3), nn.Tanh(), linear(3, 3))
+    f, old, found = jit(lambda x: model(x)), list(model), []
+    for change in (
+        lambda: model.append(nn.ReLU()),
+        lambda: model.insert(0, nn.Sigmoid()),
+        lambda: model.__setitem__(1, nn.Identity()),
+        lambda: model.pop(-2),
+        lambda: setattr(old[2], "weight", nn.Parameter(old[2].weight.detach() * 2)),
+    ):
+        found += [f(at(1)), f(at(2))]
+        change()
+    return [*found, f(at(1))]
+
+
+@idiom
+def hooks_that_come_and_go(jit):
+    weight, model, factor = nn.Parameter(at(1)), linear(3, 3), {"value": 2.0}
+    kept = weight.detach()
+    handle = model.register_forward_hook(lambda module, inputs, result: result * factor["value"])
+
+    def f(x):
+        weight.grad = None
+        (weight * x * kept).pow(2).sum().backward()
+        return [weight.grad, model(x).detach()]
+
+    f, found = jit(f), []
+    for k in range(CALLS):
+        found.append(f(at(k)))
+        if k == 0:
+            clamped = weight.register_hook(lambda gradient: gradient.clamp(-1, factor["value"]))
+        factor["value"] += k
+        if k == 3:
+            clamped.remove()
+            handle.remove()
+    return found
+
+
+@idiom
+def sets_and_counts(jit):
+    def f(x, flags, numbers):
+        x = x * 2 if "double" in flags else x
+        return x + picograd.bincount(numbers, minlength=3)
+
+    f = jit(f)
+    flags = [{"double"}, set(), frozenset({"double"}), {"other", "double"}, set()]
+    return [f(at(k), flags[k], Tensor([0, 2, k % 3])) for k in range(CALLS)]
+
+
+CALLS_OF_A_TEST = 1.0
+
+
 def seen_values(value):
     if isinstance(value, Tensor):
         return value.detach().numpy()
@@ -867,6 +1011,28 @@ def test_idiom_is_the_same_jitted(program):
     Settings.scale = 1.0
     picograd.manual_seed(1)
     assert_equal(seen_values(program(picograd.jit)), expected)
+
+
+READERS = {
+    "format": lambda x: f"{x.sum():.3f}",
+    "str": lambda x: f"the loss is {x.sum()}",
+    "bincount": lambda x: x.long().bincount(),
+    "t_": lambda x: x.t_(),
+    "assert": lambda x: bool((x > 0).all()),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_a_trace_cannot_know_names_the_line(name):
+    with pytest.raises(TraceError, match="test_jit_idioms.py:"):
+        picograd.jit(lambda x: (READERS[name](x), x))(at(1))
+
+
+def test_a_number_beyond_the_counts_raises():
+    f = picograd.jit(lambda x: x.bincount(minlength=3))
+    assert f(Tensor([0, 2])).tolist() == [1, 0, 1]
+    with pytest.raises(IndexError):
+        f(Tensor([0, 3])).tolist()
 
 
 def assert_equal(found, expected):

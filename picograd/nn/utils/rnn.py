@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.engine.tracing import is_tracing
-from picograd.errors import DTypeError, ShapeError, TraceError, ValueRangeError
+from picograd.engine.tracing import is_tracing, trace_error
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.target import is_gpu
 from picograd.tensor.core.arguments import need_tensor
@@ -82,7 +82,7 @@ def host_values(op: str, given: Any) -> Array:
         raise DTypeError(op, f"lengths are {given.dtype.name}", "use int64")
     if is_tracing():
         problem = "the lengths are not known while a function is traced"
-        raise TraceError(op, problem, "pass them as a list, and pack inside the traced function")
+        raise trace_error(op, problem, "pass them as a list, and pack inside the traced function")
     found: Array = given.numpy().astype(np.int64)
     KNOWN[given.node] = found
     return found

@@ -71,12 +71,18 @@ class ProtocolMethods(Recorded):
         return int(only(self))
 
     def __format__(self, spec: str) -> str:
-        if is_tracing() or (self.shape and not spec):
+        if is_tracing():
+            check_not_tracing("format()")
+        if self.shape and not spec:
             return repr(self)
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has no format {spec!r}"
             raise DTypeError("format()", text, "format its elements, or use .item()")
         return format(only(self), spec)
+
+    def __str__(self) -> str:
+        check_not_tracing("str()")
+        return repr(self)
 
     def __repr__(self) -> str:
         if is_tracing():

@@ -24,6 +24,7 @@ from picograd.engine.tracing import (
     note_gradient,
     note_made,
     note_moved,
+    trace_error,
 )
 from picograd.errors import (
     AxisError,
@@ -31,7 +32,6 @@ from picograd.errors import (
     GradientError,
     PicogradError,
     ShapeError,
-    TraceError,
     ValueRangeError,
 )
 from picograd.graph import build
@@ -833,7 +833,7 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
     check_leaf_write(op, tensor)
     if any(id(tensor) not in trace.own for trace in RUNNING.traces):
         text = "a tensor from outside keeps its axes, which calls without tracing do not change"
-        raise TraceError(op, text, f"write x = x.{op[:-1]}(...)")
+        raise trace_error(op, text, f"write x = x.{op[:-1]}(...)")
     if is_view(tensor):
         view: Any = tensor._view
         check_flow(view, view.base)

@@ -15,8 +15,8 @@ the next look at the device, and a write through it writes nothing.
 from typing import Any
 
 from picograd.dtype import int64
-from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError, DTypeError, TraceError
+from picograd.engine.tracing import is_tracing, trace_error
+from picograd.errors import AxisError, DTypeError
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS
 from picograd.tensor.core.demands import report
@@ -117,7 +117,7 @@ def span_of(start: Any, stop: Any, step: Any) -> Any:
     if is_tracing():
         text = "the length of a slice depends on the value of a traced tensor"
         fix = "end it a number after its start, x[pos:pos + 2], or mask what is not wanted"
-        raise TraceError("getitem", text, fix)
+        raise trace_error("getitem", text, fix)
     return None
 
 

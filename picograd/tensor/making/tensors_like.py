@@ -419,6 +419,50 @@ def conj(input: Tensor) -> Tensor:
     return input
 
 
+@composed()
+def is_neg(input: Tensor) -> bool:
+    """Tell whether a tensor is still to be negated: never, only complex ones wait.
+
+    >>> picograd.is_neg(picograd.Tensor([-1.0]))
+    False
+    """
+    need_tensor("is_neg", input)
+    return False
+
+
+@composed()
+def resolve_conj(input: Tensor) -> Tensor:
+    """Take a conjugate that waits: there is none, so this is the tensor itself.
+
+    >>> picograd.Tensor([1.0, -2.0]).resolve_conj().tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("resolve_conj", input)
+    return input
+
+
+@composed()
+def resolve_neg(input: Tensor) -> Tensor:
+    """Negate where that waits: nothing does, so this is the tensor itself.
+
+    >>> picograd.Tensor([1.0, -2.0]).resolve_neg().tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("resolve_neg", input)
+    return input
+
+
+@composed()
+def conj_physical(input: Tensor) -> Tensor:
+    """Give the complex conjugate: the tensor itself.
+
+    >>> picograd.Tensor([1.0, -2.0]).conj_physical().tolist()
+    [1.0, -2.0]
+    """
+    need_tensor("conj_physical", input)
+    return input
+
+
 @composed(method=False)
 def real(input: Tensor) -> Tensor:
     """Give the real part: the tensor itself.

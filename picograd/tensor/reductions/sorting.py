@@ -10,14 +10,16 @@ from typing import Any, overload
 from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.tracing import check_not_tracing
+from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph import sorting as graph_sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
+from picograd.tensor.core.demands import demand_number
 from picograd.tensor.core.function import recorded
+from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import (
     as_axis,
     as_sizes,
@@ -335,6 +337,8 @@ def picked_rows(row: Node, index: Node) -> Node:
 def bincount(x: Node, weights: Node | None = None, minlength: int = 0) -> Node:
     """Count how often each number 0, 1, ... occurs, or sum the weights of its occurrences.
 
+    In a trace, where numbers are not known, there are `minlength` counts: a number beyond raises.
+
     >>> Tensor([0, 2, 2]).bincount().tolist()
     [1, 0, 2]
     """
@@ -345,7 +349,11 @@ def bincount(x: Node, weights: Node | None = None, minlength: int = 0) -> Node:
         text = f"weights {weights.shape} and input {x.shape} differ"
         raise ShapeError("bincount", text, "give one weight an element")
     index, count = x.cast(int64), minlength
-    if x.size:
+    if is_tracing() and known_values(x) is None:
+        if not minlength:
+            check_not_tracing("bincount() without minlength")
+        demand_number("bincount", x, minlength, "counts: those of minlength, in a trace")
+    elif x.size:
         ends = computed_values(movement.stack([index.reduce(m, (0,)) for m in ("min", "max")]))
         if int(ends[0]) < 0:
             raise ValueRangeError("bincount", "a number is negative", "use numbers >= 0")

@@ -76,7 +76,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import Guard, Reach, name_of
+from picograd.tensor.transforms.jit_state import Guard, Reach, hooks_of, name_of
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Variable
 from picograd.traced_number import Difference, Numbers, program
@@ -257,7 +257,8 @@ class Jitted(Generic[P, R]):
         known = id(tensor) if id(tensor) in self.captured else 0
         if not tensor._tracks:
             return node.shape, node.dtype.name, node.device, known, tensor._is_frozen
-        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf
+        hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
+        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf, hooks
 
     def is_captured(self, tensor: Tensor) -> bool:
         """Tell whether an argument is known to be reached otherwise too."""

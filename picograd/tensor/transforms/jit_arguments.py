@@ -127,6 +127,8 @@ class Flattener:
         if kind.__hash__ is object.__hash__ and kind.__weakrefoffset__:
             self.objects.append(value)
             return "object", kind, id(value)
+        if kind is set and not any(isinstance(each, Tensor) for each in value):
+            return kind, frozenset([(type(each), each) for each in value])
         try:
             hash(value)
         except TypeError:

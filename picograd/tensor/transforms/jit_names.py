@@ -3,11 +3,13 @@
 `paths` are what it reads by name: ("scale",) for a global or a variable of an outer function,
 ("settings", "scale") for an attribute of one. `own` are paths from the first argument on, which is
 `self` in a method. `attributes` are all attributes read, `loose` those read of anything else: of a
-local variable, or of what a call returned.
+local variable, or of what a call returned, or by `getattr`. `is_computed` where code computes a
+name (`getattr(x, name)`, `vars(x)`): it may read any. `texts` are what may be names in `globals()`.
 """
 
 import dis
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -16,6 +18,11 @@ Path = tuple[str, ...]
 ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 OUTER = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 LOCAL = ("",)  # what a path begins with that is read of a local variable
+ASKING = ("getattr", "hasattr")  # functions that are given a name
+COMPUTING = ("vars", "attrgetter", "methodcaller", "dir", "__dict__", "__getattribute__")
+CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"  # by the version of Python
+CALLS = (CALL, "CALL_FUNCTION", "CALL_METHOD")
+JUMPS = ("JUMP", "POP_JUMP", "FOR_ITER", "SEND")
 
 
 @dataclass(slots=True)
@@ -26,6 +33,8 @@ class Names:
     own: set[Path] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    is_computed: bool = False
 
 
 KNOWN: "weakref.WeakKeyDictionary[CodeType, Names]" = weakref.WeakKeyDictionary()
@@ -49,7 +58,17 @@ def names_of(code: CodeType) -> Names:
 def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:
     """Follow the instructions: a name, then the attributes read of it, one after the other."""
     path: Path = ()
-    for each in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    for at, each in enumerate(instructions):
+        if each.argval in COMPUTING and each.opname in (*ATTRIBUTE, *OUTER):
+            found.is_computed |= instructions[at + 1].argval != "update"  # sets them
+        elif each.argval in ASKING and each.opname in OUTER:
+            name = asked_name(instructions[at + 1 :])
+            found.is_computed |= name is None
+            found.loose.add(name or "")
+            found.attributes.add(name or "")
+        elif each.argval == "globals" and each.opname in OUTER:
+            found.texts.update(text for text in code.co_consts if isinstance(text, str))
         if each.opname in ATTRIBUTE:
             found.attributes.add(each.argval)
             path = (*(path or LOCAL), each.argval)
@@ -57,6 +76,25 @@ def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:
             finish(path, found, first)
             path = start(each)
     finish(path, found, first)
+
+
+def asked_name(following: Sequence[Any]) -> str | None:
+    """Find the second argument of a call that the following instructions make, if it is a text.
+
+    By the height of the stack: what lifts it from one to two is the second argument, at last.
+    """
+    height, name = 0, None
+    for each in following:
+        if each.opname.startswith(JUMPS):
+            return None
+        if each.opname in CALLS and each.arg == height:
+            return name
+        before = height
+        height += dis.stack_effect(each.opcode, each.arg, jump=False)
+        if height == 2:
+            is_text = before == 1 and isinstance(each.argval, str) and each.opname == "LOAD_CONST"
+            name = each.argval if is_text else None
+    return None
 
 
 def start(instruction: Any) -> Path:

@@ -16,11 +16,13 @@ stores there happens when it is traced. What arrays of NumPy hold is compared, u
 import functools
 import os
 import pathlib
+import random
 import sys
 import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -31,6 +33,7 @@ from picograd.engine.tracing import STATE, Trace
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
+from picograd.tensor.transforms.jit_progress import is_moving, progress_of
 from picograd.tensor.transforms.jit_variables import Variable, as_it_is, is_followable, plain_of
 from picograd.traced_number import NAMED
 
@@ -42,6 +45,10 @@ QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which
 LARGEST = 1024  # elements of a container that are looked at
 LARGEST_ARRAY = 1 << 20  # bytes of an array of NumPy whose contents are compared
 FARTHEST = 20_000  # objects of one walk
+BAGS = (("types", "SimpleNamespace"), ("argparse", "Namespace"))  # attributes of the user's
+ADDING = ("append", "extend", "appendleft")  # methods of a list that read nothing of it
+GLOBAL = (random._inst, np.random.mtrand._rand)  # type: ignore[attr-defined]
+ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
 MISSING = object()
 FOLLOWED = object()  # a number that the trace follows
@@ -84,6 +91,13 @@ def is_library(value: Any) -> bool:
     if isinstance(value, FunctionType):
         return is_foreign(value.__code__.co_filename)
     return isinstance(value, BuiltinFunctionType)
+
+
+class Every(set[str]):
+    """This class has every name in it: those of attributes that code computes."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 class Slot:
@@ -163,17 +177,27 @@ class Reach:
         self.tensors: list[Tensor] = []
         self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
         self.loose: set[str] = set()
+        self.is_computed = False  # some code computes names of attributes
+        self.moving: dict[int, tuple[Any, Any, str]] = {}  # iterators, generators of numbers
+        self.read: set[int] = set()  # lists of which more is read than a method that adds
         self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
         self.asks_class = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
         self.work += [(each, type(each).__name__) for each in objects]
+        for each in GLOBAL:
+            self.moving[id(each)] = each, progress_of(each), "a generator of random numbers"
         self.walk()
+
+    def names(self) -> set[str]:
+        """Give the names of attributes that its code reads of any object."""
+        return Every() if self.is_computed else self.loose
 
     def forget(self) -> None:
         """Let go what was found."""
         for table in (self.slots, self.watched, self.containers, self.arrays, self.plain):
             table.clear()
+        self.moving.clear()
         self.seen.clear()
         self.tensors.clear()
 
@@ -187,7 +211,8 @@ class Reach:
                     self.seen[id(value)] = value
                     self.visit(value, label)
             for value, label in list(self.plain.values()):
-                for name in sorted(self.loose & attributes_of(value)):
+                own = attributes_of(value)
+                for name in sorted(own if self.is_computed else self.loose & own):
                     if (id(value), name) not in known:
                         known.add((id(value), name))
                         self.follow(value, (name,), label)
@@ -198,6 +223,7 @@ class Reach:
         """Find out what a value is, and what it leads to."""
         if isinstance(value, Tensor):
             self.tensors.append(value)
+            self.work += [(hook, "a hook") for hook in hooks_of(value)]
         elif isinstance(value, FunctionType):
             self.function(value)
         elif isinstance(value, MethodType):
@@ -206,6 +232,10 @@ class Reach:
         elif isinstance(value, (np.ndarray, bytearray)):
             if size_of(value) <= LARGEST_ARRAY:
                 self.arrays[id(value)] = value, bytes_of(value), label or "an array"
+        elif is_moving(value):
+            self.moving[id(value)] = value, progress_of(value), label or "an iterator"
+        elif isinstance(value, attrgetter):
+            self.loose.update(".".join(value.__reduce__()[1]).split("."))
         elif isinstance(value, functools.partial):
             self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
         elif hasattr(type(value), "_trace_state"):
@@ -224,7 +254,7 @@ class Reach:
                     slot = Slot(vars(value), name, f"{label}.{name}")
                     self.slots.setdefault((id(value), name), slot)
                     self.work.append((item, ""))
-        elif has_attributes(value) and not is_foreign_class(type(value)):
+        elif has_attributes(value) and is_of_user(type(value)):
             self.plain[id(value)] = value, label
             self.methods(value, label)
 
@@ -242,6 +272,8 @@ class Reach:
         state = value._trace_state()
         self.watched[id(value)] = value, state
         self.methods(value, label)
+        hooks = getattr(value, "_hooks", None)
+        self.work += [(hook, "a hook") for hook in ([] if hooks is None else hooks.functions())]
         read, is_own = (read_attributes(type(value)), is_foreign_class(type(value)))
         for name, item in state.items():
             is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
@@ -275,6 +307,9 @@ class Reach:
             return
         names = names_of(code)
         self.asks_class |= ("type",) in names.paths
+        self.is_computed |= names.is_computed
+        for text in names.texts & function.__globals__.keys():
+            self.enter(Slot(function.__globals__, text, f"global {text}"), (text,))
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         self.loose |= names.loose
         for path in names.paths:
@@ -295,11 +330,17 @@ class Reach:
             return
         self.slots.setdefault((id(slot.holder), slot.key), slot)
         self.work.append((value, slot.label))
+        self.note_read(value, path[1:])
         self.follow(value, path[1:], slot.label)
+
+    def note_read(self, value: Any, rest: Path) -> None:
+        """Remember a list of which code reads more than a method that adds to it."""
+        if isinstance(value, list) and rest[:1] not in ADDED:
+            self.read.add(id(value))
 
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
-        for name in path:
+        for at, name in enumerate(path):
             if isinstance(value, (Tensor, FunctionType)) or not has_attributes(value):
                 return
             if not hasattr(type(value), "_trace_state") and name in members_of(value):
@@ -307,19 +348,26 @@ class Reach:
                 self.slots.setdefault((id(value), name), Slot(Members(value), name, label))
                 value = getattr(value, name, None)
                 self.work.append((value, label))
+                self.note_read(value, path[at + 1 :])
                 continue
             kinds = value.__mro__[1:] if isinstance(value, type) else type(value).__mro__
             owners = [value] if hasattr(value, "__dict__") else []
             owners += [kind for kind in kinds if not is_foreign_class(kind)]
-            at = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
-            if at < 0:
+            first = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
+            if first < 0:
                 return
             label = f"{label}.{name}"
-            if at > 0 or not hasattr(type(value), "_trace_state"):
-                for each in owners[: at + 1]:
+            if first > 0 or not hasattr(type(value), "_trace_state"):
+                for each in owners[: first + 1]:
                     self.slots.setdefault((id(each), name), Slot(vars(each), name, label))
-            value = vars(owners[at])[name]
+            value = vars(owners[first])[name]
             self.work.append((value, label))
+            self.note_read(value, path[at + 1 :])
+
+
+def is_of_user(kind: type) -> bool:
+    """Tell whether the attributes of the objects of a class are the user's."""
+    return not is_foreign_class(kind) or (kind.__module__, kind.__name__) in BAGS
 
 
 def has_attributes(value: Any) -> bool:
@@ -366,8 +414,20 @@ def relevant(value: Any, state: Mapping[str, Any], more: set[str]) -> dict[str, 
     return {
         name: item
         for name, item in state.items()
-        if name not in own or ((name in read or name in more) and not name.startswith("__"))
+        if name not in own
+        or is_part(item)
+        or ((name in read or name in more) and not name.startswith("__"))
     }
+
+
+def is_part(value: Any) -> bool:
+    """Tell whether an attribute is a module or parameter: it is read where they are listed."""
+    return hasattr(type(value), "_trace_state") or is_parameter(value)
+
+
+def is_parameter(value: Any) -> bool:
+    """Tell whether a tensor is a parameter or buffer of a module by its class."""
+    return isinstance(value, Tensor) and type(value) is not Tensor
 
 
 class Watched:
@@ -440,11 +500,11 @@ class Guard:
         self.moving: list[Variable] = []  # numbers that the function changes itself
         self.followed = {identity[:2] for identity in trace.variables}
         self.reached = set(reach.watched)
-        before = {**trace.objects, **reach.watched}
+        before, names = {**trace.objects, **reach.watched}, reach.names()
         for value, state in before.values():
-            self.own_changes(value, relevant(value, state, reach.loose))
+            self.own_changes(value, relevant(value, state, names))
         owners = [value for value, _ in before.values()]
-        self.watched = [Watched(each, reach.loose) for each in owners]
+        self.watched = [Watched(each, names) for each in owners]
         for each in self.watched:
             each.skip(self.followed)
         states = [(each, getattr(each, "state", None)) for each in owners]
@@ -455,9 +515,13 @@ class Guard:
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
         self.arrange()
+        self.hooked: list[tuple[Any, list[Any]]] = []
         self.containers: list[tuple[Any, list[Any], str]] = []
         for value, items, label in reach.containers.values():
-            self.contain(value, items, label)
+            self.contain(value, items, label, id(value) in reach.read)
+        for each, was, label in reach.moving.values():
+            if progress_of(each) != was:
+                self.refusals.append(f"{label} moves on in it")
         self.arrays: list[tuple[Any, bytes, str]] = []
         for each, was, label in reach.arrays.values():
             if bytes_of(each) == was:
@@ -470,8 +534,11 @@ class Guard:
         self.watched = [each for each in self.watched if each.reference.find() is not None]
         self.sized = [pair for pair in self.sized if pair[0]() is not None]
 
-    def contain(self, value: Any, items: list[Any], label: str) -> None:
-        """Compare a container, unless the function changed it itself."""
+    def contain(self, value: Any, items: list[Any], label: str, is_read: bool) -> None:
+        """Compare a container, unless the function changed it itself.
+
+        What it only appends to a list happens when it is traced.
+        """
         now, known = contents(value), set(map(id, items))
         if len(now) == len(items) and not isinstance(value, set):
             items = self.own_entries(value, items, label)
@@ -482,6 +549,8 @@ class Guard:
             self.containers.append((value, kept, label))
         elif any(isinstance(e, Tensor) and id(e) not in known for e in now):
             self.refusals.append(f"{label} gets another tensor in it")
+        elif is_read or not isinstance(value, list) or len(now) == len(items):
+            self.refusals.append(f"what {label} holds changes in it")
 
     def own_entries(self, value: Any, items: list[Any], label: str) -> list[Any]:
         """Refuse a trace that changes numbers in a list or dict; marks those that it follows."""
@@ -555,6 +624,11 @@ class Guard:
                 return False
         return self.token is STATE.token or self.difference() is None
 
+    def watch_hooks(self, captured: Iterable[Any]) -> None:
+        """Expect the hooks that captured tensors have now."""
+        found = [(each.find, each.find()) for each in captured]
+        self.hooked = [(find, hooks_of(tensor)) for find, tensor in found if tensor is not None]
+
     def difference(self) -> str | None:
         """Say what changed since the trace; None if nothing did."""
         for slot in self.slots:
@@ -577,8 +651,17 @@ class Guard:
                 reason = each.difference()
                 if reason:
                     return reason
+            for find, hooks in self.hooked:
+                if hooks_of(find()) != hooks:
+                    return "the hooks of a captured tensor changed"
             self.token = token
         return None
+
+
+def hooks_of(tensor: Any) -> list[Any]:
+    """List the functions that are called with the gradient of a tensor."""
+    hooks = getattr(tensor, "_hooks", None)
+    return [] if hooks is None else [*hooks.before.values(), *hooks.after.values()]
 
 
 def has_other_size(owner: Any, size: int) -> bool:

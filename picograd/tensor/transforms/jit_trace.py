@@ -27,8 +27,8 @@ from picograd.engine.executable import Runnable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
-from picograd.engine.tracing import Gradient, Trace, noting, tracing
-from picograd.errors import PicogradError, TraceError
+from picograd.engine.tracing import Gradient, Trace, noting, trace_error, tracing
+from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.tensor.core.recording import root_of, start
@@ -119,6 +119,7 @@ class Capture:
     def set_guard(self, guard: Any) -> None:
         """Keep what tells whether the state is that of the trace; or why no later one can be."""
         self.guard = guard
+        guard.watch_hooks(self.captured)
         self.refusals += guard.refusals
 
     def set_plan(self, plan: Runnable) -> None:
@@ -183,7 +184,7 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     """
     buffer = leaf_buffer(tensor._node)
     if buffer is None:
-        raise TraceError("jit", "an argument could not be realized", "call realize() on it first")
+        raise trace_error("jit", "an argument could not be realized", "call realize() on it first")
     if id(buffer) not in aliases:
         place = buffer.device, buffer.dtype, buffer.count, buffer.address
         aliases[id(buffer)] = Buffer(*place, buffer)
@@ -310,7 +311,7 @@ class Tracer:
         found = flattener.tensors
         if len(found) != len(self.twins) or any(a is not b for a, b in zip(found, self.twins)):
             text = "the function changed a list, dict or dataclass among its arguments"
-            raise TraceError("jit", text, "return the new tensors, or write them with assign")
+            raise trace_error("jit", text, "return the new tensors, or write them with assign")
 
     def check_memory(self) -> None:
         """Raise TraceError where what was written is the memory of an argument and captured."""
@@ -324,7 +325,7 @@ class Tracer:
             if "assign" in (self.twins[number]._node.op, owner._node.op):
                 text = f"argument {number} is captured too, and one of both is written"
                 fix = "only pass it as an argument, or only use it from outside"
-                raise TraceError("jit", text, fix)
+                raise trace_error("jit", text, fix)
 
     def check_views(self) -> None:
         """Raise TraceError where an argument was written whose elements another one shows too."""
@@ -334,7 +335,7 @@ class Tracer:
             others = [n for n in alike if self.arguments[n] is not self.arguments[number]]
             if others and self.twins[number]._node is not node:
                 text = f"arguments {number} and {others[0]} show one memory, and one is written"
-                raise TraceError("jit", text, "pass their base alone, and slice it inside")
+                raise trace_error("jit", text, "pass their base alone, and slice it inside")
 
     def is_from_outside(self, tensor: Tensor) -> bool:
         """Tell whether a tensor is an argument, or was there before the trace."""

@@ -113,7 +113,7 @@ def test_error_of_a_wrong_operation_leaves_everything_as_it_was():
     ("argument", "message"),
     [
         (np.ones(2), "an argument is a NumPy array.*Tensor"),
-        ({1, 2}, "of type set cannot be hashed"),
+        ({Tensor([1.0])}, "of type set cannot be hashed"),
         ([{"a": bytearray(2)}], "of type bytearray cannot be hashed"),
     ],
 )
