@@ -12,7 +12,8 @@ structure   loop args=(start, stop) arg=(step, is_unrolled) ... end     value: t
             if args=(condition,) ... end
 memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte offset -> pointer
             shared arg=(byte offset) -> pointer
-            load args=(pointer, index[, mask]), dtype, lanes    mask false reads nothing, gives 0
+            load args=(pointer, index[, mask]), dtype, lanes    mask false reads nothing, gives 0;
+            one for all lanes, or one a lane
             store args=(pointer, index, value[, mask])
             array arg=size, dtype -> register array; get args=(array, index)
             set args=(array, index, value)
@@ -43,7 +44,7 @@ between the arguments of an elementwise op, a store through a load-only paramete
 from dataclasses import dataclass
 from typing import Any
 
-from picograd.dtype import DType
+from picograd.dtype import DType, bool_
 from picograd.errors import check
 
 EVERYWHERE = {
@@ -51,6 +52,7 @@ EVERYWHERE = {
 }  # fmt: skip
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
 OPAQUE = {"mma", "mainloop"}
+MASKED = {"load": 3, "store": 4}  # arguments, of which the last one is a mask
 RARE_FROM = 2.0**40
 NUMBERED = {"param": "parameters", "scalar": "scalars", "workspace": "workspaces"}
 
@@ -115,6 +117,10 @@ def verify_instruction(program: Program, number: int, instr: Instr) -> None:
         target = program.instructions[instr.args[0]]
         is_input = target.op == "param" and program.parameters[target.arg][1] == "in"
         check(not is_input, f"%{number} stores to an input", program)
+    if instr.op in MASKED and len(instr.args) == MASKED[instr.op]:
+        mask = program.instructions[instr.args[-1]]
+        is_mask = mask.dtype is bool_ and mask.lanes in (1, instr.lanes)
+        check(is_mask, f"the mask of %{number} is no bool of 1 or {instr.lanes} lanes", program)
     if instr.op in LANES_DIFFER or instr.op in OPAQUE or not instr.args:
         return
     lanes = {program.instructions[arg].lanes for arg in instr.args}

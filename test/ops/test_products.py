@@ -7,6 +7,7 @@ import pytest
 from op_support import Case, compare, integers, numbers
 
 import picograd
+from picograd import Tensor
 
 torch = pytest.importorskip("torch")
 
@@ -165,3 +166,19 @@ def test_pooling(device: str) -> None:
     ties = np.zeros((1, 1, 4, 4))
     cases.append(Case("ties", lambda t: t.max_pool2d(2), [ties], lambda t: F.max_pool2d(t, 2)))
     compare(cases, device)
+
+
+@pytest.mark.parametrize("depth", [4, 8, 16, 18])
+def test_operands_joined_of_parts(depth: int, device: str) -> None:
+    """A key cache grown by `cat` is read part by part: whole vectors of one part under one mask."""
+    random = np.random.default_rng(depth)
+    shapes = [(2, 3, 4, depth), (2, 3, 12, depth), (2, 3, 6, depth)]
+    query, old, new = (random.standard_normal(shape).astype(np.float32) for shape in shapes)
+    keys = np.concatenate([old, new], 2)
+    joined = picograd.cat([Tensor(old, device=device), Tensor(new, device=device)], 2)
+    scores = Tensor(query, device=device) @ joined.mT
+    wanted = query @ keys.swapaxes(2, 3)
+    np.testing.assert_allclose(scores.numpy(), wanted, 1e-4, 1e-5)
+    weights = Tensor(wanted, device=device)
+    again = picograd.cat([Tensor(old, device=device), Tensor(new, device=device)], 2)
+    np.testing.assert_allclose((weights @ again).numpy(), wanted @ keys, 1e-4, 1e-4)

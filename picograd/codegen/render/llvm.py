@@ -265,7 +265,7 @@ class Renderer:
         dtype, lanes = self.dtype(number), instr.lanes
         memory, align = memory_type(dtype, lanes), dtype.itemsize
         address, name = self.address(number, pointer, index, dtype), f"%m{number}"
-        if mask and lanes > 1:
+        if mask and self.instructions[mask[0]].lanes > 1:
             function = f"llvm.masked.load.v{lanes}{mangle(memory_type(dtype))}.p0"
             types = f"ptr, i32, <{lanes} x i1>, {memory}"
             self.declares[f"declare {memory} @{function}({types})"] = None
