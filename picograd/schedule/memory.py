@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from picograd.helpers import round_up
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
+PAGE = 4096  # bytes: a load waits for a store that is a multiple of this away
+LONG = 4 * PAGE
 CLOSE = 1.01  # times what lives at one step: an arena that is not worth another search
 ROUNDS = 64  # gaps too small that are passed, one temporary: then it is placed above all
 Placement = tuple[list[int], int]  # an offset each, and the size of the arena
@@ -29,8 +31,25 @@ class Lifetime:
 
 
 def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
-    """Find an offset for each temporary, and the size of the arena, in bytes."""
+    """Find an offset for each temporary, and the size of the arena, in bytes.
+
+    Long ones do not begin whole pages apart, if the arena is about as small then.
+    """
     sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
+    found, spread = place_sizes(sizes, lifetimes), [*map(off_page, sizes)]
+    if spread == sizes:
+        return found
+    other = place_sizes(spread, lifetimes)
+    return other if other[1] <= found[1] * CLOSE else found
+
+
+def off_page(size: int) -> int:
+    """Give a long temporary room for its neighbour to begin elsewhere in a page."""
+    return size + ALIGNMENT if size >= LONG and not size % PAGE else size
+
+
+def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placement:
+    """Place temporaries of these sizes in an arena that is as small as can be."""
     firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
     wanted = most_alive(sizes, firsts, lasts) * CLOSE
     backward = [-step for step in lasts], [-step for step in firsts]

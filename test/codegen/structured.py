@@ -222,6 +222,19 @@ def pad() -> Case:
     )
 
 
+def joined() -> Case:
+    """Three arrays beside each other, each computed where it is: the loop is cut in pieces."""
+    i, j = Axis("i", 9), Axis("j", 70)
+    row, column = axis_index(i), axis_index(j)
+    total = const(0.0, float32)
+    for slot, (first, size) in enumerate(((0, 20), (20, 18), (38, 32))):
+        x = op("exp", load(slot, float32, row * size + column - first))
+        total = op("add", total, guard(x, 0.0, (column - first, 0, size - 1)))
+    compute = Compute((i, j), (), None, total, float32, (3, at((i, j), (9, 70))))
+    slots = [(float32, 9 * size, "in") for size in (20, 18, 32)]
+    return build(kernel("joined", "map", [*slots, (float32, 630, "out")], Part((i, j), (compute,))))
+
+
 def transpose(rows: int = 33, columns: int = 45) -> Case:
     i, j = Axis("i", columns), Axis("j", rows)
     x = load(0, float32, at((j, i), (rows, columns)))
@@ -364,6 +377,7 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "cross_entropy": cross_entropy,
     "max_pool": max_pool,
     "pad": pad,
+    "joined": joined,
     "transpose": transpose,
     "transpose_batch": transpose_batch,
     "reshaped": reshaped,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from picograd.schedule.memory import (
     ALIGNMENT,
+    PAGE,
     Lifetime,
     Placement,
     Spans,
@@ -135,3 +136,10 @@ def seconds(lives: list[Lifetime]) -> float:
         place_temporaries(lives)
         times.append(time.thread_time() - start)
     return min(times)
+
+
+def test_long_temporaries_do_not_begin_whole_pages_apart() -> None:
+    offsets, top = place_temporaries([Lifetime(1 << 20, 0, 3)] * 4)
+    assert len({offset % PAGE for offset in offsets}) == 4 and top <= 4.01 * (1 << 20)
+    offsets, top = place_temporaries([Lifetime(1 << 14, 0, 3)] * 4)
+    assert top == 4 << 14  # short ones would take much more

@@ -29,6 +29,7 @@ TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above th
 SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
+LEAST_PIECE, MOST_PIECES = 16, 8  # elements of a piece between guards, and pieces
 CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
 
 
@@ -56,8 +57,51 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         extra = (1,) * (len(shape) - 1)
         vector = (1, lanes) if lanes > 1 else (1,)
         layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
-    tiles, steps = map_steps(part, ended(space, part, lanes), layout)
+    spaces = [space] if target.has_blocks else in_pieces(part, space)
+    tiles: list[Tile] = []
+    steps: list[Step] = []
+    for number, piece in enumerate(spaces):
+        made = map_steps(part, ended(piece, part, lanes), layout, f"p{number}" if number else "")
+        tiles += made[0]
+        steps += made[1]
     return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def in_pieces(part: Part, space: Cut) -> list[Cut]:
+    """Cut a dimension where guards begin and end: each piece computes what is in it alone.
+
+    So joined arrays are not all computed at every element, and then chosen from.
+    """
+    for axis in reversed(space.dims):
+        places = edges(part, axis) if axis not in axes_in(space) else []
+        sizes = [after - before for before, after in zip([0, *places], [*places, axis.size])]
+        if 2 <= len(sizes) <= MOST_PIECES and min(sizes) >= LEAST_PIECE:
+            break
+    else:
+        return [space]
+    found = []
+    for first, size in zip([0, *places], sizes):
+        within = Axis(f"{axis.name}_in", size)
+        dims = tuple([within if each is axis else each for each in space.dims])
+        moved = {**space.axes, axis: axis_index(within) + first}
+        found.append(replace(space, dims=dims, axes=moved))
+    return found
+
+
+def axes_in(space: Cut) -> set[Axis]:
+    """List the axes that a cut divides."""
+    return {atom for index in space.axes.values() for atom in axes_of(index)}
+
+
+def edges(part: Part, axis: Axis) -> list[int]:
+    """List the places along an axis where a guard on it alone begins or ends."""
+    found = set()
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            for index, lo, hi in expr.arg if expr.op == "guard" else ():
+                if index.terms == ((axis, 1),):
+                    found |= {lo - index.const, hi + 1 - index.const}
+    return sorted(place for place in found if 0 < place < axis.size)
 
 
 def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
@@ -121,8 +165,10 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     )
 
 
-def map_steps(part: Part, space: Cut, layout: Layout | None) -> tuple[list[Tile], list[Step]]:
-    """Write the steps of one grid point."""
+def map_steps(
+    part: Part, space: Cut, layout: Layout | None, name: str = ""
+) -> tuple[list[Tile], list[Step]]:
+    """Write the steps of one grid point, or of a piece of it of that name."""
     here = tuple(axis_index(axis) for axis in space.dims)
     shape = tuple(axis.size for axis in space.dims)
     kept = kept_values(part)
@@ -132,7 +178,7 @@ def map_steps(part: Part, space: Cut, layout: Layout | None) -> tuple[list[Tile]
     for number, compute in enumerate(part.computes):
         expr = guarded(inline(compute.body, values, space), space)
         if number in kept:
-            tile = Tile(f"v{number}", shape, compute.dtype, "register", layout)
+            tile = Tile(f"v{number}{name}", shape, compute.dtype, "register", layout)
             tiles.append(tile)
             if compute.reduce:
                 monoid = compute.monoid or "sum"
@@ -175,10 +221,21 @@ def kept_values(part: Part) -> set[int]:
 def inline(body: Expr, values: Sequence[Expr], space: Cut) -> Expr:
     """Rewrite a body for the cut space, replacing references by values made before."""
 
-    def replace(expr: Expr) -> Expr | None:
-        return values[expr.arg] if expr.op == "ref" else None
+    def settled(expr: Expr) -> Expr | None:
+        if expr.op == "ref":
+            return values[expr.arg]
+        return settled_guard(expr) if expr.op == "guard" else None
 
-    return rewrite(body, space.axes, replace)
+    return rewrite(body, space.axes, settled)
+
+
+def settled_guard(expr: Expr) -> Expr | None:
+    """Find what a guard gives everywhere in a space; None if that differs."""
+    if any(index.hi < lo or index.lo > hi for index, lo, hi in expr.arg):
+        return expr.args[1]
+    if all(lo <= index.lo and index.hi <= hi for index, lo, hi in expr.arg):
+        return expr.args[0]
+    return None
 
 
 def guarded(expr: Expr, space: Cut) -> Expr:
