@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     options = parser.parse_args()
     config.device = options.device
-    sizes.PATIENCE = 1 << 30
+    sizes.PATIENCE = sizes.KERNEL_PATIENCE = sizes.ROW_PATIENCE = 1 << 30
     with config.override(dynamic=1):
         for name in [options.case] if options.case else CASES:
             measure(name, options.rounds)

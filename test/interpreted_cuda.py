@@ -16,7 +16,7 @@ from picograd.codegen.tile import TileKernel
 from picograd.conversion import from_bits, to_bits
 from picograd.engine import backends, cache, compile
 from picograd.runtime.cpu import CpuDevice
-from picograd.runtime.device import Executable, Tape, empty_tape
+from picograd.runtime.device import Executable, Tape, as_array, empty_tape
 from picograd.target import cuda_target
 
 NAME = "cuda:0"
@@ -58,7 +58,7 @@ class InterpretedCuda(CpuDevice):
         tiles, program = executable.function
         slots = tiles.kernel.slots
         buffers = [Buffer(NAME, s.dtype, s.size, at) for s, at in zip(slots, places)]
-        raw = [self.shaped((buffer, (buffer.count,))) for buffer in buffers]
+        raw = [as_array(self.view(each), each, (each.count,)) for each in buffers]
         if any(instr.op == "mma" for instr in program.instructions):
             self.seen.add("tile")
             wide = [from_bits(array, slot.dtype) for array, slot in zip(raw, slots)]

@@ -69,7 +69,6 @@ ELSEWHERE = {
     "codegen/pairs.py": "codegen/test_elementary.py",
     "codegen/render/llvm_types.py": "codegen/render/test_llvm.py",
     "codegen/templates/contract.py": "codegen/templates/test_contract_cpu.py",
-    "codegen/templates/map.py": "codegen/test_templates_cuda.py",
     "codegen/templates/reduce.py": "codegen/test_templates_cuda.py",
     "codegen/templates/rows.py": "codegen/test_templates_cuda.py",
     "codegen/templates/scan.py": "codegen/test_rowwise.py",

@@ -246,7 +246,10 @@ class BlockInterpreter:
     def sort(self, step: SortStep) -> None:
         """Sort a run of a row."""
         first = evaluate(self.bound(step.first), {}, lambda expr: 0)
-        run = slice(first, min(first + step.count, step.axis.size))
+        last = min(first + step.count, step.axis.size)
+        if step.stop is not None:
+            last = min(last, int(self.index(step.stop, ())))
+        run = slice(first, last)
         keys, places = (self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,)))
         order = np.argsort(keys[run], kind="stable")
         self.slots[step.slot][places[run]] = order + first

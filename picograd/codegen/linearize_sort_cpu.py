@@ -23,6 +23,14 @@ def sort_cpu(builder: Builder, step: SortStep) -> None:
         RadixSort(builder, step).write()
 
 
+def count_of(emitter: Emitter, step: SortStep) -> int:
+    """Count the elements of a row that somebody sees."""
+    count = emitter.integer(step.count)
+    if step.stop is None:
+        return count
+    return emitter.raw("minimum", emitter.index_dtype, count, emitter.index(step.stop))
+
+
 def store_position(emitter: Emitter, step: SortStep, place: int, position: int) -> None:
     """Store which element of the row comes at a place."""
     with emitter.scope({step.axis: place}):
@@ -34,10 +42,10 @@ def sort_by_counting(builder: Builder, step: SortStep) -> None:
     """Place each element by the number of elements that go before it."""
     emitter, dtype = builder.emitter, step.expr.dtype
     keys, zero = builder.memory[step.tiles[0]], emitter.integer(0)
-    count = emitter.integer(step.count)
+    count = count_of(emitter, step)
     before = emitter.add("array", int32, arg=1)
-    with emitter.axis_loop(step.axis):
-        place = emitter.axis_value(step.axis)
+    with emitter.loop(zero, count) as place:
+        emitter.bind(step.axis, place)
         emitter.add("set", None, (keys, place, emitter.value(step.expr)))
     with emitter.loop(zero, count) as own:
         key = emitter.add("get", dtype, (keys, own))
@@ -74,7 +82,7 @@ class RadixSort:
         first, second, positions, others, counts = (builder.memory[n] for n in step.tiles)
         self.keys, self.positions, self.counts = ((first, second), (positions, others), counts)
         self.passes = self.dtype.itemsize
-        self.zero, self.count = (self.emitter.integer(0), self.emitter.integer(step.count))
+        self.zero, self.count = self.emitter.integer(0), count_of(self.emitter, step)
 
     def write(self) -> None:
         """Write the walk that counts, then a pass for each byte."""
@@ -111,9 +119,10 @@ class RadixSort:
         emitter, one = self.emitter, self.emitter.const(1, int32)
         with emitter.loop(self.zero, emitter.integer(self.passes * BYTE)) as cell:
             emitter.add("set", None, (self.counts, cell, emitter.const(0, int32)))
-        with emitter.axis_loop(self.step.axis):
+        with emitter.loop(self.zero, self.count) as place:
+            emitter.bind(self.step.axis, place)
             key = emitter.value(self.step.expr)
-            emitter.store(self.keys[0], self.at(emitter.axis_value(self.step.axis)), key)
+            emitter.store(self.keys[0], self.at(place), key)
             for number in range(self.passes):
                 self.take(self.cell(key, number), one)
 

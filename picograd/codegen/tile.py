@@ -188,8 +188,9 @@ class ScanStep:
 class SortStep:
     """slot[target at k] = position of the k-th smallest expr among first..first+count-1 of axis.
 
-    Stable. `expr` is an unsigned integer, `target` and `expr` mention `axis`; `method` is "rank",
-    "radix" (CPU) or "bitonic" (CUDA): which algorithm writes it, not what it means.
+    From `stop` on, if there is one, nobody sees an element: those are left out. Stable. `expr` is
+    an unsigned integer, `target` and `expr` mention `axis`; `method` is "rank", "radix" (CPU) or
+    "bitonic" (CUDA): which algorithm writes it, not what it means.
     """
 
     axis: Axis
@@ -201,6 +202,7 @@ class SortStep:
     method: str
     tiles: tuple[str, ...] = ()  # memory of the method
     base: Index = field(default_factory=lambda: constant(0))  # where the row begins in that memory
+    stop: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,9 +359,9 @@ def verify_step(
 
 
 def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
-    """Check that what says where a product stops is bound."""
+    """Check that what says where a product or sort stops is bound."""
     stops: tuple[Index, ...] = step.stops if isinstance(step, MainLoop) else ()
-    if isinstance(step, Dot) and step.stop is not None:
+    if isinstance(step, Dot | SortStep) and step.stop is not None:
         stops = (step.stop,)
     missing = set().union(*map(axes_of, stops)) - bound
     if missing:

@@ -167,6 +167,7 @@ class CompiledPlan:
     key: Any = None  # in the cache of plans
     launches: int = 0  # of kernels, those of a loop's body once
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
+    family: Any = None  # of graphs that differ in sizes, which is told of each run
 
     def __post_init__(self) -> None:
         """Note what a run needs of a plan that is one stretch of launches."""
@@ -189,6 +190,8 @@ class CompiledPlan:
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        if self.family is not None:
+            self.family.last = -1
         if self.stretch is None or config.debug or PROFILES:
             return self.run_actions(buffers, values, origin)
         device = self.stretch.device

@@ -56,6 +56,7 @@ class GraphKey:
     scalars: list[RuntimeScalar | Given | GivenInt]
     numbers: dict[int, int]  # position in `order` by the identity of a node
     places: dict[int, int] = field(default_factory=dict)  # of buffers and scalars, likewise
+    family: Any = None  # of graphs that differ in sizes, once it was looked for
 
 
 def leaf_buffer(node: Node) -> Buffer | None:

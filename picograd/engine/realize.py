@@ -84,7 +84,7 @@ def find_plan(
     compiled = PLANS.get(key)
     if compiled is not None and not compiled.is_worn:
         if isinstance(compiled, BoundedPlan):
-            compiled.patience = max(compiled.patience, patience)
+            compiled.have_patience(patience)
         return compiled
     if any(node.op == FOLDED for node in found.order):
         roots = unfolded(roots, found.order)
@@ -94,7 +94,7 @@ def find_plan(
     if compiled is None and (config.dynamic or limits is not None):
         bounded = bounded_plan(roots, found, own_plan, limits or {})
         if bounded is not None:
-            bounded.patience = max(bounded.patience, patience)
+            bounded.have_patience(patience)
             PLANS.put(key, bounded)
             return bounded
     return own_plan(roots, found)
@@ -115,6 +115,7 @@ def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
             compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
             store_plan(found, compiled)
         PLANS.put(key, compiled)
+    compiled.family = found.family or compiled.family
     return compiled
 
 

@@ -12,6 +12,7 @@ often that a plan of its own is worth its compilation gets one (`PATIENCE`).
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -49,6 +50,8 @@ PATIENCE = 100  # runs at one size; a count, not a time, so that a program repea
 SHORT_PATIENCE = 16  # where copies are a large part of a run
 FOR_EVER = 1 << 60  # where a user says that sizes vary
 KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
+ROW_PATIENCE = 1  # likewise, of runs in a row, with no other size of that structure between
+LEAST_ROW = 2
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
@@ -70,6 +73,7 @@ class Family:
     refused: str = ""
     made: int = 0  # plans for many sizes
     reused: int = 0  # recordings that took one that was there
+    last: int = -1  # which bounded plan of it ran last; -1: one for a size alone
 
     @property
     def is_wanted(self) -> bool:
@@ -96,6 +100,9 @@ class BoundedPlan:
     nbytes: int = 0  # of memory it takes beside the code, about
     binding: Binding | None = None
     family: Family | None = None
+    steady: int = FOR_EVER  # runs in a row, likewise
+    row: int = 0  # of them so far
+    number: int = field(default_factory=count().__next__)
 
     key: Any = None  # in the cache of plans
 
@@ -112,23 +119,35 @@ class BoundedPlan:
     @property
     def is_worn(self) -> bool:
         """Whether these sizes ran so often that they should have a plan of their own."""
-        return self.patience <= 0
+        return self.patience <= 0 or self.row >= self.steady
+
+    def have_patience(self, runs: int) -> None:
+        """Let so many runs pass before these sizes get a plan of their own, and more."""
+        if runs:
+            self.patience, self.steady = max(self.patience, runs), FOR_EVER
+
+    def count_run(self) -> None:
+        """Note a run, and whether the one before was of these sizes too."""
+        self.patience -= 1
+        if self.family is not None:
+            self.row = self.row + 1 if self.family.last == self.number else 1
+            self.family.last = self.number
 
     def run(
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
-        self.patience -= 1
+        self.count_run()
         bound = self.bound
         inner = [laid_out(buffers[number], pair, origin) for number, pair in bound.inputs]
         scalars = [values[number] if number >= 0 else value for number, value in bound.scalars]
         results = self.inner.run(inner, scalars, origin)
-        count, assigned = len(bound.outputs), bound.assigned
+        made, assigned = len(bound.outputs), bound.assigned
         found = [
             buffers[assigned[n]] if n in assigned else laid_out(result, pair, origin)
             for n, (result, pair) in enumerate(zip(results, bound.outputs))
         ]
-        for (number, (own, large)), result in zip(bound.written, results[count:], strict=True):
+        for (number, (own, large)), result in zip(bound.written, results[made:], strict=True):
             to = buffers[number]
             get_device(to.device).copy_common((to, own), (result, large))
         return found
@@ -184,11 +203,12 @@ def bounded_plan(
     key = structure(order, expanded)
     family = FAMILIES.get(key)
     if family is None:
-        FAMILIES[key] = new_family(order)
+        found.family = FAMILIES[key] = new_family(order)
         while len(FAMILIES) > FAMILY_LIMIT:
             FAMILIES.popitem(last=False)
         return None
     FAMILIES.move_to_end(key)
+    found.family = family
     if family.refused:
         return None
     try:
@@ -341,7 +361,8 @@ def bound_plan(
     # What lies far beyond the sizes is computed in part: then even sooner.
     waste = max(binding.elements // (2 * elements), 1)
     patience = patience_of(bound, inner.launches, elements) // waste
-    return BoundedPlan(inner, bound, patience, nbytes, binding, family)
+    steady = max(ROW_PATIENCE * inner.launches, LEAST_ROW)
+    return BoundedPlan(inner, bound, patience, nbytes, binding, family, steady)
 
 
 def rebound(family: Family, binding: Binding, bound: Bound, nbytes: int) -> BoundedPlan | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 
+from picograd.graph.ends import ended, ends_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.target import SERIAL, Target
@@ -66,7 +67,7 @@ def expand_one(
             continue
         stack.pop()
         done[id(node)] = (
-            done[id(waiting[0])]
+            ended(done[id(waiting[0])], ends_of(node))
             if is_expanded
             else node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
         )

@@ -7,6 +7,7 @@ import ctypes
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError
-from picograd.helpers import product, round_up
+from picograd.helpers import round_up
+from picograd.runtime.boxes import Along, common_box, pieces
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -40,6 +42,7 @@ ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
 MADV_HUGEPAGE = 14  # linux/mman.h
+COPY_RANK, MOST_COPIED = 4, 1 << 62  # axes of a native copy; it may be of any length
 
 
 def cpu_target(machine: Host, threads: int) -> Target:
@@ -178,15 +181,11 @@ class CpuDevice(Device):
         ctypes.memmove(destination.address, source.address, source.nbytes)
 
     def copy_common(self, destination: Shaped, source: Shaped) -> None:
-        """Copy what two layouts have both."""
-        places = tuple([slice(min(pair)) for pair in zip(destination[1], source[1])])
-        self.shaped(destination)[places] = self.shaped(source)[places]
-
-    def shaped(self, array: Shaped) -> "np.ndarray[Any, Any]":
-        """Show the memory of a buffer as an array."""
-        buffer, shape = array
-        values: np.ndarray[Any, Any] = self.view(buffer).view(buffer.dtype.storage)
-        return values[: product(shape)].reshape(shape)
+        """Copy what two layouts have both, by runs."""
+        (to, wanted), (other, now) = destination, source
+        copy = self.runner.copy
+        for there, here, words in copy_calls(wanted, now, to.dtype.itemsize):
+            copy(to.address + there, other.address + here, *words)
 
     def compile(self, code: Code) -> bytes:
         """Translate LLVM IR to an object file."""
@@ -302,6 +301,25 @@ class CpuDevice(Device):
     def empty_cache(self) -> None:
         """Give memory nobody uses back to the system."""
         self.pool.empty()
+
+
+@lru_cache(1024)
+def copy_calls(
+    to: tuple[int, ...], source: tuple[int, ...], itemsize: int
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    """List the native copies of what two layouts have both: the bytes where each begins, its words.
+
+    Those are three counts, steps where it goes to and where it comes from, and the bytes of a run.
+    """
+    box = common_box(to, source)
+    found = []
+    for there, here, part in pieces(box, COPY_RANK, MOST_COPIED) if box else ():
+        *outer, run = (Along(1, 0, 0),) * (COPY_RANK - len(part)) + part
+        counts = [axis.count for axis in outer]
+        steps = [axis.to * itemsize for axis in outer], [axis.source * itemsize for axis in outer]
+        words = (*counts, *steps[0], *steps[1], run.count * itemsize)
+        found.append((there * itemsize, here * itemsize, words))
+    return found
 
 
 def fill_zero(address: int, size: int) -> None:

@@ -34,6 +34,7 @@ import platform
 import sys
 import time
 
+from picograd.runtime.native_copy import COPY
 from picograd.runtime.native_threads import CLOCK, FUTEX_SLEEP, PARALLEL, TIMED_SLEEP, WORK, WORKER
 
 RECORD_WORDS = 12
@@ -310,7 +311,7 @@ def runner_source() -> str:
     number = FUTEX.get(machine) if sys.platform == "linux" else None
     sleep = FUTEX_SLEEP.replace("NUMBER", str(number)) if number else TIMED_SLEEP
     externals = "declare i32 @sched_yield()\ndeclare i32 @clock_gettime(i32, ptr)\n"
-    body = with_fields(CLOCK + WORK + WORKER + PARALLEL + RUN + LOOP)
+    body = with_fields(CLOCK + WORK + WORKER + PARALLEL + RUN + LOOP) + COPY
     body = body.replace("PAUSE", pause).replace("WORDS", str(RECORD_WORDS))
     body = body.replace("PIECE_WORK", str(PIECE_WORK)).replace("PIECE_TIME", str(PIECE))
     clock = str(getattr(time, "CLOCK_MONOTONIC", 1))

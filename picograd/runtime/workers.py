@@ -17,13 +17,17 @@ from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
-SYMBOLS = ("picograd_run", "picograd_resume", "picograd_loop", "picograd_worker", "picograd_stop")
+SYMBOLS = (
+    "picograd_run", "picograd_resume", "picograd_loop", "picograd_copy", "picograd_worker",
+    "picograd_stop",
+)  # fmt: skip
 RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
 Remember = Callable[[Code, Callable[[], bytes]], bytes]
 POINTER, COUNT = ctypes.c_void_p, ctypes.c_int64
 TAPE_TYPES = (POINTER, POINTER, COUNT, POINTER, POINTER)  # context, records, count, tables
 RUN_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, COUNT)
 LOOP_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, POINTER, *[COUNT] * 5)
+COPY_TYPE = ctypes.CFUNCTYPE(None, POINTER, POINTER, *[COUNT] * 10)
 WORKER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 STOP_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -89,7 +93,7 @@ class Runner:
     `enter(state.address, records, count, address table, scalar table, is timed)` runs records in
     order and returns 0 when all are done, 1 for a pause, after which `resume` goes on; call them
     with `lock` held. So does `loop(..., rules, rule count, length, step, position, left)`, for all
-    steps of a loop.
+    steps of a loop. `copy` copies runs of bytes, see native_copy.py.
     """
 
     library: Any
@@ -108,6 +112,7 @@ class Runner:
         self.enter = RUN_TYPE(self.library["picograd_run"])
         self.resume = RUN_TYPE(self.library["picograd_resume"])
         self.loop = LOOP_TYPE(self.library["picograd_loop"])
+        self.copy = COPY_TYPE(self.library["picograd_copy"])
         self.scratch: Any = None
         self.scratch_address = self.stride = 0
         self.lock = threading.RLock()  # the handler of a signal may run a tape inside another

@@ -212,7 +212,7 @@ class PartInterpreter:
         """Combine along the axis; floats in float64, so that the oracle's own error is small."""
         axes = (*scan.outer, *scan.inner, scan.axis)
         places, shape = self.places(axes)
-        held: Array = np.ones(shape, bool)
+        held = self.seen(axes)
         for index, lo, hi in scan.conditions:
             at = self.at(index, places, axes)
             held = held & (at >= lo) & (at <= hi)
@@ -240,8 +240,9 @@ class PartInterpreter:
         target = np.broadcast_to(self.at(sort.target, places, axes), shape)
         for first in range(0, sort.axis.size, sort.run):
             run = slice(first, first + sort.run)
-            order = np.argsort(value[..., run], axis=-1, kind="stable")
-            self.slots[sort.slot][target[..., run]] = order + first
+            order = np.argsort(value[..., run], axis=-1, kind="stable") + first
+            held = self.seen(axes)[..., run]
+            self.slots[sort.slot][target[..., run][held]] = order[held]
 
     def radix(self, radix: Radix) -> None:
         """Count the digits of every tile, or move every element to its place."""

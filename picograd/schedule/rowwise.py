@@ -1,7 +1,10 @@
 """Lowering of the ops that work along one axis in order: scan, sort, radix and runs."""
 
+from collections.abc import Sequence
+
 from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import check
+from picograd.graph.ends import ends_of
 from picograd.graph.scanning import scan_dtype
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts
@@ -46,7 +49,12 @@ def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
     strides = part.kernel.locations[member.number].strides
     target = flat_index(tuple(at), strides)
     scan = Scan(outer, axis, inner, monoid, body, start, slot, target, tests)
-    return Part((), (), None, scan)
+    return Part((), (), None, scan, own_ends(member, part, at))
+
+
+def own_ends(member: Facts, part: PartBuilder, at: Sequence[Index]) -> tuple[Condition, ...]:
+    """Say where the elements of a member end, which are at these indices."""
+    return tuple([part.test_of(end, at[end.axis]) for end in ends_of(member.node)])
 
 
 def wide_value(
@@ -70,7 +78,8 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
     body = part.value(member.inputs[0], at)
     slot = output_slot(member, part)
     target = flat_index(at, part.kernel.locations[member.number].strides)
-    return Part((), (), None, Sort(rows, axes[position], run, body, slot, target))
+    sort = Sort(rows, axes[position], run, body, slot, target)
+    return Part((), (), None, sort, own_ends(member, part, at))
 
 
 def lower_radix(member: Facts, part: PartBuilder) -> Part | None:

@@ -56,6 +56,8 @@ def verify(kernel: Kernel) -> Kernel:
 def verify_ends(kernel: Kernel, part: Part) -> None:
     """Check the ends of a part: they compare axes of it with runtime scalars that are integers."""
     known = set(part.rows).union(*((*c.axes, *c.reduce) for c in part.computes))
+    if part.along:
+        known |= axes_along(part.along)
     for index, _, _ in part.ends:
         check(axes_of(index) <= known, f"an end of axes unbound: {index}", kernel)
         for atom in dynamics_of(index):
@@ -105,7 +107,7 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
 def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     """Check the step along an axis of a part."""
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
-    bound = {*rows, step.axis}
+    bound = axes_along(step)
     held = step.conditions if isinstance(step, Scan) else ()
     check(len(bound) == len(rows) + 1, "an axis bound twice", kernel)
     places = bound | ({step.digit, step.tile} if isinstance(step, Radix) else set())
@@ -136,6 +138,12 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     lo, hi = narrowed(step.target, held)
     is_inside = lo >= 0 and hi < slot.size
     check(is_inside, f"store outside {name}: {step.target}", kernel)
+
+
+def axes_along(step: Along) -> set[Axis]:
+    """List the axes of a step along one of them."""
+    rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
+    return {*rows, step.axis}
 
 
 def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:

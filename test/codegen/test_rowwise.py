@@ -23,15 +23,21 @@ from rowwise_cases import (
     written,
 )
 
+from picograd.buffer import RuntimeScalar
 from picograd.codegen.interpret_program import interpret as interpret_program
 from picograd.codegen.interpret_tile import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
 from picograd.codegen.tile import format_tiles, verify
+from picograd.dtype import float32, int32
+from picograd.graph.ends import End, ended
+from picograd.schedule.interpret import interpret as interpret_loops
 from picograd.schedule.loop import Kernel
+from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
 
 BARRIERS = ["rows_tiles", "rows_aligned", "sort_columns", "move_row", "count_row", "runs_flat"]
+STOPPED = {"long": ((300, 5), 1, int32, False), "short": ((50, 5), 1, float32, False)}
 SPILLING = ["rows", "rows_log", "column_chunks", "sort_runs", "move_rows", "runs_flat", "runs_rows"]
 CUDA = [*SCANS, *SORTS, *RUNS, *RADIX, *RUN_CASES]
 
@@ -45,6 +51,28 @@ def make(name: str, target: Target) -> Kernel:
     if name in RUN_CASES:
         return kernel_of(name, runs(device, *RUN_CASES[name]), target)
     return kernel_of(name, sort(device, *(SORTS | RUNS)[name]), target)
+
+
+@pytest.mark.parametrize("name", ["rows", "chunks_rest", "column_chunks", *STOPPED])
+def test_cpu_stops_where_nobody_looks(name: str) -> None:
+    """Along the axis, and along another one: what is beyond stays as it was."""
+    node = scan("cpu", *SCANS[name]) if name in SCANS else sort("cpu", *STOPPED[name])
+    axis = node.arg[int(name in SCANS)]
+    count, rows = node.shape[axis] - 9, max(node.shape[0] - 2, 1)
+    ends = End(axis, 1, 0, RuntimeScalar(count)), End(0, 1, 0, RuntimeScalar(rows))
+    plan = schedule([ended(node, ends)], TARGET)
+    launch: Any = plan.steps[-1]
+    kernel, scalars = launch.kernel, [plan.scalars[n].arg.value for n in launch.scalars]
+    arrays = arrays_of(kernel)
+    if name in STOPPED:  # the greatest keys lie beyond
+        arrays[0].reshape(node.shape[1], -1)[count:] = 1e9
+    expected, found = ([array.copy() for array in arrays] for _ in range(2))
+    interpret_loops(kernel, expected, scalars)
+    interpret(verify(tile(kernel, TARGET)), found, scalars)
+    compare(kernel, found[-1], expected[-1])
+    compare(kernel, run(kernel, arrays, scalars)[-1], expected[-1])
+    untouched = (expected[-1] == arrays[-1]).reshape(node.shape)
+    assert untouched.any() and not untouched.all()
 
 
 @pytest.mark.parametrize("name", [*SCANS, *SORTS])

@@ -469,6 +469,22 @@ def test_a_small_plan_is_soon_made_for_the_size_alone() -> None:
     assert plans() == 1 + len(SIZES)  # one of the three is for all
 
 
+def test_sizes_that_stay_get_a_plan_of_their_own_sooner() -> None:
+    def run(n: int) -> None:
+        x = Tensor(np.ones((n, 3), np.float32))
+        x.sort(0)[0].realize()  # two kernels
+
+    for n in (33, *(40, 45) * 3):  # these come and go
+        run(n)
+    assert plans() == 2
+    for _ in range(2):
+        run(45)
+    assert plans() == 3
+    for n in (33, 50, 33, 50):  # so they do where one of them has its own
+        run(n)
+    assert plans() == 3
+
+
 def test_marked_sizes_keep_their_plan_and_their_trace() -> None:
     doubled = picograd.jit(lambda x: x * 2, dynamic={"x": {0: picograd.Dim("rows", 2, 64)}})
     for n in SIZES:

@@ -100,7 +100,7 @@ def measure(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    sizes.PATIENCE = 1 << 30
+    sizes.PATIENCE = sizes.KERNEL_PATIENCE = sizes.ROW_PATIENCE = 1 << 30
     gc.disable()
     for each in SIZES:
         measure(each)

@@ -6,6 +6,8 @@ or a block owns a row: serial in a thread, a butterfly in a warp, then a sum ove
 Long axes come in chunks (graph/scanning.py), which are axes of the grid here.
 """
 
+from dataclasses import replace
+
 from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
 from picograd.codegen.tile import For, ScanStep, Step, TileKernel, TilePart, When
 from picograd.errors import check, internal
@@ -23,20 +25,22 @@ WARP = 32
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a scan kernel for the target."""
     check(len(kernel.parts) == 1, "a scan kernel has one part", kernel)
-    part = merge_part(kernel.parts[0])
+    scan = scan_of(merge_part(kernel.parts[0]))
     if not target.has_blocks:
-        return TileKernel(kernel, (cpu_part(scan_of(part)),), 1)
-    scan = scan_of(part)
+        part = cpu_part(scan)
+        return TileKernel(kernel, (part,), 1)
     if scan.inner or scan.axis.size <= SHORT_ROW:
         return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
     return TileKernel(kernel, (row_part(scan),), row_threads(scan.axis.size))
 
 
 def scan_of(part: Part) -> Scan:
-    """Take the scan of a part."""
+    """Take the scan of a part, as far as somebody sees it."""
     if not isinstance(part.along, Scan):
         internal("a scan kernel without a scan", part)
-    return part.along
+    scan = part.along
+    conditions = (*scan.conditions, *part.ends)
+    return replace(scan, conditions=conditions)
 
 
 def step_of(scan: Scan, space: Cut) -> ScanStep:

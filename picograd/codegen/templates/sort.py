@@ -6,13 +6,16 @@ pairs (key, position), which makes it stable; a longer row is sorted by steps ov
 a kernel of its own (graph/sorting.py).
 """
 
+from collections.abc import Sequence
+
+from picograd.codegen.reach import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
 from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, axis_index, constant, flatten
-from picograd.schedule.loop import DIGITS, Kernel, Part, Radix, Sort, rewrite
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
+from picograd.schedule.loop import DIGITS, Condition, Kernel, Part, Radix, Sort, rewrite
 from picograd.target import Target
 
 SHORT_ROW = 64  # counting compares n * n elements, 16 at once
@@ -26,10 +29,11 @@ WARP = 32
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a sort kernel for the target."""
     check(len(kernel.parts) == 1, "a sort kernel has one part", kernel)
-    sort = sort_of(merge_part(kernel.parts[0]))
+    part = merge_part(kernel.parts[0])
+    sort = sort_of(part)
     if not target.has_blocks:
-        part = counting_part(sort) if sort.axis.size <= SHORT_ROW else radix_part(sort)
-        return TileKernel(kernel, (part,), 1)
+        make = counting_part if sort.axis.size <= SHORT_ROW else radix_part
+        return TileKernel(kernel, (make(sort, part.ends),), 1)
     threads = WARP
     while threads < CUDA_THREADS and 4 * threads <= padded_size(sort.run):
         threads *= 2
@@ -48,21 +52,31 @@ def padded_size(run: int) -> int:
     return 1 << (run - 1).bit_length()
 
 
-def counting_part(sort: Sort) -> TilePart:
+def stop_of(sort: Sort, ends: Sequence[Condition]) -> tuple[Index | None, list[Condition]]:
+    """Say where the elements of a row end, and which rows there are."""
+    own = [end for end in ends if single_axis(end) is sort.axis]
+    stop = axis_index(sort.axis) - own[0][0] if own else None
+    return stop, [end for end in ends if sort.axis not in axes_of(end[0])]
+
+
+def counting_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     """Sort short rows, several in a task."""
     space = cut(sort.rows, max(1, CPU_POINTS // sort.axis.size))
     body, target = rewrite(sort.body, space.axes), rebind(sort.target, space.axes)
     size = sort.axis.size
     keys = Tile("keys", (size,), sort.body.dtype, "register")
-    step: Step = SortStep(sort.axis, constant(0), size, body, sort.slot, target, "rank", ("keys",))
-    if space.conditions:
-        step = When(space.conditions, (step,))
+    stop, rows = stop_of(sort, ends)
+    place = sort.slot, target, "rank", ("keys",)
+    step: Step = SortStep(sort.axis, constant(0), size, body, *place, stop=stop)
+    tests = (*space.conditions, *((rebind(index, space.axes), lo, hi) for index, lo, hi in rows))
+    if tests:
+        step = When(tests, (step,))
     for axis in reversed(space.dims):
         step = For(axis, (step,))
     return TilePart(space.grid, (keys,), (step,))
 
 
-def radix_part(sort: Sort) -> TilePart:
+def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     """Sort a row in a task: two copies of keys and positions, and one counter a byte value."""
     size, dtype = sort.axis.size, sort.body.dtype
     check(size < 1 << 31, "positions in a row are int32", sort)
@@ -78,7 +92,8 @@ def radix_part(sort: Sort) -> TilePart:
     ]
     tiles.append(Tile("counts", (dtype.itemsize * 256,), int32, "register"))
     row = flatten([axis_index(axis) for axis in sort.rows], rows)
-    step = SortStep(
+    stop, tests = stop_of(sort, ends)
+    step: Step = SortStep(
         sort.axis,
         constant(0),
         size,
@@ -88,7 +103,10 @@ def radix_part(sort: Sort) -> TilePart:
         "radix",
         (*names, "counts"),
         row * size if is_large else constant(0),
+        stop,
     )
+    if tests:
+        step = When(tuple(tests), (step,))
     sizes = tuple((count * size * kind.itemsize, False) for kind in dtypes)
     return TilePart(sort.rows, tuple(tiles), (step,), sizes if is_large else ())
 
