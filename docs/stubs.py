@@ -1,4 +1,4 @@
-"""Write what type checkers read of derived names: picograd/tensor/methods.pyi and public.pyi.
+"""Write what type checkers read of derived names: methods.pyi, public.pyi and functional.pyi.
 
     python docs/stubs.py
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import picograd  # noqa: F401 (fills the table)
+import picograd.nn  # noqa: F401 (fills the tables)
 from picograd.tensor.core.calling import OTHER
-from picograd.tensor.core.function import FUNCTIONS, Function
+from picograd.tensor.core.function import FUNCTIONS, MODULES, Function
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "picograd" / "tensor"
@@ -101,10 +101,26 @@ class Words(ast.NodeTransformer):
         return " | ".join(name if part.startswith("tuple") else part for part in parts)
 
 
+def module_page() -> str:
+    """Write the functions of `picograd.nn.functional`."""
+    lines: list[str] = []
+    imports = {"from typing import Any, overload", f"from {HOME} import Tensor"}
+    rows = MODULES["functional"]
+    for row in sorted(rows.values(), key=lambda row: row.name):
+        for form in ["function"] + ["over"] * row.in_place:
+            found, needed = declared(row, form)
+            lines += found
+            imports |= needed
+    title = NOTE.format("the functions of picograd.nn.functional.")
+    names = [*rows, *(f"{row.name}_" for row in rows.values() if row.in_place)]
+    everything = "__all__ = [" + ", ".join(f'"{name}"' for name in sorted(names)) + "]"
+    return formatted("\n".join([title, *sorted(imports - {""}), everything, *lines, ""]))
+
+
 def declared(row: Function, form: str) -> tuple[list[str], set[str]]:
     """Write the declarations of one row as a method, a function or in place; and its imports."""
     words = Words(row)
-    name = f"{row.name}_" if form == "in place" else row.name
+    name = f"{row.name}_" if form in ("in place", "over") else row.name
     several = []
     for node in definitions(row):
         result = "Tensor" if form == "in place" else words.result(node.returns)
@@ -158,9 +174,12 @@ def by_keyword(args: ast.arguments, place: int, name: str) -> ast.arguments:
 def spelt(args: ast.arguments, row: Function, form: str) -> str:
     """Write parameters; the first is the tensor."""
     first = args.args[0].annotation if args.args else None
-    if form == "function":
+    if form in ("function", "over"):
         if first is not None and ast.unparse(first).startswith("Tensor"):
             args.args = [ast.arg("input", first), *args.args[1:]]
+        if row.inplace and form == "function":
+            args.args.append(ast.arg("inplace", ast.Name("bool")))
+            args.defaults.append(ast.Constant(False))
         if args.kwarg is None:
             add_keyword(args, "out", ast.Name("Any"), ast.Constant(None))
     elif not row.static:
@@ -213,6 +232,7 @@ def write_stubs() -> dict[str, str]:
     return {
         "methods.pyi": page("the methods of Tensor.", ("method", "in place"), base, "    "),
         "public.pyi": page("the functions of picograd.", ("function",), "", ""),
+        "../nn/functional.pyi": module_page(),
     }
 
 

@@ -1,64 +1,16 @@
-"""Functions behind the first layers: activations and linear maps."""
+"""Functions behind layers that no method has: softmax over PyTorch's axis, products, distances."""
 
+from picograd.dtype import accumulate_dtype
+from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import DTypeLike
+from picograd.tensor.core.arguments import promoted
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.recording import maybe_in_place
+from picograd.tensor.core.function import within
 from picograd.tensor.network.activation_functions import implicit_axis
 from picograd.tensor.tensor import Tensor
 
 
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute max(x, 0).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.relu(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [0.0, 0.0, 2.0]
-    """
-    result = input.relu()
-    return maybe_in_place("relu", input, result, inplace)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Compute x * Phi(x).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.gelu(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [-0.1586..., 0.0, 1.9544...]
-    """
-    return input.gelu(approximate=approximate)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute x * sigmoid(x).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.silu(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [-0.2689..., 0.0, 1.7615...]
-    """
-    result = input.silu()
-    return maybe_in_place("silu", input, result, inplace)
-
-
-def tanh(input: Tensor) -> Tensor:
-    """Compute tanh(x).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.tanh(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [-0.7615..., 0.0, 0.9640...]
-    """
-    return input.tanh()
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """Compute 1 / (1 + exp(-x)).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.sigmoid(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [0.2689..., 0.5, 0.8807...]
-    """
-    return input.sigmoid()
-
-
+@within("functional")
 def softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(x) to sum 1 along an axis, converted to `dtype` before.
 
@@ -72,6 +24,7 @@ def softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = 
     return wide.softmax(implicit_axis(input, dim))
 
 
+@within("functional")
 def log_softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Compute log(softmax(x)) along an axis, chosen as in `softmax`.
 
@@ -83,16 +36,7 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | Non
     return wide.log_softmax(implicit_axis(input, dim))
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x @ weight.T + bias: (..., I) with weight (O, I) -> (..., O).
-
-    >>> from picograd import Tensor, nn
-    >>> nn.functional.linear(Tensor([[1.0, 2.0]]), Tensor([[1.0, 1.0]]), Tensor([0.5])).tolist()
-    [[3.5]]
-    """
-    return input.linear(weight, bias)
-
-
+@within("functional")
 @listed
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute a W b + bias: (..., I), (..., J) with weight (O, I, J) -> (..., O).
@@ -110,11 +54,51 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return y.reshape(*input1.shape[:-1], weight.shape[0])
 
 
-def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """Write each index as a row of int64 with a single 1; -1 classes: the largest index + 1.
+@within("functional")
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divide by the p-norm along an axis, or by eps where that is smaller.
 
     >>> from picograd import Tensor, nn
-    >>> nn.functional.one_hot(Tensor([0, 2]), 3).tolist()
-    [[1, 0, 0], [0, 0, 1]]
+    >>> nn.functional.normalize(Tensor([[3.0, 4.0]])).tolist()
+    [[0.6000..., 0.8000...]]
     """
-    return input.one_hot(num_classes)
+    return input / _clamped_norm(input, p, dim, eps)
+
+
+def _clamped_norm(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
+    size = input.norm(p, dim, keepdim=True)
+    return (size < eps).where(eps, size)
+
+
+@within("functional")
+@listed
+def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Compute a.b / (|a| |b|) along an axis; norms below eps count as eps.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.cosine_similarity(Tensor([[1.0, 0.0]]), Tensor([[1.0, 1.0]])).tolist()
+    [0.7071...]
+    """
+    first, second = promoted("cosine_similarity", a, b)
+    if not first.dtype.is_float:
+        text = f"needs floats, got {a.dtype.name} and {b.dtype.name}"
+        raise DTypeError("cosine_similarity", text, "call .float() first")
+    x, y = (each.cast(accumulate_dtype(each.dtype)) for each in (first, second))
+    sizes = _clamped_norm(x, 2, dim, eps) * _clamped_norm(y, 2, dim, eps)
+    return ((x * y).sum(dim) / sizes.squeeze(dim)).cast(first.dtype)
+
+
+@within("functional")
+def pairwise_distance(
+    a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Compute the p-norm of a - b + eps along the last axis.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.functional.pairwise_distance(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]])).tolist()
+    [4.9999...]
+    """
+    first, second = promoted("pairwise_distance", a, b)
+    x, y = (each.cast(accumulate_dtype(each.dtype)) for each in (first, second))
+    distance = (x - y + eps).norm(p, -1, keepdim=keepdim)
+    return distance.cast(first.dtype) if first.dtype.is_float else distance

@@ -11,6 +11,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.demands import demand_number
+from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.recording import apply
 from picograd.tensor.indexing import selecting
@@ -21,6 +22,7 @@ from picograd.tensor.transforms.custom import Function
 NORM_EPSILON = 1e-7
 
 
+@within("functional")
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -43,6 +45,7 @@ def embedding(
     return look_up("embedding", input, weight, padding_idx, bound, scale_grad_by_freq)
 
 
+@within("functional")
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError
+from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import apart
 from picograd.tensor.tensor import Tensor
 
 
+@within("functional")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """Pad: (low, high) of the last axis first. Modes constant, reflect, replicate, circular.
 
@@ -17,6 +19,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return input.pad(tuple(pad), mode=mode, value=value)
 
 
+@within("functional")
 def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     """Move channels into space: (..., C r r, H, W) -> (..., C, H r, W r) (Shi et al., 2016).
 
@@ -36,6 +39,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     return apart(result)
 
 
+@within("functional")
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     """Move space into channels: (..., C, H r, W r) -> (..., C r r, H, W).
 
@@ -55,6 +59,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     return apart(result)
 
 
+@within("functional")
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     """Interleave groups of channels: channel g * n + i goes to i * groups + g.
 

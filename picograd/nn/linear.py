@@ -1,8 +1,7 @@
 """Linear and Bilinear: fully connected layers."""
 
 from picograd.errors import ShapeError
-from picograd.nn import functional_basic as functional
-from picograd.nn import init
+from picograd.nn import functional, init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike

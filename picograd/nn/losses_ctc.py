@@ -13,6 +13,7 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.network.losses import reduce_loss
 from picograd.tensor.tensor import Tensor
@@ -23,6 +24,7 @@ IMPOSSIBLE = -1e30
 Lengths = Tensor | Sequence[int]
 
 
+@within("functional")
 @listed
 def ctc_loss(
     log_probs: Tensor,

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from picograd.errors import ShapeError
-from picograd.nn.functional_activation import pairwise_distance
+from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import within
 from picograd.tensor.core.operands import need_integer
 from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
@@ -14,6 +15,7 @@ from picograd.tensor.tensor import Tensor
 TINY = 1e-12
 
 
+@within("functional")
 @listed
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
@@ -30,6 +32,7 @@ def margin_ranking_loss(
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
 
+@within("functional")
 @listed
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
@@ -46,6 +49,7 @@ def hinge_embedding_loss(
     return reduce_loss("hinge_embedding_loss", loss, reduction)
 
 
+@within("functional")
 @listed
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Compute log(1 + exp(-y input)) for y = 1 or -1.
@@ -59,6 +63,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     return reduce_loss("soft_margin_loss", loss, reduction)
 
 
+@within("functional")
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -75,6 +80,7 @@ def multilabel_soft_margin_loss(
     return reduce_loss(op, loss.mean(-1), reduction)
 
 
+@within("functional")
 @listed
 def multi_margin_loss(
     input: Tensor,
@@ -109,6 +115,7 @@ def multi_margin_loss(
     return reduce_loss(op, loss, reduction)
 
 
+@within("functional")
 @listed
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
@@ -134,6 +141,7 @@ def cosine_embedding_loss(
     return reduce_loss(op, loss, reduction)
 
 
+@within("functional")
 @listed
 def triplet_margin_loss(
     anchor: Tensor,
@@ -164,6 +172,7 @@ def triplet_margin_loss(
     return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
 
 
+@within("functional")
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -193,6 +202,7 @@ def triplet_margin_with_distance_loss(
     return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
 
 
+@within("functional")
 @listed
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Sum max(0, 1 - x[y] + x[i]) over labels y and classes i that are none, divided by C.

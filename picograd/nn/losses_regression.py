@@ -5,11 +5,13 @@ import math
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import check_between
 from picograd.tensor.network.losses import reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
 
+@within("functional")
 @listed
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
@@ -25,6 +27,7 @@ def mse_loss(
     return _weighted("mse_loss", difference * difference, weight, reduction)
 
 
+@within("functional")
 @listed
 def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
@@ -48,6 +51,7 @@ def _weighted(op: str, loss: Tensor, weight: Tensor | None, reduction: str) -> T
     return reduce_loss(op, loss * weight, reduction)
 
 
+@within("functional")
 @listed
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
@@ -71,6 +75,7 @@ def smooth_l1_loss(
     return reduce_loss(op, (distance < beta).where(square, distance - 0.5 * beta), reduction)
 
 
+@within("functional")
 @listed
 def huber_loss(
     input: Tensor,
@@ -95,6 +100,7 @@ def huber_loss(
     return reduce_loss(op, loss if weight is None else loss * weight, reduction)
 
 
+@within("functional")
 @listed
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
@@ -119,6 +125,7 @@ def kl_div(
     return reduce_loss(op, loss, reduction)
 
 
+@within("functional")
 @listed
 def poisson_nll_loss(
     input: Tensor,
@@ -150,6 +157,7 @@ def poisson_nll_loss(
     return reduce_loss(op, loss, reduction)
 
 
+@within("functional")
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -20,7 +20,15 @@ from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
-from picograd.tensor.core.recording import apply, apply_each, become, pieces, rewrite, showing
+from picograd.tensor.core.recording import (
+    apply,
+    apply_each,
+    become,
+    maybe_in_place,
+    pieces,
+    rewrite,
+    showing,
+)
 from picograd.tensor.core.spelling import IDLE, RENAMED, parameter_names, spelled, write_out
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
@@ -46,10 +54,48 @@ def function_of(row: Function, module: str) -> Any:
     made: Any = guarded(row.definition)
     if row.is_recorded:
         made = named(taking(row, Spelling(row, "input"), True), row, row.name)
+        made = writing_over(made, row) if row.inplace else made
     elif parameter_names(made):
         made = spelled(made, row.name)
     made.__module__, made.__qualname__, made.__name__ = module, row.name, row.name
     return made
+
+
+def writing_over(function: Any, row: Function) -> Any:
+    """Let a function take `inplace` after its other arguments: then it writes over its input."""
+    most = row.definition.__code__.co_argcount
+
+    def call(*args: Any, **options: Any) -> Any:
+        inplace = options.pop("inplace", False)
+        if len(args) > most:
+            *given, inplace = args
+            args = tuple(given)
+        result = function(*args, **options)
+        return maybe_in_place(row.name, args[0] if args else options["input"], result, inplace)
+
+    shown = inspect.signature(function)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    added = inspect.Parameter("inplace", kind, default=False, annotation=bool)
+    parameters = [*shown.parameters.values(), added]
+    vars(call)["__signature__"] = shown.replace(parameters=parameters)
+    call.__doc__ = function.__doc__
+    return call
+
+
+def overwriting(row: Function, module: str) -> Any:
+    """Make the function of a module that always writes its result over its input: `relu_`."""
+    function = function_of(row, module)
+
+    def call(input: Any, *args: Any, **options: Any) -> Any:
+        return rewrite(input, row.name, function(input, *args, **options))
+
+    call.__module__, call.__qualname__ = module, f"{row.name}_"
+    call.__name__ = call.__qualname__
+    call.__doc__ = f"Write the result of `{row.name}` over the input, and return it."
+    shown = inspect.signature(function)
+    parameters = [each for each in shown.parameters.values() if each.name != "inplace"]
+    vars(call)["__signature__"] = shown.replace(parameters=parameters)
+    return call
 
 
 def in_place_of(row: Function) -> Any:
@@ -196,18 +242,22 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
     shown = row.definition
     call.__name__, call.__qualname__, call.__doc__ = row.name, path, shown.__doc__
     call.__module__ = shown.__module__
-    vars(call)["__wrapped__"] = signature_of(row)
+    vars(call)["__wrapped__"] = signature_of(row, "." not in path)
     return call
 
 
 @cache
-def signature_of(row: Function) -> FunctionType:
+def signature_of(row: Function, is_function: bool) -> FunctionType:
     """Make a function that has the signature of a definition, in the words of users."""
     shown: Any = row.definition
-    space, closure = shown.__globals__, shown.__closure__
-    seen = FunctionType(shown.__code__, space, row.name, shown.__defaults__, closure)
-    seen.__kwdefaults__ = shown.__kwdefaults__
+    code, space, closure = shown.__code__, shown.__globals__, shown.__closure__
     words = {name: in_words(word) for name, word in shown.__annotations__.items()}
+    if is_function and code.co_argcount:  # PyTorch calls the first one so
+        first, *others = code.co_varnames
+        code = code.replace(co_varnames=("input", *others))
+        words["input"] = words.pop(first)
+    seen = FunctionType(code, space, row.name, shown.__defaults__, closure)
+    seen.__kwdefaults__ = shown.__kwdefaults__
     if row.pieces:
         words["return"] = tuple[Tensor, ...]
     if row.returns is not None:

@@ -8,7 +8,7 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Scalar, Tensor
-from picograd.tensor.core.function import composed, recorded
+from picograd.tensor.core.function import composed, recorded, within
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import (
     UNSET,
@@ -72,6 +72,7 @@ def index_add(x: Node, dim: int, index: Node, source: Node, *, alpha: Scalar = 1
 
 
 @composed(function=False)
+@within("functional")
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
 

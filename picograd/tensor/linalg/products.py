@@ -9,7 +9,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
-from picograd.tensor.core.function import recorded
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 
@@ -89,6 +89,7 @@ def outer(x: Node, other: Node) -> Node:
     return elementwise.arithmetic("mul", rows, build.reshape(other, (1, other.shape[0])))
 
 
+@within("functional", is_recorded=True)
 @recorded(function=False)
 def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     """Compute x @ weight.T + bias: (..., K), (N, K), (N,) -> (..., N).

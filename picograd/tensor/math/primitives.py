@@ -1,7 +1,7 @@
 """Functions that are one op each, in every dtype: powers, logarithms, roots, rounding, extremes."""
 
 from picograd.graph.node import Node
-from picograd.tensor.core.function import recorded
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import Operand
 from picograd.tensor.math import elementwise
 from picograd.tensor.math.elementwise import arithmetic, logical, power, rounding, unary
@@ -117,6 +117,7 @@ def cos(x: Node) -> Node:
     return unary("cos", x)
 
 
+@within("functional", is_recorded=True)
 @recorded(in_place=True)
 def tanh(x: Node) -> Node:
     """Compute the hyperbolic tangent.

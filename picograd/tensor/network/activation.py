@@ -7,7 +7,7 @@ from picograd.errors import ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar
-from picograd.tensor.core.function import recorded
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import floating
 from picograd.tensor.math.elementwise import (
     absolute,
@@ -23,9 +23,10 @@ from picograd.tensor.math.transcendental import expm1, log1p
 FAR = 64.0  # as far is an exponential moved up
 
 
+@within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(function=False)
 def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
-    """Compute x where positive, else negative_slope * x.
+    """Compute x where positive, else negative_slope * x (Maas et al., 2013).
 
     >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
     [-0.5, 0.0, 2.0]
@@ -33,9 +34,10 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     return where(compare("less", 0, x), x, arithmetic("mul", x, negative_slope))
 
 
+@within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(function=False)
 def elu(x: Node, alpha: float = 1.0) -> Node:
-    """Compute x where positive, else alpha * (exp(x) - 1).
+    """Compute x where positive, else alpha * (exp(x) - 1) (Clevert et al., 2016).
 
     >>> Tensor([-1.0, 0.0, 2.0]).elu().tolist()
     [-0.6321..., 0.0, 2.0]
@@ -45,6 +47,7 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
     return where(is_below, arithmetic("mul", expm1(below), alpha), x)
 
 
+@within("functional", is_recorded=True)
 @recorded(function=False)
 def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
     """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch.
@@ -61,6 +64,7 @@ def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
     return where(is_linear, x, smooth)
 
 
+@within("functional", "logsigmoid", is_recorded=True)
 @recorded("logsigmoid", function=False)
 def log_sigmoid(x: Node) -> Node:
     """Compute log(sigmoid(x)) without overflow.
@@ -85,6 +89,7 @@ def mish(node: Node) -> Node:
     return is_far.where(x * e * math.exp(-FAR), near).cast(floating("mish", node).dtype)
 
 
+@within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(in_place=True)
 def relu(x: Node) -> Node:
     """Compute max(x, 0).
@@ -95,6 +100,7 @@ def relu(x: Node) -> Node:
     return composite.relu(x) if x.dtype.is_float else arithmetic("maximum", x, 0)
 
 
+@within("functional", is_recorded=True)
 @recorded(in_place=True)
 def sigmoid(x: Node) -> Node:
     """Compute 1 / (1 + exp(-x)).
@@ -105,6 +111,7 @@ def sigmoid(x: Node) -> Node:
     return composite.sigmoid(floating("sigmoid", x))
 
 
+@within("functional", "hardtanh", is_recorded=True, inplace=True, in_place=True)
 @recorded("hardtanh", function=False)
 def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
     """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh.
@@ -119,9 +126,10 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
     return where(below, min_val, where(above, max_val, x))
 
 
+@within("functional", is_recorded=True, inplace=True)
 @recorded(function=False)
 def relu6(x: Node) -> Node:
-    """Compute min(max(x, 0), 6).
+    """Compute min(max(x, 0), 6) (Howard et al., 2017).
 
     >>> Tensor([-1.0, 3.0, 8.0]).relu6().tolist()
     [0.0, 3.0, 6.0]
@@ -129,6 +137,7 @@ def relu6(x: Node) -> Node:
     return hard_limit(x, 0, 6)
 
 
+@within("functional", is_recorded=True, inplace=True)
 @recorded(function=False)
 def silu(x: Node) -> Node:
     """Compute x * sigmoid(x).
@@ -139,6 +148,7 @@ def silu(x: Node) -> Node:
     return composite.silu(x)
 
 
+@within("functional", is_recorded=True)
 @recorded(function=False)
 def gelu(x: Node, approximate: str = "none") -> Node:
     """Compute x * Phi(x); approximate="tanh" for the usual approximation.

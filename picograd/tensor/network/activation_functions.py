@@ -45,7 +45,7 @@ def implicit_axis(input: Tensor, dim: int | None) -> int:
 
 
 @composed(function=False)
-@within("functional")
+@within("functional", in_place=True)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute SELU_SCALE * elu(x, SELU_ALPHA) (Klambauer et al., 2017).
 
@@ -56,7 +56,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composed(function=False)
-@within("functional")
+@within("functional", in_place=True)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron, 2017).
 
@@ -114,7 +114,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @composed(function=False)
-@within("functional")
+@within("functional", in_place=True)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Compute x where it is above the threshold, else `value`.
 
@@ -180,7 +180,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @composed(function=False)
-@within("functional")
+@within("functional", in_place=True)
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
