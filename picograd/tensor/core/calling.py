@@ -46,6 +46,7 @@ def method_of(row: Function) -> Any:
     if row.is_recorded:
         return named(taking(row, Spelling(row), False), row, f"Tensor.{row.name}")
     made = spelled(guarded(row.definition), row.name, True)
+    made.__name__, made.__qualname__ = row.name, f"Tensor.{row.name}"
     return staticmethod(made) if row.static else made
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -9,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import picograd
-from picograd import Tensor
-from picograd.tensor.core.function import FUNCTIONS
+from picograd import Tensor, nn
+from picograd.tensor.core.function import FUNCTIONS, MODULES
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,11 +36,34 @@ def test_stubs_are_up_to_date(update_golden: bool) -> None:
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_every_row_is_shown(name: str) -> None:
     row = FUNCTIONS[name]
-    shown = [getattr(Tensor, name)] * row.method + [getattr(picograd, name, None)] * row.function
+    shown = [getattr(Tensor, name, None)] * row.method
+    shown += [getattr(picograd, name, None)] * row.function
     for each in shown:
         assert each.__doc__ == row.definition.__doc__ and each.__name__ == name
         assert "Node" not in str(inspect.signature(each))
     assert not row.in_place or getattr(Tensor, f"{name}_").form_of == name
+
+
+@pytest.mark.parametrize("name", sorted(MODULES["functional"]))
+def test_every_function_of_layers_is_shown(name: str) -> None:
+    row, shown = MODULES["functional"][name], getattr(nn.functional, name)
+    assert shown.__doc__ == row.definition.__doc__ and shown.__name__ == name
+    assert pickle.loads(pickle.dumps(shown)) is shown
+    assert "Node" not in str(inspect.signature(shown))
+    assert hasattr(nn.functional, f"{name}_") == row.in_place
+
+
+def test_inplace_by_place_and_by_name() -> None:
+    for call in (
+        lambda x: nn.functional.leaky_relu(x, 0.5, True),
+        lambda x: nn.functional.leaky_relu(input=x, negative_slope=0.5, inplace=True),
+        lambda x: nn.functional.leaky_relu_(x, 0.5),
+    ):
+        x = Tensor([-1.0, 2.0])
+        assert call(x) is x and x.tolist() == [-0.5, 2.0]
+    assert list(inspect.signature(nn.functional.elu).parameters) == ["input", "alpha", "inplace"]
+    with pytest.raises(TypeError, match="positional"):
+        nn.functional.relu(Tensor([1.0]), True, True)
 
 
 def test_arguments_by_name_are_put_in_place() -> None:
