@@ -45,7 +45,7 @@ from picograd.tensor.core.autograd import (
     set_grad_enabled,
 )
 from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.inspect import plan, synchronize
+from picograd.tensor.core.inspect import memory_stats, plan, synchronize
 from picograd.tensor.core.printing import set_printoptions
 from picograd.tensor.families import *  # noqa: F403
 from picograd.tensor.functions import (
@@ -162,7 +162,7 @@ __all__ = [
 __all__ += families.__all__
 __all__ += public.__all__
 __all__ += ["Dim", "__version__", "autocast", "device", "get_autocast_dtype"]
-__all__ += ["is_autocast_enabled", "special"]
+__all__ += ["is_autocast_enabled", "memory_stats", "special"]
 
 vars(jit).update(JIT)  # PyTorch's torch.jit is a module
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))

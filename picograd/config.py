@@ -50,8 +50,8 @@ def default_cache() -> str:
 
 
 FLAGS = (
-    Flag("DEBUG", int, 0, "1 kernels and times, 2 device operations, 3 IRs and source, 4 assembly",
-         "debug"),
+    Flag("DEBUG", int, 0, "1 kernels and times, 2 device operations, 3 IRs and source, 4 assembly, "
+         "-1 the table of kernels at exit alone", "debug", least=-1),
     Flag("PICOGRAD_DEVICE", str, "", "default device; empty: CUDA if usable, else the CPU",
          "semantics"),
     Flag("PICOGRAD_THREADS", int, usable_cores(), "CPU threads kernels run on", "codegen",

@@ -1,6 +1,7 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
 import contextlib
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
+# Programs that tests start would compile all modules each time: a second and more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -48,7 +48,7 @@ def test_empty_is_the_default(flag, empty, capsys):
     assert capsys.readouterr().err == ""
 
 
-WRONG = ["true", "yes", "-1", "1.5", "1e3", "0x10", "nan", "*", "9" * 5000, "\x00"]
+WRONG = ["true", "yes", "-2", "1.5", "1e3", "0x10", "nan", "*", "9" * 5000, "\x00"]
 
 
 @pytest.mark.parametrize("flag", [f for f in FLAGS if f.type is int], ids=lambda f: f.variable)

@@ -136,6 +136,15 @@ def head(key: str, payload: bytes) -> bytes:
     return MAGIC + hashlib.sha256(key.encode() + payload).digest()
 
 
+def start_of(cache: DiskCache, name: str) -> bytes:
+    """Read how the payload of an entry begins, which is no use of it; empty if it is gone."""
+    try:
+        with open(os.path.join(cache.folder.path, name), "rb") as file:
+            return file.read(HEAD + 16)[HEAD:]
+    except OSError:
+        return b""
+
+
 CACHES: dict[tuple[str, int], DiskCache] = {}
 
 

@@ -15,6 +15,7 @@ from picograd.code import Code
 from picograd.config import config
 from picograd.engine import cache
 from picograd.engine.debug import log_stage
+from picograd.engine.watch import tell_span
 from picograd.errors import DeviceError
 from picograd.helpers import on_demand
 from picograd.runtime.device import Device, Executable
@@ -125,6 +126,7 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
                 loaded[key] = executable
                 bar.update()
 
+    began = time.perf_counter()
     with progress(len(kernels)) as bar:
         # Who watches wants to know what each part took: one after the other.
         new = new_codes() if config.debug < 2 else list(new_codes())
@@ -134,6 +136,7 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
             loaded[key] = device.load(codes[key], binary)
             cache.store(codes[key], device, binary)
             bar.update()
+    tell_span("compile", f"{len(missing)} of {len(kernels)} kernels", began)
     if config.debug >= 2:
         seconds = time.perf_counter() - start
         hits = [key not in missing for key in codes]

@@ -1,9 +1,10 @@
 """What `DEBUG=1..4` prints, to the error stream. A level never changes generated code.
 
-1  every kernel: number, name, blocks x threads, time, GFLOP/s, GB/s, sum so far; every plan;
-   at exit a table of all kernels
-2  also device operations: allocations, frees, copies, schedule, generate, compile (hit or miss),
-   and the user's line behind every launch
+-1 at exit a table of all kernels, and nothing else
+1  the table, and every kernel when its plan runs for the first time: number, name, blocks x
+   threads, time, GFLOP/s, GB/s, sum so far; one line whenever a plan runs
+2  every kernel at every run; also device operations: allocations, frees, copies, schedule,
+   generate, compile (hit or miss), and the user's line behind every launch
 3  also the graph, the plan with the reasons of fusion, every IR and the source of new kernels
 4  also assembly: SASS with registers, shared memory and spills, or host assembly
 
@@ -21,10 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from picograd.config import config
+from picograd.engine.watch import PROFILES, tell_span
 from picograd.graph.node import Node
 from picograd.graph.verify import format_graph
 from picograd.runtime.device import Device, Executable, Tape
-from picograd.runtime.log import log, log_action
+from picograd.runtime.log import log, log_action, say
 from picograd.runtime.memory import format_bytes
 from picograd.schedule.plan import Plan
 
@@ -129,17 +131,20 @@ def log_plan(roots: Sequence[Node], plan: Plan) -> None:
 
 
 def start_copy(device: Device) -> float:
-    """Wait for a device and read the clock, so that only the copy is timed (DEBUG=2)."""
-    if config.debug < 2:
+    """Wait for a device and read the clock, so that only the copy is timed (DEBUG=2, profile)."""
+    if config.debug < 2 and not PROFILES:
         return 0.0
     device.synchronize()
     return time.perf_counter()
 
 
 def log_copy(start: float, source: str, target: str, nbytes: int, device: Device) -> None:
-    """Print a copy that began at `start` (DEBUG=2)."""
-    if config.debug >= 2 and start:
-        device.synchronize()
+    """Print a copy that began at `start` (DEBUG=2); tell the profiles of it."""
+    if not start:
+        return
+    device.synchronize()
+    tell_span("copy", f"{source} -> {target}", start, {"bytes": nbytes})
+    if config.debug >= 2:
         seconds = time.perf_counter() - start
         speed = rate(nbytes, seconds)
         text = f"{format_bytes(nbytes)}, {seconds * 1e6:.1f} us, {speed:.2f} GB/s"
@@ -147,20 +152,21 @@ def log_copy(start: float, source: str, target: str, nbytes: int, device: Device
 
 
 def log_launches(tape: Tape, seconds: Sequence[float], device: Device, times: int = 1) -> None:
-    """Print one line a launch (DEBUG=1); with its user's line (DEBUG=2).
+    """Print one line a launch, once a tape (DEBUG=1); with its user's line, always (DEBUG=2).
 
     The body of a loop has run `times` times in these seconds; its lines end with that number.
     """
     if not TOTALS.launches:
         log(1, HEADING)
         atexit.register(log_summary)
+    is_new, tape.is_shown = not tape.is_shown, True
     line = f"  {user_line()}" if config.debug >= 2 else ""
     line = f"  {times} steps{line}" if times > 1 else line
     for record, elapsed in zip(tape.launches, seconds, strict=True):
         code = record.executable.code
         TOTALS.add(device, record.executable, elapsed, times)
         log(
-            1,
+            1 if is_new else 2,
             f"{TOTALS.launches:6} {device.name:7} {code.name:40.40}"
             f" {code.tasks:7} x {code.threads:<7} {elapsed * 1e6:10.1f} us"
             f" {rate(times * code.flops, elapsed):12.1f}"
@@ -188,5 +194,6 @@ def summary() -> str:
 
 
 def log_summary() -> None:
-    """Print the table of all kernels, at the end of the process (DEBUG=1)."""
-    log(1, summary())
+    """Print the table of all kernels, at the end of the process."""
+    if config.debug:
+        say(summary())

@@ -27,7 +27,7 @@ from picograd.engine.debug import (
     start_copy,
 )
 from picograd.engine.plan_key import GraphKey, leaf_buffer
-from picograd.engine.profile import PROFILES
+from picograd.engine.watch import PROFILES
 from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
 from picograd.graph.node import Node

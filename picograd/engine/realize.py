@@ -29,6 +29,7 @@ from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pend
 from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
+from picograd.engine.watch import tell_span
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import RESULT, Node
@@ -125,6 +126,7 @@ def make_plan(roots: Sequence[Node]) -> Plan:
     target = get_device(roots[0].device).target
     plan: Plan = schedule(list(roots), target, verify=bool(config.verify))
     seconds = time.perf_counter() - start
+    tell_span("schedule", f"{len(plan.kernels)} kernels", start)
     log_action("schedule", f"{len(plan.kernels)} kernels, {seconds * 1e3:.1f} ms")
     log_plan(roots, plan)
     return plan

@@ -71,6 +71,7 @@ class Tape:
     scalar_dtypes: tuple[DType, ...]
     state: Any = None
     keep: list[Any] = field(default_factory=list)
+    is_shown: bool = False  # its launches were printed one by one
 
 
 class Device(ABC):

@@ -17,6 +17,7 @@ from picograd.runtime.log import log_action
 
 SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
+WATCHERS: list[Callable[[str, int], None]] = []  # told of a device's bytes in use at every change
 
 
 def size_class(nbytes: int) -> int:
@@ -75,6 +76,8 @@ class Pool:
         self.in_use += size
         if self.in_use > self.peak:
             self.peak = self.in_use
+        if WATCHERS:
+            self.tell()
         return Allocation(address, size, self)
 
     def grow(self, nbytes: int, size: int) -> int:
@@ -95,8 +98,15 @@ class Pool:
         """Take a block back; called by the finalizer of its Allocation."""
         self.in_use -= size
         self.free[size].append(address)
+        if WATCHERS:
+            self.tell()
         if config.debug >= 2:
             log_action("free", f"{self.device}  {format_bytes(size)}")
+
+    def tell(self) -> None:
+        """Tell who watches how many bytes are in use."""
+        for watcher in WATCHERS:
+            watcher(self.device, self.in_use)
 
     def empty(self) -> None:
         """Give every free block back to the system."""

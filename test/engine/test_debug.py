@@ -69,7 +69,7 @@ def test_one_line_a_launch(capsys):
         x = Tensor(np.ones((8, 8), np.float32), device="null")
         network(x)
         before = device.launches
-        with config.override(debug=1):
+        with config.override(debug=2):
             for _ in range(3):
                 network(x)
     lines = kernel_lines(capsys.readouterr().err)
@@ -181,3 +181,23 @@ def test_switched_off_costs_nothing_measurable():
 def test_summary_is_empty_without_launches():
     with fresh_engine():
         assert debug.summary().splitlines()[0] == "0 kernels, 0.00 ms"
+
+
+def test_kernels_are_listed_when_their_plan_is_new(capsys, tmp_path):
+    with fresh_engine(debug=1, cache=str(tmp_path)):
+        for _ in range(3):
+            small_network("cpu").realize()
+        text = capsys.readouterr().err
+    assert len(kernel_lines(text)) == 2 and text.count("       plan  ") == 3
+    with fresh_engine(debug=2, cache=str(tmp_path)):
+        for _ in range(3):
+            small_network("cpu").realize()
+        assert len(kernel_lines(capsys.readouterr().err)) == 6
+
+
+def test_table_alone(capsys, tmp_path):
+    with fresh_engine(debug=-1, cache=str(tmp_path)):
+        small_network("cpu").numpy()
+        assert capsys.readouterr().err == ""
+        debug.log_summary()
+        assert "reduce_row_div_3x5 on cpu" in capsys.readouterr().err

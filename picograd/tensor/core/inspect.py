@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from picograd.engine import pending, realize
+from picograd.engine.backends import default_device, get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.node import Node
@@ -68,3 +69,16 @@ def synchronize(device: str | None = None) -> None:
     """
     pending.compute_checks()
     realize.synchronize(device)
+
+
+def memory_stats(device: str | None = None) -> dict[str, int]:
+    """Return what a device's memory is used for, the default one's if none is named.
+
+    Bytes `in_use` by tensors and plans, `reserved` from the system, at the `peak` of use, and the
+    number of `allocations` so far.
+
+    >>> x = picograd.ones(1024).realize()
+    >>> picograd.memory_stats("cpu")["in_use"] >= 4096
+    True
+    """
+    return get_device(str(device or default_device())).memory_stats()
