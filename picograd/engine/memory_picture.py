@@ -44,7 +44,7 @@ def corners(samples: Samples, seconds: float, most: int) -> list[str]:
     """List the corners of a curve that keeps each value until the next."""
     found = []
     wide, high = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
-    last = HEIGHT - MARGIN
+    last = float(HEIGHT - MARGIN)
     for time, size in [*samples, (seconds, samples[-1][1] if samples else 0)]:
         x = MARGIN + wide * time / seconds
         found.append(f"{x:.1f},{last:.1f}")

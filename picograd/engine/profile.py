@@ -68,7 +68,11 @@ class Profile:
             code = record.executable.code
             self.lines[line] += elapsed  # type: ignore[assignment]
             self.totals.add(device, record.executable, elapsed, times)
-            facts = {"blocks": code.tasks, "threads": code.threads, "flops": times * code.flops}
+            facts: dict[str, Any] = {
+                "blocks": code.tasks,
+                "threads": code.threads,
+                "flops": times * code.flops,
+            }
             facts |= {"bytes": times * code.bytes_moved, "launches": times, "line": line}
             self.add_span(device.name, code.name, start, elapsed, facts)
             start += elapsed
