@@ -978,6 +978,37 @@ def hooks_that_come_and_go(jit):
 
 
 @idiom
+def outputs_that_show_one_memory(jit):
+    weight, leaf = at(1, 6).reshape(2, 3), at(2).requires_grad_()
+
+    def f(x):
+        y, z = x * 2, leaf * x
+        weight.add_(1)
+        return [y, y[0], y.view(-1)[1:], y.detach().T, x[1], weight[:, 1], weight.T, z, z[1:], y[0]]
+
+    f, found = jit(f), []
+    for k in range(CALLS):
+        x = at(k, 6).reshape(2, 3)
+        outputs = f(x)
+        for number, each in enumerate(outputs[:7]):
+            each[..., 0] = 10 * number + k
+        outputs[8].sum().backward()
+        found += [[each.detach().clone() for each in outputs], x, weight.clone(), leaf.grad.clone()]
+    return found
+
+
+@idiom
+def pieces_of_a_result(jit):
+    f, found = jit(lambda x: (x + 1).chunk(3)), []
+    for k in range(CALLS):
+        first, second, third = f(at(k))
+        first += second
+        third.zero_()
+        found.append([first, second, third])
+    return found
+
+
+@idiom
 def sets_and_counts(jit):
     def f(x, flags, numbers):
         x = x * 2 if "double" in flags else x

@@ -517,7 +517,9 @@ def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
 def results_of(capture: Capture) -> list[Result]:
     """List what is computed and handed out, other than gradients."""
     pairs = [result for _, result in (*capture.replaced, *capture.escapes)]
-    return [each for each in (*capture.outputs, *pairs) if each.kind == "root"]
+    shown = [each.source[0] for each in capture.outputs if each.kind == "view"]
+    outputs = {id(e): e for e in (*capture.outputs, *shown) if e.kind == "root"}
+    return [*outputs.values(), *[each for each in pairs if each.kind == "root"]]
 
 
 def first_outputs(
@@ -540,7 +542,9 @@ def first_outputs(
     tracer.trace, tracer.roots = Trace(), {}
     for number, find in enumerate(tracer.returned):
         stored = find()
-        if stored is not None and capture.outputs[number].kind == "root":
+        if stored is not None and capture.outputs[number].kind == "view":
+            capture.refusals.append("it stores a view that it returns too")
+        elif stored is not None and capture.outputs[number].kind == "root":
             capture.escapes.append((find, Result("output", number)))
             if tracer.sizes is not None:
                 replace(stored, outputs[number])

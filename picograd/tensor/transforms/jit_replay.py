@@ -1,5 +1,6 @@
 """Replays: put the present buffers into the plan of a trace, run it, hand its results out."""
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from picograd.engine.backends import get_device
 from picograd.engine.carried import FREE
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
+from picograd.graph import build
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.recording import made as made_leaf
-from picograd.tensor.core.recording import renew_views, same_value, spread, wrap
+from picograd.tensor.core.recording import note_view, renew_views, same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
 from picograd.tensor.transforms.jit_gradient import Recording
@@ -158,7 +160,7 @@ def put_together(capture: Capture, outputs: Sequence[Any], numbers: Sequence[Any
 class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
-    __slots__ = ("arguments", "capture", "numbers", "recording", "results", "values")
+    __slots__ = ("arguments", "capture", "numbers", "recording", "results", "shown", "values")
     numbers: Sequence[Any]
     arguments: Sequence[Tensor]
     capture: Capture
@@ -173,9 +175,21 @@ class Hand:
         self.capture, self.arguments, self.results = capture, arguments, results
         self.values = values
         self.recording: Recording | None = None
+        self.shown: dict[int, Any] = {}
 
     def tensor(self, result: Result) -> Any:
-        """Find or make one tensor."""
+        """Find or make one tensor; what views show is made once."""
+        if result.kind == "view":
+            base, views = result.source
+            return show_again(self.tensor(base), views)
+        if not result.is_shown:
+            return self.make(result)
+        if id(result) not in self.shown:
+            self.shown[id(result)] = self.make(result)
+        return self.shown[id(result)]
+
+    def make(self, result: Result) -> Any:
+        """Find or make a tensor that shows no other."""
         if result.kind == "root":
             if result.tracks and not result.is_leaf and self.capture.graph is not None:
                 return self.recorded(result)
@@ -204,6 +218,18 @@ class Hand:
         if self.recording is None:
             self.recording = Recording(self.capture.graph, self.arguments, self.values)
         return self.recording.output(result.number, self.results[result.number], self.shape(result))
+
+
+def show_again(base: Any, views: Sequence[Any]) -> Any:
+    """Make a view of a tensor as views of another were made, the first one first."""
+    for view in views:
+        is_cut = base._tracks and not view.passes
+        node = view.on(build.detach(base._node) if is_cut else base._node)
+        made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_float)
+        note_view(made, base, view.function, *view.operands)
+        made._view = dataclasses.replace(view, base=base, known=[])
+        base = made
+    return base
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:

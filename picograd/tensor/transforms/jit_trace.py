@@ -16,7 +16,7 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -31,7 +31,8 @@ from picograd.engine.tracing import Gradient, Trace, noting, trace_error, tracin
 from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
-from picograd.tensor.core.recording import root_of, start
+from picograd.tensor.core.recording import is_view, one_piece, root_of, start
+from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
     Flattener,
@@ -43,7 +44,7 @@ from picograd.tensor.transforms.jit_arguments import (
 from picograd.tensor.transforms.jit_checks import Check, Early, is_early
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
-from picograd.traced_number import Numbers, math_followed, plain
+from picograd.traced_number import Numbers, TracedNumber, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -65,7 +66,8 @@ class Captured:
 class Result:
     """One tensor that a call gives, and where from.
 
-    `kind`: "root" (of the plan), "argument", "captured", "copy" (of memory the trace made), "none".
+    `kind`: "root" (of the plan), "argument", "captured", "copy" (of memory the trace made), "none",
+    or "view": its source is the result that it shows, and how.
     """
 
     kind: str
@@ -76,6 +78,7 @@ class Result:
     is_leaf: bool = True
     is_made: bool = False  # not computed from other tensors: gradients may stop at it
     sizes: Any = None  # the shape, with traced numbers in it
+    is_shown: bool = False  # views of it are handed out too
     is_moved: bool = False  # in memory of its own: what showed the old goes on showing that
 
 
@@ -198,6 +201,34 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     for key, value in getattr(tensor, "__dict__", {}).items():
         setattr(made, key, value)
     return made
+
+
+def are_pieces(views: Sequence[Any]) -> bool:
+    """Tell whether views are different pieces that one call cut their base into."""
+    cuts = [each._view for each in views]
+    if any(cut is None or cut.function is not one_piece for cut in cuts):
+        return False
+    first = cuts[0]
+    are_alike = all(c.base is first.base and c.operands[0] is first.operands[0] for c in cuts)
+    return are_alike and len({cut.operands[1] for cut in cuts}) == len(cuts)
+
+
+def views_of(tensor: Any) -> list[Any] | None:
+    """List how a tensor shows the one that has its memory; None where tensors choose what."""
+    found: list[Any] = []
+    while is_view(tensor):
+        if not is_spelt(tensor._view.operands):
+            return None
+        found.append(replace(tensor._view, base=None, known=[]))
+        tensor = tensor._view.base
+    return found[::-1]
+
+
+def is_spelt(value: Any) -> bool:
+    """Tell whether the operands of a view hold numbers, and no tensor."""
+    if isinstance(value, (tuple, list)):
+        return all(map(is_spelt, value))
+    return not isinstance(value, (Tensor, Node, Span, TracedNumber))
 
 
 def base_of(node: Node) -> Node:
@@ -423,11 +454,42 @@ class Tracer:
         """
         found = {id(tensor): tensor for tensor in tensors_in(self.result)}
         numbers = {key: number for number, key in enumerate(found)}
-        capture.outputs = [self.given(tensor) for tensor in found.values()]
+        results = {key: self.given(each) for key, each in self.own_memory(found.values()).items()}
+        for key, tensor in found.items():
+            if key not in results:
+                results[key] = self.shown(tensor, results)
+        capture.outputs = [results[key] for key in found]
         capture.structure = template(self.result, lambda tensor: numbers[id(tensor)])
         self.returned = [weakref.ref(tensor) for tensor in found.values()]
         self.result = None
         return numbers
+
+    def own_memory(self, outputs: Iterable[Tensor]) -> dict[int, Tensor]:
+        """List the outputs in memory of their own: nobody could tell that the rest show others'."""
+        groups: dict[int, list[Any]] = {}
+        for tensor in outputs:
+            groups.setdefault(id(root_of(tensor)), []).append(tensor)
+        found: dict[int, Tensor] = {}
+        for group in groups.values():
+            root: Any = root_of(group[0])
+            is_visible = self.is_from_outside(root) or any(each is root for each in group)
+            is_apart = len(group) == 1 or are_pieces(group)
+            if self.sizes is not None or self.numbers.slots or id(root) in self.owners:
+                is_visible, is_apart = False, True  # a view at a number of the call is a value
+            for each in group:
+                views = views_of(each)
+                if each is root or (is_apart and not is_visible) or views is None:
+                    found[id(each)] = each
+        return found
+
+    def shown(self, tensor: Tensor, results: dict[int, Result]) -> Result:
+        """Say what an output shows, and how."""
+        root: Any = root_of(tensor)
+        if id(root) not in results:
+            results[id(root)] = self.given(root)
+        base = results[id(root)]
+        base.is_shown = True
+        return Result("view", source=(base, views_of(tensor)))
 
     def stored(self, known: set[int]) -> list[Tensor]:
         """List the tensors that the function made and that somebody holds."""
