@@ -9,6 +9,7 @@ share one until they have stayed for a few calls. Works on older trees too.
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def shapes() -> None:
             for shape in ((size,), (size // 100, 100), (100, size // 100)):
                 x = Tensor(random.random(shape).astype(np.float32))
                 dim = 0 if shape[0] == 100 else len(shape) - 1
-                took = seconds(lambda op=op, x=x, dim=dim: compute(op, x, dim))
+                took = seconds(partial(compute, op, x, dim))
                 print(f"{op:7} {shape!s:12} {took / size * 1e9:8.2f} ns an element")
 
 
@@ -59,7 +60,7 @@ def lstm() -> None:
         loss = layer(given)[0].square().mean()
         return loss, picograd.grad(loss, parameters)
 
-    print(f"LSTM {seconds(lambda: step(x), 34) * 1e3:.2f} ms")
+    print(f"LSTM {seconds(partial(step, x), 34) * 1e3:.2f} ms")
 
 
 if __name__ == "__main__":
