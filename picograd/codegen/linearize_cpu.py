@@ -51,6 +51,8 @@ from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 LEAST_VECTOR = 8  # columns that are summed faster as a vector than one by one
+SHORT_ROW = 8  # elements of rows that are reduced side by side: LLVM makes vectors of several rows
+LONG_ROW = 64  # elements of rows whose loops LLVM does not unroll whole
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
 
 
@@ -193,8 +195,7 @@ class CpuBuilder:
         elif isinstance(step, Assign | Store | Accumulate):
             self.pointwise(steps)  # type: ignore[arg-type]
         elif isinstance(step, For):
-            with self.emitter.axis_loop(step.axis, step.is_unrolled):
-                self.steps(step.body)
+            self.serial(step)
         elif isinstance(step, When):
             with self.emitter.when(self.emitter.conditions(step.conditions)):
                 self.emitter.assume(step.conditions)
@@ -211,6 +212,19 @@ class CpuBuilder:
             linearize_cpu_dot.linearize_dot(self, step)
         elif type(step).__name__ != "Barrier":  # one worker has nobody to wait for
             internal(f"the CPU has no {type(step).__name__} step")
+
+    def serial(self, step: For) -> None:
+        """Emit a loop; conditions that all of its body stands under are its bounds, if they can.
+
+        A branch in it would keep LLVM from computing several rounds in a vector.
+        """
+        first = step.body[0] if len(step.body) == 1 else None
+        if isinstance(first, When):
+            body = first.body
+            self.nest((step.axis,), first.conditions, lambda: self.steps(body), step.is_unrolled)
+            return
+        with self.emitter.axis_loop(step.axis, step.is_unrolled):
+            self.steps(step.body)
 
     def nest(
         self,
@@ -268,7 +282,8 @@ class CpuBuilder:
                 if isinstance(step, Assign):
                     self.values_at(step, self.emitter.value(step.expr), inside)
 
-        self.nest(dims, conditions, body)
+        is_few = bool(dims) and product(axis.size for axis in dims) <= SHORT_ROW
+        self.nest(dims, conditions, body, is_few)
         self.values.clear()
 
     def values_at(self, step: Assign | Accumulate, value: int, inside: set[int]) -> None:
@@ -343,9 +358,7 @@ class CpuBuilder:
 
         if firsts:
             self.nest(dims, (), clear)
-        # A loop over few columns that is unrolled whole is not made into vectors any more.
-        is_vector = bool(dims) and dims[-1].size >= LEAST_VECTOR
-        self.nest((*steps[0].over, *dims), conditions, body, None if is_vector else False)
+        self.nest((*steps[0].over, *dims), conditions, body, unrolling(steps[0]))
         for step in stores:
             if step not in beside:
                 self.pointwise([step])
@@ -371,6 +384,20 @@ class CpuBuilder:
             emitter.store(pointer, target, value)
 
         self.nest((*step.serial, *step.dims), step.conditions, body)
+
+
+def unrolling(step: Accumulate) -> bool | None:
+    """Say whether the loops of a reduction are unrolled whole: None if never.
+
+    A loop over few columns, or over a row that is not long, is not made into vectors then. Shorter
+    rows without a loop are reduced side by side.
+    """
+    if step.dims:
+        return None if step.dims[-1].size >= LEAST_VECTOR else False
+    length = product(axis.size for axis in step.over)
+    if length <= SHORT_ROW:
+        return True
+    return None if length < LONG_ROW else False
 
 
 def padded_size(tile: Tile) -> int:

@@ -1,10 +1,15 @@
 """Which steps share a loop nest: elements may be stored while they are reduced, sums may not."""
 
+import pytest
+
+from picograd.codegen.linearize_cpu import SHORT_ROW, linearize
 from picograd.codegen.nests import as_bounds, group_length, is_pointwise
+from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import Accumulate, Assign, Store
 from picograd.dtype import float32
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr, const
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
+from picograd.target import Target
 
 ROW, COLUMN = Axis("row", 1000), Axis("column", 64)
 PLACE = axis_index(ROW) * 64 + axis_index(COLUMN)
@@ -48,3 +53,17 @@ def test_conditions_on_an_axis_are_bounds() -> None:
     low, high = as_bounds((axis_index(ROW) - 3, 0, 9), ROW, ()) or (None, None)
     assert (low, high) == (axis_index(ROW) * 0 + 3, axis_index(ROW) * 0 + 13)
     assert as_bounds((axis_index(ROW) * 2, 0, 9), ROW, ()) is None
+
+
+@pytest.mark.parametrize("length", [4, 8, 20])
+def test_the_end_of_rows_is_a_bound_of_their_loop(length: int) -> None:
+    """A branch there would keep LLVM from reducing several rows in a vector."""
+    row, column, target = Axis("row", 100003), Axis("column", length), Target("llvm", "test", 64)
+    value = Expr("load", (), (0, axis_index(row) * length + axis_index(column)), float32)
+    total = Compute((row,), (column,), "sum", value, float32, (1, axis_index(row)))
+    slots = Slot(float32, row.size * length, "in"), Slot(float32, row.size, "out")
+    kernel = Kernel("rows", "reduce.row", slots, (), (Part((row,), (total,)),))
+    program = linearize(build(kernel, target), target)
+    assert not any(each.op == "if" for each in program.instructions)
+    unrolled = [each.arg[1] for each in program.instructions if each.op == "loop"]
+    assert (True in unrolled) == (length <= SHORT_ROW)
