@@ -62,7 +62,7 @@ TENSOR_PAGES = (
     Page("reductions", "Reductions, sorting, statistics",
          ("reduce", "cumulative", "sorting", "statistics")),
     Page("movement", "Shapes and joining",
-         ("movement", "assembling", "joining", "axis_formulas", "functions", "methods_movement",
+         ("movement", "assembling", "joining", "axis_formulas", "methods_movement",
           "methods_assemble", "methods_family")),
     Page("indexing", "Indexing, gathering, scattering",
          ("indexing", "selecting", "writing", "partial_writes")),
@@ -71,7 +71,7 @@ TENSOR_PAGES = (
           "pooling_functions", "attention", "normalization", "losses", "interpolation")),
     Page("autograd", "Gradients and transformations",
          ("autograd", "custom", "vmap", "scan", "recording", "gradcheck", "pytree")),
-    Page("in_place", "In-place operations", ("methods_in_place",)),
+    Page("in_place", "In-place operations", ()),
     Page("tools", "Tools: jit, plan, explain, profile, draw", ("jit", "inspect", "autocast")),
     Page("tensor", "Tensor, dtypes, devices", ()),
 )  # fmt: skip
@@ -175,9 +175,10 @@ def page_of(name: str, thing: Any) -> Page:
         return BASES[BY_NAME[name]]
     method = inspect.getattr_static(Tensor, name, thing)  # a function may be a wrapper of it
     inner = method.fget if isinstance(method, property) else method
-    home = str(getattr(inner, "__module__", None) or "")
     if hasattr(inner, "form_of"):
         return BASES["in_place"]
+    inner = inspect.unwrap(inner) if inspect.isfunction(inner) else inner
+    home = str(getattr(inner, "__module__", None) or "")
     return BY_FILE.get(home.rpartition(".")[2], BASES["tensor"])
 
 

@@ -39,11 +39,11 @@ def definitions(row: Function) -> list[ast.FunctionDef]:
     """Find a definition's overloads, or the definition."""
     definition = inspect.unwrap(row.definition)
     module = sys.modules[definition.__module__]
-    found = [
-        node
-        for node in tree_of(module).body
-        if isinstance(node, ast.FunctionDef) and node.name == definition.__name__
-    ]
+    *homes, name = definition.__qualname__.split(".")
+    body = tree_of(module).body
+    for home in homes:  # a method of a class
+        body = next(node.body for node in body if getattr(node, "name", "") == home)
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     overloads = [node for node in found if "overload" in map(ast.unparse, node.decorator_list)]
     return overloads or found[-1:]
 
@@ -55,8 +55,10 @@ def is_shown(name: str, module: ModuleType) -> str:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return f"from {node.module} import {ast.unparse(alias)}"
-        if isinstance(node, ast.Import) and any(alias.name == name for alias in node.names):
-            return f"import {name}"
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return f"import {ast.unparse(alias)}"
     return "" if hasattr(builtins, name) else f"from {module.__name__} import {name}"
 
 
@@ -175,8 +177,10 @@ def spelt(args: ast.arguments, row: Function, form: str) -> str:
     """Write parameters; the first is the tensor."""
     first = args.args[0].annotation if args.args else None
     if form in ("function", "over"):
-        if first is not None and ast.unparse(first).startswith("Tensor"):
-            args.args = [ast.arg("input", first), *args.args[1:]]
+        is_method = "." in row.definition.__qualname__ and args.args and args.args[0].arg == "self"
+        if is_method or (first is not None and ast.unparse(first).startswith("Tensor")):
+            kind = ast.Name("Tensor") if is_method else first
+            args.args = [ast.arg("input", kind), *args.args[1:]]
         if row.inplace and form == "function":
             args.args.append(ast.arg("inplace", ast.Name("bool")))
             args.defaults.append(ast.Constant(False))

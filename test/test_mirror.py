@@ -123,7 +123,6 @@ ELSEWHERE = {
     "tensor/math/transcendental.py": "ops/test_special.py",
     "tensor/math/special.py": "ops/test_special_functions.py",
     "tensor/reductions/statistics.py": "ops/test_statistics.py",
-    "tensor/core/methods_in_place.py": "tensor/test_in_place.py",
     "tensor/math/methods_elementwise.py": "ops/test_elementwise.py",
     "tensor/shaping/methods_movement.py": "ops/test_movement.py",
     "tensor/math/methods_operator.py": "tensor/test_tensor.py",

@@ -16,8 +16,8 @@ from picograd.distributions.distribution import (
 )
 from picograd.distributions.univariate import uniform
 from picograd.tensor.core.autograd import no_grad
-from picograd.tensor.functions import broadcast_tensors
 from picograd.tensor.making.distributions import binomial, poisson
+from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
 
 LEAST = 1.1920929e-07  # probabilities are kept this far from 0 and 1 in logarithms, as in PyTorch

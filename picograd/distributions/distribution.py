@@ -18,7 +18,7 @@ from picograd.errors import ShapeError, StateError, ValueRangeError
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.recording import read
-from picograd.tensor.functions import broadcast_tensors
+from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
 
 Shape = tuple[int, ...]

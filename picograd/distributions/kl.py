@@ -25,8 +25,8 @@ from picograd.distributions.univariate import (
     Normal,
     Uniform,
 )
-from picograd.tensor.functions import broadcast_tensors
 from picograd.tensor.linalg.systems import solve_triangular
+from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
 
 Rule = Callable[[Any, Any], Tensor]

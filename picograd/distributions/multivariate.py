@@ -4,9 +4,9 @@ from typing import Any
 
 from picograd.distributions import constraints
 from picograd.distributions.distribution import LOG_2_PI, Distribution, Sizes, need_one
-from picograd.tensor.functions import broadcast_tensors
 from picograd.tensor.linalg.decompositions import cholesky
 from picograd.tensor.linalg.systems import cholesky_inverse, solve_triangular
+from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
 
 

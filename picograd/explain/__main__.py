@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy
 
 from picograd.errors import PicogradError, ValueRangeError
-from picograd.tensor import functions, public
+from picograd.tensor import public
 from picograd.tensor.core.inspect import explain
 from picograd.tensor.tensor import Tensor
 
@@ -19,8 +19,7 @@ TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80; default: the t
 
 def evaluate(expression: str) -> Tensor:
     """Evaluate Python over `Tensor`, picograd's functions and `np`; the user's own command."""
-    rooms = functions, public
-    names = {name: getattr(room, name) for room in rooms for name in dir(room) if name[0] != "_"}
+    names = {name: getattr(public, name) for name in public.__all__}
     tensor = eval(expression, {**names, "Tensor": Tensor, "np": numpy})
     if not isinstance(tensor, Tensor):
         problem = f"the expression gives {type(tensor).__name__}, not Tensor"

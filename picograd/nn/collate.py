@@ -12,7 +12,7 @@ import numpy as np
 from picograd.errors import DTypeError, ShapeError
 from picograd.target import is_host
 from picograd.tensor.core.annotations import DeviceLike
-from picograd.tensor.functions import stack as stack_tensors
+from picograd.tensor.public import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 
 NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))

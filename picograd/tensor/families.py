@@ -1,4 +1,4 @@
-"""Names of `picograd` beside functions of rows: dtypes, numbers, and methods as functions."""
+"""Names of `picograd` beside functions of rows: dtypes and numbers."""
 
 import math
 from typing import Final
@@ -8,7 +8,7 @@ from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.core.type_info import finfo, iinfo
 from picograd.tensor.making.distributions import fork_rng
-from picograd.tensor.tensor import Tensor
+from picograd.tensor.math import special
 
 double: Final = float64
 float: Final = float32
@@ -22,26 +22,12 @@ nan: Final = math.nan
 pi: Final = math.pi
 newaxis = None
 
-absolute: Final = Tensor.absolute
-addbmm: Final = Tensor.addbmm
-broadcast_to: Final = Tensor.broadcast_to
-clone: Final = Tensor.clone
-detach: Final = Tensor.detach
-fix: Final = Tensor.fix
-ger: Final = Tensor.ger
-logdet: Final = Tensor.logdet
-narrow_copy: Final = Tensor.narrow_copy
-svd: Final = Tensor.svd
-t: Final = Tensor.t
-unsafe_chunk: Final = Tensor.unsafe_chunk
-unsafe_split: Final = Tensor.unsafe_split
-unsafe_split_with_sizes: Final = Tensor.unsafe_split_with_sizes
+polygamma: Final = special.polygamma  # whose method takes the tensor first
+
 
 __all__ = [
-    "absolute", "addbmm", "broadcast_to", "clone", "detach", "double", "e", "finfo", "fix",
-    "float", "fork_rng", "ger", "half", "iinfo", "inf", "int", "logdet", "long", "nan",
-    "narrow_copy", "newaxis", "pi", "short", "svd", "t", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes",
+    "double", "e", "finfo", "float", "fork_rng", "half", "iinfo", "inf", "int", "long", "nan",
+    "newaxis", "pi", "polygamma", "short",
 ]  # fmt: skip
 
 guard_functions(globals(), __all__)

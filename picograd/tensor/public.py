@@ -2,7 +2,7 @@
 
 from picograd.tensor.core.calling import function_of
 from picograd.tensor.core.function import FUNCTIONS
-from picograd.tensor.methods import Methods as Methods
+from picograd.tensor.tensor import Tensor as Tensor
 
 __all__ = []
 

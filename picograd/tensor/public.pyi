@@ -1,7 +1,10 @@
 """Written by docs/stubs.py: the functions of picograd."""
 
+import builtins
 from collections.abc import Sequence
 from typing import Any, TypeGuard, overload
+
+import numpy as np
 
 from picograd.dtype import DType
 from picograd.tensor.core.annotations import (
@@ -14,8 +17,10 @@ from picograd.tensor.core.annotations import (
     Tensor,
     TensorLike,
 )
+from picograd.tensor.linalg import decompositions
 from picograd.tensor.linalg.decompositions import QR, Slogdet
 from picograd.tensor.linalg.systems import LU
+from picograd.tensor.making import random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.math.arithmetic import Parts
 from picograd.tensor.reductions.cumulative import Ordered
@@ -24,6 +29,7 @@ from picograd.tensor.reductions.statistics import Histogram
 
 __all__ = [
     "abs",
+    "absolute",
     "acos",
     "acosh",
     "adaptive_avg_pool1d",
@@ -32,6 +38,8 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
     "addmm",
@@ -39,10 +47,12 @@ __all__ = [
     "addr",
     "adjoint",
     "all",
+    "allclose",
     "amax",
     "amin",
     "aminmax",
     "any",
+    "arange",
     "arccos",
     "arccosh",
     "arcsin",
@@ -73,12 +83,22 @@ __all__ = [
     "bernoulli",
     "bincount",
     "binomial",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
     "blackman_window",
+    "block_diag",
     "bmm",
     "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
     "bucketize",
     "can_cast",
     "cartesian_prod",
+    "cat",
     "cdist",
     "ceil",
     "chain_matmul",
@@ -90,8 +110,11 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "clip",
+    "clone",
     "column_stack",
     "combinations",
+    "concat",
+    "concatenate",
     "conj",
     "conj_physical",
     "conv1d",
@@ -112,7 +135,9 @@ __all__ = [
     "cumprod",
     "cumsum",
     "cumulative_trapezoid",
+    "deg2rad",
     "det",
+    "detach",
     "diag",
     "diag_embed",
     "diagflat",
@@ -121,8 +146,15 @@ __all__ = [
     "diff",
     "digamma",
     "dist",
+    "div",
+    "divide",
+    "dot",
     "dsplit",
+    "dstack",
+    "einsum",
+    "empty",
     "empty_like",
+    "eq",
     "equal",
     "erf",
     "erfc",
@@ -131,28 +163,44 @@ __all__ = [
     "exp2",
     "expm1",
     "exponential",
+    "eye",
+    "fix",
     "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
     "float_power",
     "floor",
+    "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "frac",
     "frexp",
+    "from_dlpack",
+    "from_numpy",
     "frombuffer",
+    "full",
     "full_like",
     "gather",
     "gcd",
+    "ge",
+    "ger",
     "get_default_dtype",
     "get_device",
     "get_rng_state",
+    "grad",
     "gradient",
+    "greater",
+    "greater_equal",
+    "gt",
     "hamming_window",
     "hann_window",
     "heaviside",
     "histc",
     "histogram",
     "hsplit",
+    "hstack",
     "hypot",
     "i0",
     "igamma",
@@ -166,6 +214,7 @@ __all__ = [
     "index_reduce",
     "index_select",
     "initial_seed",
+    "inner",
     "inverse",
     "is_complex",
     "is_conj",
@@ -189,8 +238,12 @@ __all__ = [
     "kthvalue",
     "lcm",
     "ldexp",
+    "le",
     "lerp",
+    "less",
+    "less_equal",
     "lgamma",
+    "linspace",
     "log",
     "log1p",
     "log2",
@@ -199,6 +252,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -206,11 +260,14 @@ __all__ = [
     "logit",
     "logspace",
     "logsumexp",
+    "lt",
     "lu_solve",
     "lu_unpack",
+    "manual_seed",
     "masked_fill",
     "masked_scatter",
     "masked_select",
+    "matmul",
     "matrix_exp",
     "matrix_power",
     "max",
@@ -228,7 +285,9 @@ __all__ = [
     "moveaxis",
     "movedim",
     "msort",
+    "mul",
     "multinomial",
+    "multiply",
     "mv",
     "mvlgamma",
     "nan_to_num",
@@ -236,15 +295,23 @@ __all__ = [
     "nanmedian",
     "nanquantile",
     "nansum",
+    "narrow",
+    "narrow_copy",
+    "ne",
+    "neg",
+    "negative",
     "nextafter",
     "nonzero",
     "nonzero_static",
     "norm",
     "normal",
+    "not_equal",
     "numel",
+    "ones",
     "ones_like",
     "outer",
     "pdist",
+    "permute",
     "pinverse",
     "poisson",
     "positive",
@@ -254,19 +321,30 @@ __all__ = [
     "put",
     "qr",
     "quantile",
+    "rad2deg",
+    "rand",
     "rand_like",
+    "randint",
     "randint_like",
+    "randn",
     "randn_like",
+    "randperm",
     "range",
+    "ravel",
     "real",
     "reciprocal",
     "relu",
+    "remainder",
     "renorm",
+    "repeat_interleave",
+    "reshape",
     "resolve_conj",
     "resolve_neg",
     "result_type",
     "roll",
     "rot90",
+    "round",
+    "row_stack",
     "rsqrt",
     "rsub",
     "scalar_tensor",
@@ -275,6 +353,7 @@ __all__ = [
     "scatter_reduce",
     "searchsorted",
     "seed",
+    "select",
     "select_scatter",
     "set_rng_state",
     "sgn",
@@ -293,23 +372,34 @@ __all__ = [
     "sqrt",
     "square",
     "squeeze",
+    "stack",
     "std",
     "std_mean",
     "stft",
+    "sub",
+    "subtract",
     "sum",
+    "svd",
+    "swapaxes",
+    "swapdims",
+    "t",
     "take",
     "take_along_dim",
     "tan",
     "tanh",
     "tensor_split",
     "tensordot",
+    "tile",
     "topk",
     "trace",
     "transpose",
     "trapezoid",
     "trapz",
     "tril",
+    "tril_indices",
     "triu",
+    "triu_indices",
+    "true_divide",
     "trunc",
     "truncated_normal",
     "unbind",
@@ -317,17 +407,24 @@ __all__ = [
     "unique",
     "unique_consecutive",
     "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
     "vander",
     "var",
     "var_mean",
     "vdot",
     "vsplit",
+    "vstack",
+    "where",
     "xlogy",
+    "zeros",
     "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Any = None) -> Tensor: ...
+def absolute(input: Tensor, *, out: Any = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Any = None) -> Tensor: ...
 def acosh(input: Tensor, *, out: Any = None) -> Tensor: ...
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes, *, out: Any = None) -> Tensor: ...
@@ -352,6 +449,16 @@ def adaptive_max_pool3d(
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
     *,
+    out: Any = None,
+) -> Tensor: ...
+def add(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
+def addbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Scalar = 1,
+    alpha: Scalar = 1,
     out: Any = None,
 ) -> Tensor: ...
 def addcdiv(
@@ -391,6 +498,15 @@ def all(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def allclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+    *,
+    out: Any = None,
+) -> builtins.bool: ...
 def amax(
     input: Tensor,
     dim: Axis = None,
@@ -426,6 +542,14 @@ def any(
     axis: Axis = ...,
     keepdims: bool = ...,
     out: Any = None,
+) -> Tensor: ...
+def arange(
+    start: Scalar,
+    end: Scalar | None = None,
+    step: Scalar = 1,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor: ...
 def arccos(input: Tensor, *, out: Any = None) -> Tensor: ...
 def arccosh(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -546,9 +670,20 @@ def bincount(
 def binomial(
     input: Tensor, prob: Tensor, generator: Generator | None = None, *, out: Any = None
 ) -> Tensor: ...
+def bitwise_and(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def bitwise_left_shift(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor: ...
+def bitwise_or(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def bitwise_right_shift(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def bitwise_xor(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> Tensor: ...
+def block_diag(*tensors: Tensor | Sequence[Tensor], out: Any = None) -> Tensor: ...
 def bmm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def broadcast_shapes(*sizes: Sizes, out: Any = None) -> tuple[int, ...]: ...
+def broadcast_tensors(
+    *tensors: Tensor | Sequence[Tensor], out: Any = None
+) -> tuple[Tensor, ...]: ...
+def broadcast_to(input: Tensor, *sizes: Sizes, out: Any = None) -> Tensor: ...
 def bucketize(
     input: TensorLike,
     boundaries: Tensor,
@@ -559,6 +694,9 @@ def bucketize(
 ) -> Tensor: ...
 def can_cast(from_: DTypeLike, to: DTypeLike, *, out: Any = None) -> bool: ...
 def cartesian_prod(*tensors: Tensor, out: Any = None) -> Tensor: ...
+def cat(
+    input: Tensor | Sequence[Tensor], *others: Any, dim: builtins.int = ..., out: Any = None
+) -> Tensor: ...
 def cdist(input: Tensor, other: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
 def ceil(input: Tensor, *, out: Any = None) -> Tensor: ...
 def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor: ...
@@ -576,9 +714,16 @@ def clamp_min(input: Tensor, min: TensorLike, *, out: Any = None) -> Tensor: ...
 def clip(
     input: Tensor, min: TensorLike | None = None, max: TensorLike | None = None, *, out: Any = None
 ) -> Tensor: ...
+def clone(input: Tensor, *, out: Any = None) -> Tensor: ...
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 def combinations(
     input: Tensor, r: int = 2, with_replacement: bool = False, *, out: Any = None
+) -> Tensor: ...
+def concat(
+    input: Tensor | Sequence[Tensor], *others: Any, dim: builtins.int = ..., out: Any = None
+) -> Tensor: ...
+def concatenate(
+    input: Tensor | Sequence[Tensor], *others: Any, dim: builtins.int = ..., out: Any = None
 ) -> Tensor: ...
 def conj(input: Tensor, *, out: Any = None) -> Tensor: ...
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -680,7 +825,9 @@ def cumsum(
 def cumulative_trapezoid(
     input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
 ) -> Tensor: ...
+def deg2rad(input: Tensor, *, out: Any = None) -> Tensor: ...
 def det(input: Tensor, *, out: Any = None) -> Tensor: ...
+def detach(input: Tensor, *, out: Any = None) -> Tensor: ...
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def diag_embed(
     input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1, *, out: Any = None
@@ -703,10 +850,23 @@ def diff(
 ) -> Tensor: ...
 def digamma(input: Tensor, *, out: Any = None) -> Tensor: ...
 def dist(input: Tensor, other: TensorLike, p: float = 2, *, out: Any = None) -> Tensor: ...
+def div(
+    input: Tensor, other: TensorLike, rounding_mode: str | None = None, *, out: Any = None
+) -> Tensor: ...
+def divide(
+    input: Tensor, other: TensorLike, rounding_mode: str | None = None, *, out: Any = None
+) -> Tensor: ...
+def dot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def dsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
+def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
+def einsum(equation: Any, *tensors: Any, out: Any = None) -> Tensor: ...
+def empty(
+    *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
 def empty_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor: ...
+def eq(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def equal(input: Tensor, other: Tensor, *, out: Any = None) -> bool: ...
 def erf(input: Tensor, *, out: Any = None) -> Tensor: ...
 def erfc(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -722,16 +882,45 @@ def exponential(
     device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor: ...
+def eye(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
+def fix(input: Tensor, *, out: Any = None) -> Tensor: ...
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1, *, out: Any = None) -> Tensor: ...
+def flip(
+    input: Tensor, *axes: Sizes, dims: Axis = None, axis: Axis = None, out: Any = None
+) -> Tensor: ...
+def fliplr(input: Tensor, *, out: Any = None) -> Tensor: ...
+def flipud(input: Tensor, *, out: Any = None) -> Tensor: ...
 def float_power(input: TensorLike, exponent: TensorLike, *, out: Any = None) -> Tensor: ...
 def floor(input: Tensor, *, out: Any = None) -> Tensor: ...
+def floor_divide(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def fmax(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def fmin(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def fmod(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def frac(input: Tensor, *, out: Any = None) -> Tensor: ...
 def frexp(input: Tensor, *, out: Any = None) -> Parts: ...
+def from_dlpack(
+    source: Any,
+    *,
+    device: DeviceLike | None = None,
+    copy: builtins.bool | None = None,
+    out: Any = None,
+) -> Tensor: ...
+def from_numpy(array: np.ndarray[Any, Any], *, out: Any = None) -> Tensor: ...
 def frombuffer(
     buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0, out: Any = None
+) -> Tensor: ...
+def full(
+    size: Sizes,
+    fill_value: Scalar,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor: ...
 def full_like(
     input: Tensor,
@@ -745,9 +934,23 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor
 @overload
 def gather(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
 def gcd(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def ge(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: ...
 def get_default_dtype(*, out: Any = None) -> DType: ...
 def get_device(input: Tensor, *, out: Any = None) -> int: ...
 def get_rng_state(*, out: Any = None) -> tuple[int, int]: ...
+def grad(
+    input: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    out: Any = None,
+) -> list[Tensor]: ...
 def gradient(
     input: Tensor,
     *,
@@ -756,6 +959,9 @@ def gradient(
     edge_order: int = 1,
     out: Any = None,
 ) -> tuple[Tensor, ...]: ...
+def greater(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def greater_equal(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def gt(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **more: Any
 ) -> Tensor: ...
@@ -774,6 +980,7 @@ def histogram(
     out: Any = None,
 ) -> Histogram: ...
 def hsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
+def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 def hypot(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def i0(input: Tensor, *, out: Any = None) -> Tensor: ...
 def igamma(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
@@ -834,6 +1041,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
 @overload
 def index_select(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
 def initial_seed(*, out: Any = None) -> int: ...
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def inverse(input: Tensor, *, out: Any = None) -> Tensor: ...
 def is_complex(input: Tensor, *, out: Any = None) -> bool: ...
 def is_conj(input: Tensor, *, out: Any = None) -> bool: ...
@@ -896,8 +1104,19 @@ def kthvalue(
 ) -> Ordered: ...
 def lcm(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def ldexp(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def le(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def lerp(input: Tensor, end: TensorLike, weight: TensorLike, *, out: Any = None) -> Tensor: ...
+def less(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def less_equal(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor: ...
+def linspace(
+    start: Scalar,
+    end: Scalar,
+    steps: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def log(input: Tensor, *, out: Any = None) -> Tensor: ...
 def log10(input: Tensor, *, out: Any = None) -> Tensor: ...
 def log1p(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -913,6 +1132,7 @@ def log_softmax(
 def logaddexp(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logaddexp2(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logcumsumexp(input: Tensor, dim: int = 0, *, axis: int = ..., out: Any = None) -> Tensor: ...
+def logdet(input: Tensor, *, out: Any = None) -> Tensor: ...
 def logical_and(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def logical_not(input: Tensor, *, out: Any = None) -> Tensor: ...
 def logical_or(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
@@ -937,13 +1157,16 @@ def logsumexp(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def lt(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor: ...
 def lu_unpack(input: Tensor, LU_pivots: Tensor, *, out: Any = None) -> LU: ...
+def manual_seed(seed: builtins.int, *, out: Any = None) -> random.Generator: ...
 def masked_fill(input: Tensor, mask: Tensor, value: TensorLike, *, out: Any = None) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor: ...
 def masked_select(
     input: Tensor, mask: Tensor, *, size: int | None = None, fill_value: Scalar = 0, out: Any = None
 ) -> Tensor: ...
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor: ...
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor: ...
 @overload
@@ -1057,6 +1280,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 def moveaxis(input: Tensor, source: Sizes, destination: Sizes, *, out: Any = None) -> Tensor: ...
 def movedim(input: Tensor, source: Sizes, destination: Sizes, *, out: Any = None) -> Tensor: ...
 def msort(input: Tensor, *, out: Any = None) -> Tensor: ...
+def mul(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -1065,6 +1289,7 @@ def multinomial(
     generator: Generator | None = None,
     out: Any = None,
 ) -> Tensor: ...
+def multiply(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor: ...
 def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor: ...
 def nan_to_num(
@@ -1107,6 +1332,13 @@ def nansum(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def narrow(
+    input: Tensor, dim: int, start: int | Tensor, length: int, *, out: Any = None
+) -> Tensor: ...
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor: ...
+def ne(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def neg(input: Tensor, *, out: Any = None) -> Tensor: ...
+def negative(input: Tensor, *, out: Any = None) -> Tensor: ...
 def nextafter(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def nonzero(
     input: Tensor,
@@ -1140,12 +1372,19 @@ def normal(
     device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor: ...
+def not_equal(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def numel(input: Tensor, *, out: Any = None) -> int: ...
+def ones(
+    *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
 def ones_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor: ...
 def outer(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def pdist(input: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
+def permute(
+    input: Tensor, *axes: Sizes, dims: Sequence[int] | None = None, out: Any = None
+) -> Tensor: ...
 def pinverse(
     input: Tensor,
     rcond: float | None = None,
@@ -1182,8 +1421,26 @@ def quantile(
     interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor: ...
+def rad2deg(input: Tensor, *, out: Any = None) -> Tensor: ...
+def rand(
+    *sizes: Sizes,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def rand_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def randint(
+    *given: Any,
+    low: builtins.int | None = None,
+    high: builtins.int | None = None,
+    size: Sizes | None = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor: ...
 def randint_like(
     input: Tensor,
@@ -1195,8 +1452,22 @@ def randint_like(
     device: DeviceLike | None = None,
     out: Any = None,
 ) -> Tensor: ...
+def randn(
+    *sizes: Sizes,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
+) -> Tensor: ...
 def randn_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def randperm(
+    n: builtins.int,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    **more: Any,
 ) -> Tensor: ...
 def range(
     start: float,
@@ -1207,10 +1478,18 @@ def range(
     device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor: ...
+def ravel(input: Tensor, *, out: Any = None) -> Tensor: ...
 def real(input: Tensor, *, out: Any = None) -> Tensor: ...
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor: ...
 def relu(input: Tensor, *, out: Any = None) -> Tensor: ...
+def remainder(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor: ...
+def repeat_interleave(
+    input: Tensor, repeats: int | Tensor, dim: int | None = None, *, out: Any = None
+) -> Tensor: ...
+def reshape(
+    input: Tensor, *sizes: Sizes, shape: Sequence[int] | None = None, out: Any = None
+) -> Tensor: ...
 def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor: ...
 def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor: ...
 def result_type(input: TensorLike, tensor2: TensorLike, *, out: Any = None) -> DType: ...
@@ -1218,6 +1497,8 @@ def roll(input: Tensor, shifts: Sizes, dims: Axis = None, *, out: Any = None) ->
 def rot90(
     input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1), *, out: Any = None
 ) -> Tensor: ...
+def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor: ...
+def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: ...
 def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
 def scalar_tensor(
@@ -1286,6 +1567,7 @@ def searchsorted(
     out: Any = None,
 ) -> Tensor: ...
 def seed(*, out: Any = None) -> int: ...
+def select(input: Tensor, dim: int, index: int | Tensor, *, out: Any = None) -> Tensor: ...
 def select_scatter(
     input: Tensor, src: Tensor, dim: int, index: int, *, out: Any = None
 ) -> Tensor: ...
@@ -1334,6 +1616,9 @@ def split_with_sizes(
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor: ...
 def square(input: Tensor, *, out: Any = None) -> Tensor: ...
 def squeeze(input: Tensor, dim: Axis = None, *, axis: Axis = ..., out: Any = None) -> Tensor: ...
+def stack(
+    input: Tensor | Sequence[Tensor], *others: Any, dim: builtins.int = ..., out: Any = None
+) -> Tensor: ...
 def std(
     input: Tensor,
     dim: Axis = None,
@@ -1370,6 +1655,8 @@ def stft(
     *,
     out: Any = None,
 ) -> Tensor: ...
+def sub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
+def subtract(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
 def sum(
     input: Tensor,
     dim: Axis = None,
@@ -1380,6 +1667,12 @@ def sum(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
+def svd(
+    input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None
+) -> decompositions.SVD: ...
+def swapaxes(input: Tensor, axis0: int, axis1: int, *, out: Any = None) -> Tensor: ...
+def swapdims(input: Tensor, axis0: int, axis1: int, *, out: Any = None) -> Tensor: ...
+def t(input: Tensor, *, out: Any = None) -> Tensor: ...
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor: ...
 def take_along_dim(
     input: Tensor,
@@ -1402,6 +1695,7 @@ def tensor_split(
 def tensordot(
     input: Tensor, other: Tensor, dims: int | Sequence[Sequence[int]] = 2, *, out: Any = None
 ) -> Tensor: ...
+def tile(input: Tensor, *counts: Sizes, out: Any = None) -> Tensor: ...
 def topk(
     input: Tensor,
     k: int,
@@ -1421,7 +1715,26 @@ def trapz(
     input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
 ) -> Tensor: ...
 def tril(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
+def tril_indices(
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def triu(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
+def triu_indices(
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
+    *,
+    out: Any = None,
+) -> Tensor: ...
+def true_divide(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def trunc(input: Tensor, *, out: Any = None) -> Tensor: ...
 def truncated_normal(
     *sizes: Sizes,
@@ -1459,6 +1772,15 @@ def unique_consecutive(
     out: Any = None,
 ) -> Any: ...
 def unravel_index(input: Tensor, shape: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
+def unsafe_chunk(
+    input: Tensor, chunks: int, dim: int = 0, *, out: Any = None
+) -> tuple[Tensor, ...]: ...
+def unsafe_split(
+    input: Tensor, split_size: int, dim: int = 0, *, out: Any = None
+) -> tuple[Tensor, ...]: ...
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Any = None
+) -> tuple[Tensor, ...]: ...
 def unsqueeze(input: Tensor, dim: int = 0, *, axis: int = ..., out: Any = None) -> Tensor: ...
 def vander(
     input: Tensor, N: int | None = None, increasing: bool = False, *, out: Any = None
@@ -1487,7 +1809,15 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def vsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
+def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
+@overload
+def where(input: TensorLike, *, out: Any = None) -> tuple[Tensor, ...]: ...
+@overload
+def where(input: TensorLike, a: TensorLike, b: TensorLike, *, out: Any = None) -> Tensor: ...
 def xlogy(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def zeros(
+    *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
 def zeros_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor: ...

@@ -45,9 +45,9 @@ from picograd.tensor.core.annotations import (
     TensorLike,
 )
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.methods_family import FamilyMethods
-from picograd.tensor.core.methods_in_place import InPlaceMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
 from picograd.tensor.core.recording import (
@@ -102,7 +102,6 @@ class Tensor(
     ProductMethods,
     AssemblyMethods,
     FamilyMethods,
-    InPlaceMethods,
     ProtocolMethods,
 ):
     """This class is a lazy tensor; see the module docstring.
@@ -416,6 +415,7 @@ class Tensor(
         """Convert to bool: non-zero is True."""
         return self.cast(bool_)
 
+    @composed(method=False)
     def detach(self) -> "Tensor":
         """Give the same values, cut off from gradients.
 
@@ -426,6 +426,7 @@ class Tensor(
         note_view(found, self, build.detach)
         return found
 
+    @composed(method=False)
     def clone(self) -> "Tensor":
         """Copy; gradients flow through.
 
@@ -639,6 +640,7 @@ class Tensor(
     # making tensors
 
     @staticmethod
+    @composed(method=False)
     def zeros(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -650,6 +652,7 @@ class Tensor(
         return fresh(creation.filled("zeros", sizes, 0, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def ones(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -661,6 +664,7 @@ class Tensor(
         return fresh(creation.filled("ones", sizes, 1, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def empty(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -672,6 +676,7 @@ class Tensor(
         return fresh(creation.filled("empty", sizes, 0, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def full(
         size: Sizes,
         fill_value: Scalar,
@@ -687,6 +692,7 @@ class Tensor(
         return fresh(creation.full((size,), fill_value, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def arange(
         start: Scalar, end: Scalar | None = None, step: Scalar = 1, dtype: DTypeLike | None = None,
         device: DeviceLike | None = None, **more: Any,
@@ -700,6 +706,7 @@ class Tensor(
         return fresh(creation.arange(first, last, step, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def linspace(
         start: Scalar,
         end: Scalar,
@@ -716,6 +723,7 @@ class Tensor(
         return fresh(creation.linspace(start, end, steps, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def eye(
         n: builtins.int,
         m: builtins.int | None = None,
@@ -731,6 +739,7 @@ class Tensor(
         return fresh(creation.eye(n, m, dtype, device), **more)
 
     @staticmethod
+    @composed(method=False)
     def from_numpy(array: np.ndarray[Any, Any]) -> "Tensor":
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
@@ -748,6 +757,7 @@ class Tensor(
         return made(share(node_over_numpy(array, to_dtype(array.dtype))))
 
     @staticmethod
+    @composed(method=False)
     def from_dlpack(
         source: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
     ) -> "Tensor":
@@ -764,6 +774,7 @@ class Tensor(
         return made(node if device is None else build.copy(node, creation.device_named(device)))
 
     @staticmethod
+    @composed(method=False)
     def manual_seed(seed: builtins.int) -> random.Generator:
         """Restart the default random generator from a seed.
 
@@ -776,6 +787,7 @@ class Tensor(
         return random.DEFAULT.manual_seed(random.read_seed(seed))
 
     @staticmethod
+    @composed(method=False)
     def rand(
         *sizes: Sizes,
         generator: Generator | None = None,
@@ -792,6 +804,7 @@ class Tensor(
         return drawn("rand", random.uniform, sizes, generator, dtype, device, more)
 
     @staticmethod
+    @composed(method=False)
     def randn(
         *sizes: Sizes,
         generator: Generator | None = None,
@@ -842,6 +855,7 @@ class Tensor(
         return fresh(distributions.affine(unit, std, mean)._node, **more)
 
     @staticmethod
+    @composed(method=False)
     def randint(
         *given: Any,
         low: builtins.int | None = None,
@@ -867,6 +881,7 @@ class Tensor(
         return fresh(random.integers(*bounds, shape, wanted, place, generator), **more)
 
     @staticmethod
+    @composed(method=False)
     def randperm(
         n: builtins.int,
         generator: Generator | None = None,
@@ -884,6 +899,7 @@ class Tensor(
         place = (optional_dtype(dtype) or int64, creation.device_named(device), generator)
         return fresh(random.permutation(operator.index(n), *place), **more)
 
+    @composed("cat", "concat", "concatenate", method=False)
     def cat(
         tensors: "Tensor | Sequence[Tensor]", *others: Any, dim: builtins.int = UNSET
     ) -> "Tensor":
@@ -896,6 +912,7 @@ class Tensor(
         """
         return apply_all(movement.cat, *listed_with_axis("cat", tensors, others, dim))
 
+    @composed(method=False)
     def stack(
         tensors: "Tensor | Sequence[Tensor]", *others: Any, dim: builtins.int = UNSET
     ) -> "Tensor":
@@ -909,6 +926,7 @@ class Tensor(
         return apply_all(movement.stack, *listed_with_axis("stack", tensors, others, dim))
 
     @staticmethod
+    @composed(method=False)
     def einsum(equation: Any, *tensors: Any) -> "Tensor":
         """Sum products by Einstein's convention: einsum("ij,jk->ik", a, b).
 
@@ -928,6 +946,7 @@ class Tensor(
 
         return apply_all(einsum, listed)
 
+    @composed(method=False)
     def allclose(
         self,
         other: "Tensor",

@@ -7,10 +7,10 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.functional_shape import pad
 from picograd.nn.transforms.base import Transform, check_chance, read_range, read_size
 from picograd.nn.transforms.values import choose
-from picograd.tensor.functions import stack, where
 from picograd.tensor.making.random import Generator
 from picograd.tensor.network.grid_sample import affine_grid, grid_sample
 from picograd.tensor.network.interpolation import interpolate
+from picograd.tensor.public import stack, where
 from picograd.tensor.tensor import Tensor
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.transforms.base import Transform, read_range
 from picograd.tensor.core.annotations import DeviceLike
-from picograd.tensor.functions import where
 from picograd.tensor.making.random import Generator
+from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
 
 LUMA = (0.2989, 0.587, 0.114)  # of red, green, blue: ITU-R BT.601, with torchvision's digits

@@ -11,6 +11,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, Same, apply, show_memory
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.shaping import assembling
@@ -21,6 +22,7 @@ class FamilyMethods(Recorded):
 
     __slots__ = ()
 
+    @composed(method=False)
     def logdet(self: Any) -> Tensor:
         """Compute the logarithm of determinants; NaN where one is negative.
 
@@ -30,6 +32,7 @@ class FamilyMethods(Recorded):
         sign, size = decompositions.slogdet(self)
         return (sign < 0).where(float("nan"), size)
 
+    @composed(method=False)
     def svd(self: Any, some: bool = True, compute_uv: bool = True) -> decompositions.SVD:
         """Write matrices as U diag(S) V^T; gives V, as PyTorch's old name does."""
         u, s, vh = decompositions.svd(self, full_matrices=not some)
@@ -51,6 +54,7 @@ class FamilyMethods(Recorded):
         """
         return self.div(other, rounding_mode="trunc")
 
+    @composed(method=False)
     def ger(self: Any, vec2: Same) -> Tensor:
         """Multiply every element of one vector with every element of another.
 
@@ -59,6 +63,7 @@ class FamilyMethods(Recorded):
         """
         return self.outer(vec2)
 
+    @composed(method=False, in_place=True)
     def addbmm(
         self: Any, batch1: Same, batch2: Same, *, beta: Scalar = 1, alpha: Scalar = 1
     ) -> Tensor:
@@ -69,6 +74,7 @@ class FamilyMethods(Recorded):
         """
         return apply(assembling.addbmm, self, batch1, batch2, beta, alpha)
 
+    @composed(method=False, in_place=True)
     def absolute(self: Any) -> Tensor:
         """Compute |x|.
 
@@ -77,6 +83,7 @@ class FamilyMethods(Recorded):
         """
         return self.abs()
 
+    @composed(method=False, in_place=True)
     def fix(self: Any) -> Tensor:
         """Round towards 0.
 
@@ -125,6 +132,7 @@ class FamilyMethods(Recorded):
         """
         return self.numel()
 
+    @composed(method=False)
     def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
         """Take a stretch of an axis, as a copy.
 
@@ -133,6 +141,7 @@ class FamilyMethods(Recorded):
         """
         return self.narrow(dim, start, length).clone()
 
+    @composed(method=False)
     def unsafe_chunk(self: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces: `chunk`.
 
@@ -141,6 +150,7 @@ class FamilyMethods(Recorded):
         """
         return self.chunk(chunks, dim)
 
+    @composed(method=False)
     def unsafe_split(self: Any, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
         """Cut into pieces of one size: `split`.
 
@@ -149,6 +159,7 @@ class FamilyMethods(Recorded):
         """
         return self.split(split_size, dim)
 
+    @composed(method=False)
     def unsafe_split_with_sizes(
         self: Any, split_sizes: Sequence[int], dim: int = 0
     ) -> tuple[Tensor, ...]:

@@ -48,7 +48,7 @@ from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.function import FUNCTIONS
+from picograd.tensor.core.function import FUNCTIONS, composed
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.indexing import indexing, selecting, spans
 from picograd.tensor.making import creation, random
@@ -971,6 +971,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
 
 
 @pending.locked
+@composed(method=False)
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

@@ -3,6 +3,7 @@
 Each method records one function on nodes; the class is a base of `Tensor` (tensor.py) alone.
 """
 
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, Same, apply, as_tensor
 from picograd.tensor.linalg import products
 
@@ -12,6 +13,7 @@ class ProductMethods(Recorded):
 
     __slots__ = ()
 
+    @composed(method=False)
     def dot(self: Same, other: Same) -> Same:
         """Multiply vectors or matrices, as NumPy's dot for up to two axes.
 

@@ -8,6 +8,7 @@ from typing import Any, overload
 from picograd.dtype import bool_
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Tensor, TensorLike
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import UNSET
 from picograd.tensor.core.recording import Recorded, Same, apply
 from picograd.tensor.math import elementwise
@@ -20,6 +21,7 @@ class ElementwiseMethods(Recorded):
 
     # elementwise functions
 
+    @composed(method=False, in_place=True)
     def round(self: Same, *, decimals: int = 0) -> Same:
         """Round to so many decimals, halves to even."""
         if not isinstance(decimals, int):
@@ -46,6 +48,7 @@ def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
 def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor: ...
 
 
+@composed(method=False)
 def where(condition: TensorLike, a: TensorLike = UNSET, b: TensorLike = UNSET) -> Any:
     """Choose from `a` where the condition holds, else from `b`; all broadcast.
 

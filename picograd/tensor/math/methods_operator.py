@@ -11,6 +11,7 @@ import numpy as np
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar, TensorLike
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, Same, apply, as_tensor, rewrite, update
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
@@ -45,6 +46,8 @@ class OperatorMethods(Recorded):
     def __rsub__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "sub", other, self)
 
+    @composed("mul")
+    @composed("multiply", in_place=True)
     def __mul__(self: Same, other: TensorLike) -> Same:
         """Multiply elementwise; shapes broadcast, dtypes promote.
 
@@ -56,6 +59,7 @@ class OperatorMethods(Recorded):
     def __rmul__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "mul", other, self)
 
+    @composed("true_divide", in_place=True)
     def __truediv__(self: Same, other: TensorLike) -> Same:
         """Divide elementwise; integers give floats.
 
@@ -67,6 +71,7 @@ class OperatorMethods(Recorded):
     def __rtruediv__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.division, "div", other, self)
 
+    @composed("floor_divide", in_place=True)
     def __floordiv__(self: Same, other: TensorLike) -> Same:
         """Divide and round down.
 
@@ -78,6 +83,7 @@ class OperatorMethods(Recorded):
     def __rfloordiv__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.arithmetic, "floordiv", other, self)
 
+    @composed("remainder", in_place=True)
     def __mod__(self: Same, other: TensorLike) -> Same:
         """Compute the remainder of floor division, which has the divisor's sign.
 
@@ -95,12 +101,14 @@ class OperatorMethods(Recorded):
     def __rpow__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.power, "pow", other, self)
 
+    @composed("matmul")
     def __matmul__(self: Same, other: Same) -> Same:
         return apply(products.matmul, self, as_tensor(other, self))
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
         return apply(products.matmul, as_tensor(other, self), self)
 
+    @composed("neg", "negative", in_place=True)
     def __neg__(self: Same) -> Same:
         """Change the sign.
 
@@ -115,6 +123,7 @@ class OperatorMethods(Recorded):
     def __abs__(self: Same) -> Same:
         return apply(elementwise.absolute, self)
 
+    @composed("bitwise_not", in_place=True)
     def __invert__(self: Same) -> Same:
         """Invert every bit; of bools, logical not.
 
@@ -123,6 +132,7 @@ class OperatorMethods(Recorded):
         """
         return apply(elementwise.bitwise_not, self)
 
+    @composed("bitwise_and", in_place=True)
     def __and__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise and; of bools, logical and.
 
@@ -134,6 +144,7 @@ class OperatorMethods(Recorded):
     def __rand__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_and", other, self)
 
+    @composed("bitwise_or", in_place=True)
     def __or__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise or; of bools, logical or.
 
@@ -145,6 +156,7 @@ class OperatorMethods(Recorded):
     def __ror__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_or", other, self)
 
+    @composed("bitwise_xor", in_place=True)
     def __xor__(self: Same, other: TensorLike) -> Same:
         """Compute bitwise exclusive or; of bools, unequal.
 
@@ -156,6 +168,7 @@ class OperatorMethods(Recorded):
     def __rxor__(self: Same, other: TensorLike) -> Same:
         return operate(elementwise.bitwise, "bitwise_xor", other, self)
 
+    @composed("bitwise_left_shift", in_place=True)
     def __lshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the left.
 
@@ -164,6 +177,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "shift_left", self, other)
 
+    @composed("bitwise_right_shift", in_place=True)
     def __rshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the right, the sign stays.
 
@@ -223,6 +237,7 @@ class OperatorMethods(Recorded):
     def __ixor__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.bitwise, "bitwise_xor", other)
 
+    @composed(method=False)
     def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self + alpha * other.
 
@@ -231,6 +246,8 @@ class OperatorMethods(Recorded):
         """
         return combined(self, "add", other, alpha)
 
+    @composed(method=False)
+    @composed("subtract", in_place=True)
     def sub(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self - alpha * other.
 
@@ -255,22 +272,7 @@ class OperatorMethods(Recorded):
         """
         return update(self, scaled_by(alpha), "sub", other)
 
-    mul: Final = __mul__
-    subtract: Final = sub
-    multiply: Final = __mul__
-    negative: Final = __neg__
-    bitwise_left_shift: Final = __lshift__
-    bitwise_right_shift: Final = __rshift__
-    true_divide: Final = __truediv__
-    floor_divide: Final = __floordiv__
-    remainder: Final = __mod__
-    neg: Final = __neg__
-    matmul: Final = __matmul__
     mul_: Final = __imul__
-    bitwise_and: Final = __and__
-    bitwise_or: Final = __or__
-    bitwise_xor: Final = __xor__
-    bitwise_not: Final = __invert__
 
     def div_(self: Same, other: TensorLike, *, rounding_mode: str | None = None) -> Same:
         """Divide in place; see `div`.
@@ -282,6 +284,8 @@ class OperatorMethods(Recorded):
             return update(self, elementwise.division, "div", other)
         return rewrite(self, "div", OperatorMethods.div(self, other, rounding_mode))
 
+    @composed(method=False)
+    @composed("divide", in_place=True)
     def div(self: Same, other: TensorLike, rounding_mode: str | None = None) -> Same:
         """Divide; rounding_mode="floor" or "trunc" rounds, and keeps integers.
 
@@ -292,10 +296,9 @@ class OperatorMethods(Recorded):
             return operate(elementwise.division, "div", self, other)
         return apply(transcendental.divide_rounded, self, other, rounding_mode)
 
-    divide: Final = div
-
     # comparison
 
+    @composed("eq", in_place=True)
     def __eq__(  # type: ignore[override]
         self: Same, other: TensorLike
     ) -> Same:  # type: ignore[override]
@@ -306,6 +309,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "equal", self, other)
 
+    @composed("ne", "not_equal", in_place=True)
     def __ne__(  # type: ignore[override]
         self: Same, other: TensorLike
     ) -> Same:  # type: ignore[override]
@@ -316,6 +320,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "not_equal", self, other)
 
+    @composed("lt", "less", in_place=True)
     def __lt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is less.
 
@@ -324,6 +329,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "less", self, other)
 
+    @composed("le", "less_equal", in_place=True)
     def __le__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at most the other.
 
@@ -332,6 +338,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare, "less_equal", self, other)
 
+    @composed("gt", "greater", in_place=True)
     def __gt__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is greater.
 
@@ -340,6 +347,7 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.compare_swapped, "less", self, other)
 
+    @composed("ge", "greater_equal", in_place=True)
     def __ge__(self: Same, other: TensorLike) -> Same:
         """Compare elementwise whether each is at least the other.
 
@@ -347,19 +355,6 @@ class OperatorMethods(Recorded):
         [False, True, True]
         """
         return operate(elementwise.compare_swapped, "less_equal", self, other)
-
-    eq: Final = __eq__
-    ne: Final = __ne__
-    lt: Final = __lt__
-    le: Final = __le__
-    gt: Final = __gt__
-    ge: Final = __ge__
-
-    less: Final = __lt__
-    less_equal: Final = __le__
-    not_equal: Final = __ne__
-    greater: Final = __gt__
-    greater_equal: Final = __ge__
 
     def __hash__(self: Same) -> Any:
         return id(self)

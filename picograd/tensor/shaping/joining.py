@@ -14,12 +14,12 @@ from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
 from picograd.tensor.core import aliasing, recording
-from picograd.tensor.core.annotations import Sizes, Tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
-from picograd.tensor.core.recording import Recorded, apply, read, showing, wrap
+from picograd.tensor.core.recording import Recorded, apply, apply_all, read, showing, wrap
 from picograd.tensor.shaping import assembling
 
 SPELT_OUT = 16  # powers that are each a product of their own
@@ -326,6 +326,91 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
     ([[1, 1], [2, 2]], [[3, 4], [3, 4]])
     """
     return several_of(assembling.meshgrid, need_tensors("meshgrid", tensors), indexing)
+
+
+@composed(method=False)
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Repeat tensors to their common shape: views of them.
+
+    >>> x, y = picograd.broadcast_tensors(Tensor([1.0, 2.0]), Tensor([[3.0], [4.0]]))
+    >>> x.tolist(), y.tolist()
+    ([[1.0, 2.0], [1.0, 2.0]], [[3.0, 3.0], [4.0, 4.0]])
+    """
+    listed = need_tensors("broadcast_tensors", tensors)
+    shape = shapes.broadcast_shapes(*(each.shape for each in listed), op="broadcast_tensors")
+    return tuple(each.expand(shape) for each in listed)
+
+
+@composed(method=False)
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
+    """Put matrices on the diagonal of a larger one.
+
+    >>> picograd.block_diag(Tensor([[1.0]]), Tensor([[2.0, 3.0]])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 3.0]]
+    """
+    return apply_all(assembling.block_diag, tensors)
+
+
+@composed("vstack", "row_stack", method=False)
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join along axis 0 after making everything at least 2-d.
+
+    >>> picograd.vstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return apply_all(assembling.stack_along, tensors, 2, 0)
+
+
+@composed(method=False)
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join along axis 1, or along axis 0 for vectors.
+
+    >>> picograd.hstack([Tensor([1.0, 2.0]), Tensor([3.0])]).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return apply_all(assembling.stack_along, tensors, 1, 1)
+
+
+@composed(method=False)
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join along axis 2 after making everything at least 3-d.
+
+    >>> picograd.dstack([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).tolist()
+    [[[1.0, 3.0], [2.0, 4.0]]]
+    """
+    return apply_all(assembling.stack_along, tensors, 3, 2)
+
+
+@composed(method=False)
+def tril_indices(
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
+) -> Tensor:
+    """List the positions of a lower triangle, (2, count) in int64.
+
+    >>> picograd.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return Recorded.kind(assembling.triangle_indices(row, col, offset, True), dtype, device)
+
+
+@composed(method=False)
+def triu_indices(
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike = "int64",
+) -> Tensor:
+    """List the positions of an upper triangle, (2, count) in int64.
+
+    >>> picograd.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return Recorded.kind(assembling.triangle_indices(row, col, offset, False), dtype, device)
 
 
 showing(assembling.with_rank, always=(aliasing.strided,))

@@ -9,6 +9,7 @@ from picograd.errors import DTypeError
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Sizes, Tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, Same, apply, showing
 from picograd.tensor.math import elementwise
@@ -22,6 +23,8 @@ class AssemblyMethods(Recorded):
 
     # views
 
+    @composed(method=False, in_place=True, view="if")
+    @composed("swapdims", in_place=True, view="if")
     def swapaxes(self: Same, axis0: int, axis1: int) -> Same:
         """Swap two axes.
 
@@ -30,8 +33,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(movement.transpose, self, axis0, axis1)
 
-    swapdims: Final = swapaxes
-
+    @composed(method=False)
     def tile(self: Same, *counts: Sizes) -> Same:
         """Repeat along axes; missing counts are 1.
 
@@ -40,6 +42,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.tile, self, counts)
 
+    @composed(method=False)
     def select(self: Same, dim: int, index: int | Tensor) -> Same:
         """Take one slice along an axis, at a number or an integer tensor.
 
@@ -50,6 +53,7 @@ class AssemblyMethods(Recorded):
             return select_at(self, dim, index)
         return apply(assembling.select, self, dim, position_of(index))
 
+    @composed(method=False)
     def ravel(self: Same) -> Same:
         """Flatten to one axis: a view of what is contiguous in memory, a copy of anything else.
 
@@ -71,6 +75,7 @@ class AssemblyMethods(Recorded):
 
     view_as: Final = reshape_as
 
+    @composed(method=False)
     def fliplr(self: Same) -> Same:
         """Reverse the columns.
 
@@ -79,6 +84,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(movement.flip, self, (1,))
 
+    @composed(method=False)
     def flipud(self: Same) -> Same:
         """Reverse the rows.
 
@@ -89,6 +95,7 @@ class AssemblyMethods(Recorded):
 
     # diagonals and products
 
+    @composed(method=False)
     def inner(self: Same, other: Same) -> Same:
         """Sum the products of the last axes; with a number, multiply.
 
@@ -102,6 +109,7 @@ class AssemblyMethods(Recorded):
 
     # elements
 
+    @composed(method=False, in_place=True)
     def deg2rad(self: Same) -> Same:
         """Turn degrees into radians.
 
@@ -110,6 +118,7 @@ class AssemblyMethods(Recorded):
         """
         return apply(assembling.scaled, self, assembling.RADIAN)
 
+    @composed(method=False, in_place=True)
     def rad2deg(self: Same) -> Same:
         """Turn radians into degrees.
 

@@ -5,7 +5,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from picograd.dtype import to_dtype
 from picograd.errors import ShapeError
@@ -13,6 +13,7 @@ from picograd.graph.shape import reshaped_strides
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Shape, Sizes, Tensor
+from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, Same, apply, read, showing
 from picograd.tensor.indexing import spans
@@ -27,6 +28,7 @@ class MovementMethods(Recorded):
 
     # movement
 
+    @composed(method=False)
     def reshape(self: Same, *sizes: Sizes, shape: Sequence[int] | None = None) -> Same:
         """Give the same elements another shape; one size may be -1.
 
@@ -55,6 +57,7 @@ class MovementMethods(Recorded):
             check_view(self, found.shape)
         return found
 
+    @composed(method=False)
     def permute(self: Same, *axes: Sizes, dims: Sequence[int] | None = None) -> Same:
         """Reorder the axes.
 
@@ -63,6 +66,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.permute, self, axes if dims is None else (dims,))
 
+    @composed(method=False, in_place=True, view="if")
     def t(self: Same) -> Same:
         """Transpose a matrix.
 
@@ -91,6 +95,7 @@ class MovementMethods(Recorded):
             return apply(movement.permute, self, ())
         return apply(movement.transpose, self, -2, -1)
 
+    @composed("broadcast_to")
     def expand(self: Same, *sizes: Sizes) -> Same:
         """Repeat axes of size 1 without copying; -1 keeps a size.
 
@@ -98,8 +103,6 @@ class MovementMethods(Recorded):
         [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
         """
         return apply(movement.expand, self, sizes)
-
-    broadcast_to: Final = expand
 
     def expand_as(self: Same, other: Same) -> Same:
         """Expand to another tensor's shape.
@@ -109,6 +112,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.expand, self, (other.shape,))
 
+    @composed(method=False)
     def flip(self: Same, *axes: Sizes, dims: Axis = None, axis: Axis = None) -> Same:
         """Reverse the order along axes.
 
@@ -140,6 +144,7 @@ class MovementMethods(Recorded):
         """
         return apply(movement.repeat, self, counts)
 
+    @composed(method=False)
     def repeat_interleave(self: Same, repeats: int | Tensor, dim: int | None = None) -> Same:
         """Repeat each element in place.
 
@@ -150,6 +155,7 @@ class MovementMethods(Recorded):
             return apply(assembling.repeat_each, self, repeats, dim)
         return apply(movement.repeat_interleave, self, repeats, dim)
 
+    @composed(method=False)
     def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:
         """Take `length` elements from `start` along an axis: a number, or an integer tensor.
 
