@@ -9,6 +9,7 @@ from picograd.distributions.composed import (
     Independent,
     LogNormal,
     MixtureSameFamily,
+    Pareto,
     RelaxedBernoulli,
     RelaxedOneHotCategorical,
     TransformedDistribution,
@@ -25,7 +26,14 @@ from picograd.distributions.discrete import (
     Poisson,
 )
 from picograd.distributions.distribution import Distribution, ExponentialFamily
-from picograd.distributions.gamma_family import Beta, Chi2, Dirichlet, Gamma, StudentT
+from picograd.distributions.gamma_family import (
+    Beta,
+    Chi2,
+    Dirichlet,
+    Gamma,
+    NegativeBinomial,
+    StudentT,
+)
 from picograd.distributions.kl import kl_divergence, register_kl
 from picograd.distributions.multivariate import MultivariateNormal
 from picograd.distributions.transforms import (
@@ -80,9 +88,11 @@ __all__ = [
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
+    "NegativeBinomial",
     "Normal",
     "OneHotCategorical",
     "OneHotCategoricalStraightThrough",
+    "Pareto",
     "Poisson",
     "PowerTransform",
     "RelaxedBernoulli",

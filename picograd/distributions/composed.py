@@ -223,6 +223,51 @@ class Weibull(TransformedDistribution):
         return self.scale.square() * (second.exp() - (2.0 * first).exp())
 
 
+class Pareto(TransformedDistribution):
+    """This class is a power law of exponent `alpha` for numbers of at least `scale`.
+
+    >>> from picograd.distributions import Pareto
+    >>> Pareto(1.0, 3.0).mean.item()
+    1.5
+    """
+
+    arg_constraints = {"scale": constraints.positive, "alpha": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        pair = Normal(scale, alpha, validate_args=False)
+        self.scale, self.alpha = pair.loc, pair.scale
+        transforms = [ExpTransform(), AffineTransform(0.0, self.scale)]
+        super().__init__(Exponential(self.alpha, validate_args), transforms, validate_args)
+
+    @property
+    def support(self) -> Any:
+        """Numbers of at least the scale."""
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        """scale alpha / (alpha - 1); infinite up to alpha 1."""
+        alpha: Tensor = self.alpha.clamp(min=1.0)
+        return self.scale * alpha / (alpha - 1.0)
+
+    @property
+    def mode(self) -> Tensor:
+        """The scale."""
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """scale ** 2 alpha / ((alpha - 1) ** 2 (alpha - 2)); infinite up to alpha 2."""
+        alpha: Tensor = self.alpha.clamp(min=2.0)
+        return self.scale.square() * alpha / ((alpha - 1.0).square() * (alpha - 2.0))
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        inverse = self.alpha.reciprocal()
+        found: Tensor = (self.scale * inverse).log() + 1.0 + inverse
+        return found
+
+
 class MixtureSameFamily(Distribution):
     """This class is one of several distributions of a family, chosen by a Categorical."""
 

@@ -1,4 +1,4 @@
-"""Distributions made of gamma draws: Gamma, Chi2, Beta, Dirichlet, StudentT.
+"""Distributions made of gamma draws: Gamma, Chi2, Beta, Dirichlet, StudentT, NegativeBinomial.
 
 A gamma draw follows its shape by implicit differentiation (Figurnov et al., 2018): dx / da is
 -(dF / da) / p, F the distribution function, whose derivative is a central difference in float64.
@@ -8,9 +8,10 @@ import math
 from typing import Any
 
 from picograd.distributions import constraints
+from picograd.distributions.discrete import Chances
 from picograd.distributions.distribution import Distribution, ExponentialFamily, Sizes, as_tensors
 from picograd.tensor.core.autograd import no_grad
-from picograd.tensor.making.distributions import host_draw
+from picograd.tensor.making.distributions import host_draw, poisson
 from picograd.tensor.math.special import gammainc
 from picograd.tensor.tensor import Tensor
 
@@ -286,3 +287,69 @@ class StudentT(Distribution):
         beta = rest.lgamma() + math.lgamma(0.5) - half.lgamma()
         spread = 0.5 * self.df.log() + beta + self.scale.log()
         return spread + half * (half.digamma() - rest.digamma())
+
+
+class NegativeBinomial(Chances):
+    """This class counts successes before `total_count` failures.
+
+    >>> from picograd.distributions import NegativeBinomial
+    >>> NegativeBinomial(4, probs=0.5).mean.item()
+    4.0
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        own = self.take(probs, logits)
+        self.total_count, own = as_tensors(total_count, own)
+        vars(self)[self._given] = own
+        self.total_count = self.total_count.cast(own.dtype)
+        super().__init__(own.shape, (), validate_args)
+
+    @property
+    def support(self) -> Any:
+        """0, 1, 2, ..."""
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Tensor:
+        """total p / (1 - p)."""
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely number."""
+        found: Tensor = ((self.total_count - 1.0) * self.logits.exp()).floor().clamp(min=0.0)
+        return found
+
+    @property
+    def variance(self) -> Tensor:
+        """total p / (1 - p) ** 2."""
+        return self.mean / (-self.logits).sigmoid()
+
+    def sample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw: a Poisson number whose rate is a gamma draw; no gradients."""
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            rate = standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
+            return poisson(rate)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute total log(1 - p) + x log(p) and the logarithm of the number of orders."""
+        self._validate_sample(value)
+        count, logits = self.total_count, self.logits
+        share = count * (-logits).logsigmoid() + value * logits.logsigmoid()
+        both = count + value
+        orders = both.lgamma() - (value + 1.0).lgamma() - count.lgamma()
+        found: Tensor = share + (both == 0).where(0.0, orders)
+        return found

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from picograd.distributions.composed import Independent, LogNormal, TransformedDistribution
+from picograd.distributions.composed import Independent, LogNormal, Pareto, TransformedDistribution
 from picograd.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -72,6 +72,15 @@ def kl_normal(p: Normal, q: Normal) -> Tensor:
 def kl_log_normal(p: LogNormal, q: LogNormal) -> Tensor:
     """Logarithms diverge as much."""
     return kl_normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Pareto, Pareto)
+def kl_pareto(p: Pareto, q: Pareto) -> Tensor:
+    """Two power laws; infinite where the first begins below the second."""
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1.0
+    outside: Tensor = p.scale < q.scale
+    return outside.where(math.inf, found)
 
 
 @register_kl(HalfNormal, HalfNormal)

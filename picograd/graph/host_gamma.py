@@ -14,6 +14,7 @@ from picograd.graph.host_call import HostFunction, functions
 Array = Any
 STEPS = 100_000  # more than an incomplete gamma function of any argument below 1e8 takes
 TINY = 1e-300
+CLOSE = 4 * np.finfo(np.float64).eps  # a factor that has settled still moves by one or two
 
 
 def lower_series(a: Array, x: Array) -> Array:
@@ -41,7 +42,7 @@ def upper_fraction(a: Array, x: Array) -> Array:
         d = 1 / np.where(d == 0, TINY, d)
         change = d * np.where(c == 0, TINY, c)
         total = total * change
-        if not (np.abs(change - 1) > 1e-16).any():
+        if not (np.abs(change - 1) > CLOSE).any():
             break
     return total
 
