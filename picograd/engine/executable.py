@@ -194,11 +194,14 @@ class CompiledPlan:
             self.family.last = -1
         if self.stretch is None or config.debug or PROFILES:
             return self.run_actions(buffers, values, origin)
-        device = self.stretch.device
+        device, plan = self.stretch.device, self.plan
         found: list[Any] = [buffers[number] for number in self.input_numbers]
         addresses = [buffer.address for buffer in found]
-        arenas = [device.allocate(size) for size in self.plan.arenas.values()]
-        base = arenas[0].address if arenas else 0  # none when every temporary is empty
+        base = 0
+        if plan.arenas:  # none when every temporary is empty
+            (size,) = plan.arenas.values()
+            arena = device.allocate(size)
+            base = arena.address
         for place in self.places:
             buffer = None
             if isinstance(place, int):
@@ -207,9 +210,10 @@ class CompiledPlan:
                 buffer = device.new_buffer(*place, origin)
                 addresses.append(buffer.address)
             found.append(buffer)
-        scalars = [values[number] for number in self.scalar_numbers]
+        numbers = self.scalar_numbers
+        scalars = [values[number] for number in numbers] if numbers else ()
         device.run_tape(self.stretch.tape, addresses, scalars)
-        return [found[number] for number in self.plan.outputs]
+        return [found[number] for number in plan.outputs]
 
     def run_actions(
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str

@@ -256,6 +256,16 @@ def flushed() -> None:
     LIVE.sweep()
 
 
+def enter(leaf: Node, tensor: Any) -> None:
+    """Remember which tensor owns a new leaf. What is gone is let go: replays compute nothing else.
+
+    The caller holds `LOCK`.
+    """
+    LIVE.set(id(leaf), tensor)
+    if len(LIVE.data) > LIVE.limit:
+        LIVE.sweep()
+
+
 @locked
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""

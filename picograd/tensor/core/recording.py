@@ -262,12 +262,15 @@ class Recorded:
         self._history = node if keeps else None
 
 
-def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
+def fill(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor."""
-    tensor._tracks, tensor._is_frozen = tracks, False
+    tensor._node, tensor._tracks, tensor._is_frozen, tensor.name = node, tracks, False, ""
     tensor._history = tensor._hooks = tensor._view = tensor._views = tensor._grad = None
-    tensor.name = ""
-    tensor._node = node
+
+
+def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
+    """Fill the slots of a new tensor, and enter it among those that are alive."""
+    fill(tensor, node, tracks)
     if not pending.adopt(node, tensor):
         tensor._node = same_value(node)
         pending.adopt(tensor._node, tensor)

@@ -10,11 +10,25 @@ import numpy as np
 
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
+from picograd.graph.row import NUMBERS
 from picograd.tensor.core.annotations import Scalar, TensorLike
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, Same, apply, as_tensor, rewrite, update
+from picograd.tensor.core.recording import (
+    Recorded,
+    Same,
+    apply,
+    as_tensor,
+    is_plain,
+    rewrite,
+    update,
+    wrap,
+)
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
+
+PAIRED = ("add", "sub", "mul", "div")  # of two floats of one dtype and shape: nothing to prepare
+SIMPLE = (elementwise.arithmetic, elementwise.division)
 
 
 class OperatorMethods(Recorded):
@@ -376,8 +390,28 @@ def combined(x: Any, op: str, other: Any, alpha: Scalar) -> Any:
     return result
 
 
+def paired(op: str, a: Recorded, b: Recorded) -> Any:
+    """Record an elementwise op of two float tensors as they are; None where they must be changed.
+
+    What `apply` asks for one by one is not there: numbers, traces, autocast, other shapes.
+    """
+    x, y = a._node, b._node
+    if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
+        return None
+    if x.op in NUMBERS or y.op in NUMBERS or not is_plain() or x.shape != y.shape:
+        return None
+    tracks = a._tracks or b._tracks
+    if tracks and not MODE.enabled:
+        return None
+    return wrap(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+
+
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
+    if op in PAIRED and isinstance(a, Recorded) and isinstance(b, Recorded):
+        made = paired(op, a, b) if function in SIMPLE else None
+        if made is not None:
+            return made
     if not isinstance(b, (Recorded, int, float, np.generic)):
         if not hasattr(b, "__array__") and not isinstance(b, (list, tuple)):
             return NotImplemented

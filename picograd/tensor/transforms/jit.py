@@ -56,6 +56,7 @@ from picograd.tensor.transforms.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
+from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared
 from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
@@ -117,6 +118,7 @@ class Jitted(Generic[P, R]):
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
         self.count = 0  # traces made
+        self.closure: Closure | None = None  # the short way of the last call
 
     @property
     def traces(self) -> int:
@@ -140,7 +142,8 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for arguments like these, or trace."""
         with pending.LOCK:
-            result: R = self.call(args, kwargs, ())
+            found: Any = MISSED if self.closure is None or kwargs else self.closure.run(args)
+            result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result
 
     def call(self, args: Any, kwargs: Any, bound: tuple[Any, ...]) -> Any:
@@ -179,11 +182,19 @@ class Jitted(Generic[P, R]):
             if isinstance(inputs, list):
                 if len(self.captures) > 1:
                     self.captures.move_to_end(key)
-                if plan is not None:
-                    PLANS.touch(plan)
+                self.note_use(capture, plan, key)
                 return replay(capture, plan, arguments, inputs, slots)
             reason = reason or inputs
         return self.followed(key, (bound, args, kwargs), flattener, objects, reason, marked)
+
+    def note_use(self, capture: Capture, plan: Any, key: Any) -> None:
+        """Note that a plan is used; calls like this one take the short way, if there is one."""
+        if plan is None:
+            return
+        PLANS.touch(plan)
+        if capture.closure is None:
+            capture.closure = closure_of(capture, plan, key, self.captured) or False
+        self.closure = capture.closure or None
 
     def marked(self, found: Flattener, call: Any) -> Marked | None:
         """Find the sizes of a call that are marked: they are numbers of it too."""
@@ -423,16 +434,6 @@ def realize_live() -> None:
     nodes = [tensor._node for tensor in pending.live_tensors()]
     wanted = [node for node in nodes if leaf_buffer(node) is None]
     pending.compute([node for node in wanted if not pending.is_wide(node)])
-
-
-def shared(arguments: Sequence[Tensor], buffers: Sequence[Buffer]) -> tuple[int, ...]:
-    """Say which arguments are the same tensor, and which are the same memory."""
-    count = len(arguments)
-    if count < 2 or len({*map(id, arguments), *map(id, buffers)}) == 2 * count:
-        return ()
-    first: dict[int, int] = {}
-    same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]
-    return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
 
 
 def is_possible(capture: Capture) -> bool:

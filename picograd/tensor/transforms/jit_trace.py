@@ -114,6 +114,7 @@ class Capture:
     guard: Any = None
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
+    closure: Any = None  # the short way of its replays (jit_closure), None until that was asked
 
     def find_plan(self) -> Runnable | None:
         """Find the plan, for as long as the caller holds it; None where it fell out, or is none."""

@@ -1,0 +1,153 @@
+"""The short way of a replay: a call like the last one, of a trace that only computes.
+
+Such a trace writes nothing, draws nothing, asks no gradients, and was called with tensors alone.
+Then all that a replay does is to see that nothing changed, to run the plan on the memory of its
+arguments and of the tensors it captured, and to hand out the results. What is seen at each call is
+compared one by one, without the key that finds traces in general; whatever differs is left to the
+long way.
+"""
+
+import weakref
+from typing import Any
+
+from picograd.buffer import Buffer, Storage
+from picograd.config import config
+from picograd.engine import foreign, pending
+from picograd.engine.carried import entries
+from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.tracing import RUNNING
+from picograd.graph.node import Node
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import fill
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
+from picograd.tensor.transforms.jit_replay import put_together
+from picograd.tensor.transforms.jit_trace import Capture
+
+MISSED = object()  # the call is none of a closure's
+# What a trace does that needs the long way.
+MORE = (
+    "read", "copies", "drawn", "gradients", "replaced", "written", "written_gradients",
+    "escapes", "checks", "early", "sizes", "graph", "traced", "stores", "refusals",
+)  # fmt: skip
+
+
+class Closure:
+    """This class runs one trace for tensors like those of one call."""
+
+    def __init__(self, capture: Capture, key: Any, known: dict[int, Any]) -> None:
+        _, described, self.same, _, modes, _ = key
+        self.capture, self.known = capture, known
+        self.is_recording, _, self.epoch = modes
+        self.wanted = [(*each[:3], each[4]) for each in described]
+        self.holds = capture.guard.holds
+        self.is_single = type(capture.structure) is Place and capture.structure.slot < 0
+        self.results = [(each.number, each.shape, each.is_made) for each in capture.outputs]
+
+    def run(self, args: tuple[Any, ...]) -> Any:
+        """Run the trace for these arguments; MISSED if it may not be for them."""
+        if (
+            MODE.enabled is not self.is_recording
+            or config.epoch != self.epoch
+            or RUNNING.active
+            or REGIONS.dtypes
+            or entries(pending.WRITES)
+            or foreign.SHARED
+        ):
+            return MISSED
+        buffers = self.memory(args)
+        if buffers is None or not self.holds():
+            return MISSED
+        capture = self.capture
+        plan: Any = capture.find_plan()
+        if plan is None or not PLANS.touch(plan):
+            return MISSED
+        inputs = capture.inputs.copy()
+        for position, number in capture.arguments:
+            inputs[position] = buffers[number]
+        if capture.captured and not self.take(inputs):
+            return MISSED
+        found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
+        made = [computed(found[number], shape, is_made) for number, shape, is_made in self.results]
+        return made[0] if self.is_single else put_together(capture, made, ())
+
+    def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """Give the memory of arguments; None unless they are what they were."""
+        buffers, known = [], self.known
+        if len(args) != len(self.wanted):
+            return None
+        for tensor, (shape, dtype, device, is_frozen) in zip(args, self.wanted):
+            if type(tensor) is not Tensor or tensor._tracks or tensor._is_frozen is not is_frozen:
+                return None
+            node = tensor._node
+            if node.op != "buffer" or node.shape != shape or node.device != device:
+                return None
+            if node.dtype.name != dtype or (known and id(tensor) in known):
+                return None
+            buffers.append(node.arg.buffer)
+        count = len(args)
+        if count > 1 and shared(args, buffers) != self.same:
+            return None
+        return None if None in buffers else buffers
+
+    def take(self, inputs: list[Any]) -> bool:
+        """Fill in the memory of captured tensors; False if one is not what it was."""
+        for each in self.capture.captured:
+            tensor = each.find()
+            if tensor is None or tensor._tracks is not each.tracks:
+                return False
+            node = tensor._node
+            if node.arg is not each.expected and node is not each.expected:
+                return False
+            if tensor._is_frozen is not each.is_frozen:
+                return False
+            if each.position >= 0:
+                inputs[each.position] = leaf_buffer(node)
+        return True
+
+
+def computed(buffer: Buffer, shape: tuple[int, ...], is_made: bool) -> Tensor:
+    """Make a tensor of memory that a plan filled; `is_made` if nothing leads to it."""
+    node = Node("buffer", (), Storage(buffer), shape, buffer.dtype, buffer.device)
+    tensor = Tensor.__new__(Tensor)
+    fill(tensor, node, False)
+    pending.enter(node, tensor)
+    if is_made:
+        node.leaf = weakref.ref(tensor)
+    return tensor
+
+
+def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
+    """Say which arguments are the same tensor, and which are the same memory."""
+    count = len(arguments)
+    if count == 2:
+        if arguments[0] is not arguments[1]:
+            return () if buffers[0] is not buffers[1] else (0, 1, 0, 0)
+        return (0, 0, 0, 0)
+    if count < 2 or len({*map(id, arguments), *map(id, buffers)}) == 2 * count:
+        return ()
+    first: dict[int, int] = {}
+    same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]
+    return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
+
+
+def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
+    """Make the closure of a trace, for calls with a key; None if it does more than compute."""
+    structure, described, _, objects, modes, numbers = key
+    if structure != structure_of_tensors(len(described)) or objects or modes[1] or numbers:
+        return None
+    if any(each[3] or each[4] == "tracks" for each in described):
+        return None
+    if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
+        return None
+    if any(scalar.renew is not None for scalar in capture.scalars):
+        return None
+    program = capture.program
+    if program.slots or program.guards or program.variables:
+        return None
+    if any(each.kind != "root" or each.tracks or each.sizes for each in capture.outputs):
+        return None
+    return Closure(capture, key, known)

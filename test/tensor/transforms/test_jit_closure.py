@@ -1,0 +1,129 @@
+"""The short way of replays: which traces take it, and which calls leave it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.tensor.transforms import jit_closure
+
+
+def tensor(*values: float) -> Tensor:
+    return Tensor(np.array(values, np.float32)).realize()
+
+
+def short(function: Any, *args: Any) -> bool:
+    """Call a jitted function often enough, and tell whether the last call took the short way."""
+    for _ in range(3):
+        function(*args)
+    return function.closure is not None and function.closure.run(args) is not jit_closure.MISSED
+
+
+def test_what_only_computes_takes_the_short_way() -> None:
+    weight = tensor(3.0, 4.0)
+    jitted = picograd.jit(lambda a, b: (a + b * weight, [a - b]))
+    assert short(jitted, tensor(1.0, 2.0), tensor(5.0, 6.0))
+    first, (second,) = jitted(tensor(0.5, 1.0), tensor(2.0, -1.0))
+    assert first.tolist() == [6.5, -3.0] and second.tolist() == [-1.5, 2.0]
+    again, _ = jitted(tensor(1.0, 1.0), tensor(1.0, 1.0))
+    assert again.tolist() == [4.0, 5.0] and first.tolist() == [6.5, -3.0]
+
+
+def test_results_come_in_the_containers_of_the_function() -> None:
+    jitted = picograd.jit(lambda a: {"x": a + 1.0, "y": (a * 2.0, [a - 1.0])})
+    assert short(jitted, tensor(1.0))
+    found = jitted(tensor(3.0))
+    assert found["x"].tolist() == [4.0] and found["y"][0].tolist() == [6.0]
+    assert found["y"][1][0].tolist() == [2.0]
+
+
+def test_what_writes_draws_or_differentiates_does_not() -> None:
+    state = tensor(1.0)
+    weight = Tensor([2.0], requires_grad=True)
+
+    def writing(x: Tensor) -> Tensor:
+        state.add_(x)
+        return state * 2.0
+
+    functions = (writing, lambda x: x + Tensor.rand(1), lambda x: (x * weight).sum())
+    for function in functions:
+        assert not short(picograd.jit(function), tensor(1.0))
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: tensor(1.0, 2.0, 3.0),
+    lambda x: Tensor(np.array([1.0, 2.0])).realize(),
+    lambda x: Tensor([1, 2]).realize(),
+    lambda x: x.clone().requires_grad_(True),
+    lambda x: picograd.nn.Parameter(x.clone()),
+    lambda x: tensor(9.0, 1.0, 2.0)[1:],
+    lambda x: x * 1.0,
+])  # fmt: skip
+def test_another_kind_of_argument_leaves_it(change: Any) -> None:
+    jitted = picograd.jit(lambda a, b: a * b + 1.0)
+    x, y = tensor(1.0, 2.0), tensor(3.0, 4.0)
+    assert short(jitted, x, y)
+    other = change(x)
+    if other.shape != x.shape:
+        y = tensor(3.0, 4.0, 5.0)
+    found = jitted(other, y)
+    np.testing.assert_allclose(found.numpy(), other.detach().numpy() * y.numpy() + 1.0)
+    assert found.requires_grad == other.requires_grad
+    assert jitted(tensor(1.0, 2.0), tensor(3.0, 4.0)).tolist() == [4.0, 9.0]
+
+
+def test_which_arguments_are_the_same_tells_calls_apart() -> None:
+    jitted = picograd.jit(lambda a, b: a + b if a is not b else a * 10.0)
+    x, y = tensor(1.0), tensor(2.0)
+    assert short(jitted, x, y)
+    assert jitted(x, x).tolist() == [10.0]
+    assert short(jitted, x, x)
+    assert jitted(x, y).tolist() == [3.0]
+    assert jitted(x, x.detach()).tolist() == [2.0]
+
+
+def test_state_and_modes_are_seen() -> None:
+    class Scale:
+        factor = 2.0
+
+    scale, weight = Scale(), tensor(1.0)
+    jitted = picograd.jit(lambda x: x * scale.factor + weight)
+    x = tensor(3.0)
+    assert short(jitted, x)
+    scale.factor = 5.0
+    assert jitted(x).tolist() == [16.0]
+    weight.data = tensor(2.0)
+    assert jitted(x).tolist() == [17.0]
+    weight.add_(1.0)
+    assert jitted(x).tolist() == [18.0]
+    x.add_(1.0)
+    assert jitted(x).tolist() == [23.0]
+    weight.requires_grad_(True)
+    assert jitted(x).requires_grad
+    with picograd.no_grad():
+        assert not jitted(x).requires_grad
+    assert picograd.jit(lambda y: jitted(y) + 1.0)(x).tolist() == [24.0]
+    with picograd.config.override(threads=1):
+        assert jitted(x).tolist() == [23.0]
+
+
+def test_arguments_that_wait_are_computed_first() -> None:
+    jitted = picograd.jit(lambda a: a + 1.0)
+    assert short(jitted, tensor(1.0))
+    lazy = tensor(1.0) * 5.0
+    assert jitted(lazy).tolist() == [6.0]
+    written = tensor(1.0)
+    written += 3.0
+    assert jitted(written).tolist() == [5.0]
+
+
+def test_results_are_let_go() -> None:
+    jitted = picograd.jit(lambda a: a + 1.0)
+    x = tensor(1.0)
+    assert short(jitted, x)
+    live = picograd.engine.pending.LIVE
+    for _ in range(3 * live.limit):
+        jitted(x)
+    assert len(live.data) <= live.limit + 1
