@@ -250,8 +250,7 @@ class Recorded:
         storage = Storage(buffer)
         if VERSIONS:
             storage.version = VERSIONS.get(node, 0)
-        is_made = node.leaf is not None
-        keeps = not is_made and MODE.enabled and node.dtype.kind == "float" and node.inputs
+        keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind == "float"
         leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
         leaf.leaf = weakref.ref(self)
         if RUNNING.traces:
