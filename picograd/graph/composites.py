@@ -78,7 +78,8 @@ def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
         inner = (1.0 + x * x * (3 * GELU_CUBIC)) * ROOT_TWO_OVER_PI
         slope = (1.0 + t) * 0.5 + x * (1.0 - t * t) * inner * 0.5
     else:
-        density = (x * x * -0.5).unary("exp") * (1 / math.sqrt(2 * math.pi))
+        bell = (x * x * -0.5).unary("exp")
+        density = bell * (1 / math.sqrt(2 * math.pi))
         slope = normal_distribution(x) + x * density
     return (gradient * slope,)
 
@@ -169,7 +170,9 @@ def cross_entropy_vjp(
         most = widen(1 - share, x.shape, (axis,))
         rest = widen(share / x.shape[axis], x.shape, (axis,))
         difference = is_target.where(p - most, p) - rest
-    return (difference * widen(gradient, x.shape, (axis,)), *(None for _ in output.inputs[1:]))
+    slope = difference * widen(gradient, x.shape, (axis,))
+    others = [None] * len(output.inputs[1:])
+    return (slope, *others)
 
 
 # positions of extremes, pooling

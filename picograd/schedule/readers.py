@@ -47,12 +47,13 @@ def find_readers(
             continue
         if node.op in PRODUCTS:
             found.ends[key] = tuple(own)
+        sources = [id(equal[id(source)]) for source in node.inputs]
         if node.op in PRODUCTS or (node.op in PASSING and key in found.operands):
-            found.operands.update(id(equal[id(source)]) for source in node.inputs)
+            found.operands.update(sources)
         if node.row.is_shifting:
-            found.shifted.update(id(equal[id(source)]) for source in node.inputs)
+            found.shifted.update(sources)
         is_through = node.op in ELEMENTWISE
-        for number, source in enumerate(node.inputs):
+        for number, source in enumerate(sources):
             end = sink if is_through else (key, number)
-            ends.setdefault(id(equal[id(source)]), {})[end] = None
+            ends.setdefault(source, {})[end] = None
     return found

@@ -32,7 +32,8 @@ def literal(value: Any, dtype: DType) -> str:
         return "true" if value else "false"
     if not dtype.is_float:
         wrapped = int(value) & ((1 << dtype.bits) - 1)
-        return str(wrapped - (1 << dtype.bits) if wrapped >> (dtype.bits - 1) else wrapped)
+        is_negative = wrapped >> (dtype.bits - 1)
+        return str(wrapped - (1 << dtype.bits) if is_negative else wrapped)
     number = float(value)
     if dtype.bits == 32:
         number = round_float32(number)

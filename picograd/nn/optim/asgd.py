@@ -53,7 +53,8 @@ class ASGD(Optimizer):
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Compute rate and weight of the step after this one."""
         step = shared["step"] + 1.0
-        eta = n["lr"] / (1.0 + n["lambd"] * n["lr"] * step) ** n["alpha"]
+        decay = 1.0 + n["lambd"] * n["lr"] * step
+        eta = n["lr"] / decay ** n["alpha"]
         mu = 1.0 / (step - n["t0"]).maximum(1.0)
         now = {"eta": shared["eta"].detach(), "mu": shared["mu"].detach()}
         return {**n, **now}, {"step": step, "eta": eta, "mu": mu}
@@ -63,4 +64,5 @@ class ASGD(Optimizer):
     ) -> Result:
         """Record the formula of the class."""
         value = value * (1.0 - n["lambd"] * n["eta"]) - gradient * n["eta"]
-        return value, {"ax": state["ax"] + (value - state["ax"]) * n["mu"]}
+        average = state["ax"]
+        return value, {"ax": average + (value - average) * n["mu"]}
