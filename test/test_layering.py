@@ -19,20 +19,10 @@ LEVELS = [
     {"codegen", "runtime"},
     {"engine"},
     {"tensor"},
-    {
-        "nn",
-        "draw",
-        "explain",
-        "distributed",
-        "onnx",
-        "settings",
-        "typed",
-        "cache",
-        "scripting",
-        "backends",
-    },
+    {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"},
     # names of the ancestor and of PyTorch
     {"draw_utils", "func", "autograd", "amp", "cuda", "distributions", "fx", "optim", "utils"},
+    {"onnx"},
     {"accelerator", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}

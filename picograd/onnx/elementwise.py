@@ -1,0 +1,244 @@
+"""ONNX operators on elements: arithmetic, comparisons, activations, casts."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+import picograd.nn.functional as functional
+from picograd.dtype import DType, bool_, float8_e5m2
+from picograd.onnx.table import Call, Value, operator
+from picograd.onnx.values import dtype_of_onnx, is_held
+from picograd.tensor.tensor import Tensor, where
+
+ONE = {  # operator -> method of `Tensor`
+    "Reciprocal": "reciprocal", "Not": "logical_not", "BitwiseNot": "bitwise_not",
+    **{name: name.lower() for name in (
+        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Det",
+        "Erf", "Exp", "Floor", "IsNaN", "Log", "Neg", "Relu", "Round", "Sigmoid", "Sign", "Sin",
+        "Sinh", "Sqrt", "Tan", "Tanh",
+    )},
+}  # fmt: skip
+TWO = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Equal": "eq", "Greater": "gt", "Less": "lt",
+    "GreaterOrEqual": "ge", "LessOrEqual": "le", "And": "logical_and", "Or": "logical_or",
+    "Xor": "logical_xor", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+}  # fmt: skip
+PLAIN = {"Softplus": "softplus", "Softsign": "softsign", "Mish": "mish", "HardSwish": "hardswish"}
+LARGEST_E5M2 = 57344.0
+SOME = {"Sum": Tensor.add, "Max": Tensor.maximum, "Min": Tensor.minimum}
+
+
+for each, method in ONE.items():
+    operator(each)(lambda x, method=method: getattr(x, method)())
+for each, method in TWO.items():
+    operator(each)(lambda x, y, method=method: getattr(x, method)(y))
+for each, function in SOME.items():
+    operator(each)(lambda *xs, function=function: functools.reduce(function, xs))
+for each, method in PLAIN.items():
+    operator(each)(lambda x, method=method: getattr(functional, method)(x))
+
+
+@operator("Identity")
+def identity(x: Value) -> Value:
+    """Give the value itself: nothing writes to it."""
+    return x
+
+
+@operator("Mean")
+def mean(*xs: Tensor) -> Tensor:
+    """Average tensors, broadcast."""
+    return functools.reduce(Tensor.add, xs) / len(xs)
+
+
+@operator("Div")
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    """Divide; integers towards zero."""
+    return x / y if x.is_floating_point() else x.div(y, rounding_mode="trunc")
+
+
+@operator("Mod")
+def modulo(x: Tensor, y: Tensor, fmod: int = 0) -> Tensor:
+    """Take the remainder, with the sign of the divisor, or of `x` for `fmod`."""
+    return x.fmod(y) if fmod else x.remainder(y)
+
+
+@operator("Pow")
+def power(x: Tensor, y: Tensor) -> Tensor:
+    """Raise to a power, in the dtype of the base."""
+    if not x.is_floating_point() and y.is_floating_point():
+        return x.to(y.dtype).pow(y).to(x.dtype)
+    return x.pow(y).to(x.dtype)
+
+
+@operator("BitShift")
+def bit_shift(x: Tensor, y: Tensor, direction: str) -> Tensor:
+    """Shift the bits of unsigned integers."""
+    return x << y if direction == "LEFT" else x >> y
+
+
+@operator("Clip", since=11)
+def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    """Limit to bounds; the upper one wins."""
+    x = x if low is None else x.maximum(low)
+    return x if high is None else x.minimum(high)
+
+
+@operator("Clip")
+def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Tensor:
+    """Limit to bounds, which are attributes before opset 11."""
+    return x.clamp(min, max)
+
+
+@operator("Where")
+def choose(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Choose elements."""
+    return where(condition, x, y)
+
+
+@operator("PRelu")
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    """Multiply what is negative by a slope, which broadcasts."""
+    return where(x < 0, x * slope, x)
+
+
+@operator("LeakyRelu")
+def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
+    """Multiply what is negative by a number."""
+    return functional.leaky_relu(x, alpha)
+
+
+@operator("Elu")
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """Exponential linear unit."""
+    return functional.elu(x, alpha)
+
+
+@operator("Celu")
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """Continuously differentiable exponential linear unit."""
+    return functional.celu(x, alpha)
+
+
+@operator("Selu")
+def selu(x: Tensor, alpha: float = 1.67326319217681884765625,
+         gamma: float = 1.05070102214813232421875) -> Tensor:  # fmt: skip
+    """Scaled exponential linear unit."""
+    return functional.elu(x, alpha) * gamma
+
+
+@operator("Gelu")
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit."""
+    return functional.gelu(x, approximate=approximate)
+
+
+@operator("Swish")
+def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """`x * sigmoid(alpha * x)`."""
+    return x * (x * alpha).sigmoid()
+
+
+@operator("HardSigmoid")
+def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    """Line limited to 0 and 1."""
+    return (x * alpha + beta).clamp(0, 1)
+
+
+@operator("ThresholdedRelu")
+def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """Keep what is above a threshold."""
+    return where(x > alpha, x, x.zeros_like())
+
+
+@operator("Shrink")
+def shrink(x: Tensor, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
+    """Move towards 0 by `bias`; 0 up to `lambd`."""
+    low, high = where(x < -lambd, x + bias, x.zeros_like()), x > lambd
+    return where(high, x - bias, low).to(x.dtype)
+
+
+@operator("IsInf")
+def is_infinite(x: Tensor, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+    """Tell which elements are infinite, of the signs asked for."""
+    none = x.isnan() & False
+    return (x.isneginf() if detect_negative else none) | (x.isposinf() if detect_positive else none)
+
+
+@operator("Cast")
+def cast(call: Call, x: Value, to: int, saturate: int = 1, **_: Any) -> Value:
+    """Convert to a dtype; text, and dtypes that picograd has not, on the host."""
+    dtype = dtype_of_onnx(to)
+    if dtype is None or not saturate or isinstance(x, np.ndarray):
+        return call.on_host("Cast", x, to=to, saturate=saturate)  # type: ignore[attr-defined]
+    return as_dtype(x, dtype)
+
+
+@operator("CastLike")
+def cast_like(call: Call, x: Value, like: Value, saturate: int = 1, **_: Any) -> Value:
+    """Convert to the dtype of another tensor."""
+    if is_held(x) or is_held(like) or not saturate:
+        return call.on_host("CastLike", x, like, saturate=saturate)  # type: ignore[attr-defined]
+    return as_dtype(call.tensor(x), like.dtype)
+
+
+def as_dtype(x: Tensor, dtype: DType) -> Tensor:
+    """Convert; NaN is true, and what is too large for 8 bits becomes the largest number."""
+    if dtype is float8_e5m2:
+        x = x.clamp(-LARGEST_E5M2, LARGEST_E5M2)
+    return x != 0 if dtype is bool_ else x.to(dtype)
+
+
+@operator("BitCast")
+def bit_cast(call: Call, x: Tensor, to: int) -> Value:
+    """Read the same bits as another dtype."""
+    dtype = dtype_of_onnx(to)
+    if dtype is None or isinstance(x, np.ndarray):
+        return call.on_host("BitCast", x, to=to)  # type: ignore[attr-defined]
+    return x.view(dtype)  # type: ignore[arg-type]
+
+
+@operator("Dropout", since=12)
+def dropout(
+    call: Call, x: Tensor, ratio: Value = None, training: Value = None, seed: int = 0
+) -> Any:
+    """Drop elements while training; the second output says which are kept."""
+    is_training = training is not None and bool(call.host(training).reshape(()))
+    share = 0.5 if ratio is None else float(call.host(ratio).reshape(()))
+    if not is_training or share == 0:
+        return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
+    kept = x.rand_like() >= share
+    return where(kept, x / (1 - share), x.zeros_like()), kept
+
+
+@operator("Dropout")
+def dropout_before(call: Call, x: Tensor, **_: Any) -> Any:
+    """Give the input, as trained networks do."""
+    return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
+
+
+@operator("Bernoulli")
+def bernoulli(x: Tensor, dtype: int | None = None, seed: float = 0.0) -> Tensor:
+    """Draw 0 and 1 with probabilities."""
+    drawn = x.rand_like() < x
+    return drawn.to((dtype_of_onnx(dtype) if dtype else None) or x.dtype)
+
+
+@operator("RandomUniformLike")
+def random_uniform_like(
+    x: Tensor, dtype: int | None = None, high: float = 1.0, low: float = 0.0, seed: float = 0.0
+) -> Tensor:
+    """Draw numbers between two in the shape of a tensor."""
+    drawn = x.float().rand_like() * (high - low) + low
+    return drawn.to((dtype_of_onnx(dtype) if dtype else None) or x.dtype)
+
+
+@operator("RandomNormalLike")
+def random_normal_like(
+    x: Tensor, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0, seed: float = 0.0
+) -> Tensor:
+    """Draw normal numbers in the shape of a tensor."""
+    drawn = x.float().randn_like() * scale + mean
+    return drawn.to((dtype_of_onnx(dtype) if dtype else None) or x.dtype)

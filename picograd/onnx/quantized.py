@@ -1,0 +1,135 @@
+"""ONNX operators on quantised tensors: integers with a scale and a zero point."""
+
+from typing import Any
+
+import numpy as np
+
+from picograd.onnx.network import conv
+from picograd.onnx.table import Call, Value, operator
+from picograd.onnx.values import dtype_of_onnx, is_held
+from picograd.tensor.public import where
+from picograd.tensor.tensor import Tensor
+
+
+def along(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+    """Give a scale or zero point the shape of a tensor: one for all, an axis, or blocks."""
+    if value.ndim == 0 or (value.numel() == 1 and value.ndim <= 1):
+        return value.reshape(())
+    if value.ndim == 1 and not block:
+        shape = [1] * x.ndim
+        shape[axis] = value.shape[0]
+        return value.reshape(shape)
+    return value.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
+
+
+@operator("QuantizeLinear")
+def quantize(
+    call: Call,
+    x: Any,
+    scale: Any,
+    zero: Value = None,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Value:
+    """Divide, round to even, add the zero point, limit to the integers there are."""
+    dtype = dtype_of_onnx(output_dtype or 2) if zero is None else getattr(zero, "dtype", None)
+    if dtype is None or (is_held(zero) and zero.dtype.kind not in "iu") or not saturate:
+        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
+    zero = None if zero is None else call.tensor(zero)
+    wanted = dtype if zero is None else zero.dtype
+    if wanted.is_float:
+        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
+    limits = np.iinfo(wanted.numpy)
+    divided = (x / along(scale, x, axis, block_size)).float().round()
+    if zero is not None:
+        divided = divided + along(zero, x, axis, block_size).float()
+    return divided.clamp(limits.min, limits.max).to(wanted)
+
+
+@operator("DequantizeLinear")
+def dequantize(
+    call: Call,
+    x: Any,
+    scale: Any,
+    zero: Value = None,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Value:
+    """Take the zero point away and multiply."""
+    if is_held(x) and x.dtype.kind not in "iu":
+        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
+    x, scale = call.tensor(x), call.tensor(scale)
+    value = x.to(scale.dtype) if x.dtype.is_float else x.float()
+    if zero is not None:
+        value = value - along(call.tensor(zero), x, axis, block_size).to(value.dtype)
+    wanted = dtype_of_onnx(output_dtype) if output_dtype else scale.dtype
+    return (value * along(scale, x, axis, block_size).to(value.dtype)).to(wanted)
+
+
+@operator("DynamicQuantizeLinear")
+def dynamic_quantize(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Find a scale for bytes and quantise; gives the scale and the zero point too."""
+    low, high = x.amin().clamp(max=0), x.amax().clamp(min=0)
+    scale = (high - low) / 255
+    scale = where(scale == 0, scale + 1, scale)
+    zero = (0 - low / scale).clamp(0, 255).round()
+    return ((x / scale).round() + zero).clamp(0, 255).to("uint8"), scale, zero.to("uint8")
+
+
+def centred(x: Any, zero: Any, call: Call, axis: int = 1) -> Tensor:
+    """Take a zero point away, in int32."""
+    x = call.tensor(x)
+    value = x.to("int32")
+    if zero is None:
+        return value
+    return value - along(call.tensor(zero), x, axis, 0).to("int32")
+
+
+@operator("MatMulInteger")
+def matmul_integer(call: Call, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Tensor:
+    """Product of integers, less their zero points."""
+    rows = call.tensor(a).ndim - 2
+    return centred(a, a_zero, call, rows) @ centred(b, b_zero, call, call.tensor(b).ndim - 1)
+
+
+@operator("ConvInteger")
+def conv_integer(
+    call: Call, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, **settings: Any
+) -> Tensor:
+    """Convolution of integers, less their zero points; exact in float64."""
+    pair = (centred(x, x_zero, call).double(), centred(w, w_zero, call, 0).double())
+    return conv(call, *pair, **settings).round().to("int32")
+
+
+@operator("QLinearMatMul")
+def quantized_matmul(call: Call, *inputs: Any) -> Value:
+    """Product of quantised tensors, quantised."""
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
+    if is_held(zero) and zero.dtype.kind not in "iu":
+        return call.hosted(list(inputs))[0]  # type: ignore[attr-defined]
+    rows = call.tensor(a).ndim - 2
+    left = centred(a, a_zero, call, rows).float() * spread(call.tensor(a_scale), rows, a)
+    columns = call.tensor(b).ndim - 1
+    right = centred(b, b_zero, call, columns).float() * spread(call.tensor(b_scale), columns, b)
+    return quantize(call, left @ right, call.tensor(scale).float(), zero)
+
+
+def spread(scale: Tensor, axis: int, x: Any) -> Tensor:
+    """Give a scale the shape of an axis, in float32."""
+    return along(scale.float(), x, axis, 0)
+
+
+@operator("QLinearConv")
+def quantized_conv(call: Call, *inputs: Any, **settings: Any) -> Value:
+    """Convolution of quantised tensors, quantised."""
+    x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, *bias = inputs
+    pair = (centred(x, x_zero, call).double(), centred(w, w_zero, call, 0).double())
+    added = call.tensor(bias[0]).double() if bias and bias[0] is not None else None
+    total = conv(call, *pair, added, **settings)
+    factor = call.tensor(x_scale).double() * call.tensor(w_scale).double()
+    factor = factor if factor.numel() == 1 else factor.reshape(-1, *[1] * (total.ndim - 2))
+    return quantize(call, (total * factor).float(), call.tensor(scale), zero)

@@ -1,0 +1,216 @@
+"""ONNX operators with a state: RNN, GRU, LSTM."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from picograd.onnx.table import Call, ints, operator
+from picograd.tensor.public import stack, where
+from picograd.tensor.tensor import Tensor
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "relu": lambda x, a, b: x.relu(),
+    "tanh": lambda x, a, b: x.tanh(),
+    "sigmoid": lambda x, a, b: x.sigmoid(),
+    "affine": lambda x, a, b: x * a + b,
+    "leakyrelu": lambda x, a, b: where(x < 0, x * a, x),
+    "thresholdedrelu": lambda x, a, b: where(x > a, x, x.zeros_like()),
+    "scaledtanh": lambda x, a, b: (x * b).tanh() * a,
+    "hardsigmoid": lambda x, a, b: (x * a + b).clamp(0, 1),
+    "elu": lambda x, a, b: where(x < 0, (x.exp() - 1) * a, x),
+    "softsign": lambda x, a, b: x / (1 + x.abs()),
+    "softplus": lambda x, a, b: x.exp().log1p(),
+}
+NUMBERS = {  # alpha and beta where a model gives none
+    "leakyrelu": (0.01, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0),
+    "thresholdedrelu": (1.0, 0.0), "affine": (1.0, 0.0), "scaledtanh": (1.0, 1.0),
+}  # fmt: skip
+Cell = Callable[..., list[Tensor]]
+
+
+def chosen(names: Any, alphas: Any, betas: Any, default: list[str], direction: int) -> list[Any]:
+    """Choose the functions of one direction."""
+    count = len(default)
+    given = [each.lower() for each in names or default * 2][direction * count :][:count]
+    alphas, betas = list(alphas or []), list(betas or [])
+    found = []
+    for place, name in enumerate(given):
+        first, second = NUMBERS.get(name, (0.0, 0.0))
+        at = direction * count + place
+        a = alphas[at] if at < len(alphas) else first
+        b = betas[at] if at < len(betas) else second
+        found.append(lambda x, name=name, a=a, b=b: FUNCTIONS[name](x, a, b))
+    return found
+
+
+def both(names: Any, alphas: Any, betas: Any, default: list[str]) -> list[list[Any]]:
+    """Choose the functions of both directions."""
+    return [chosen(names, alphas, betas, default, direction) for direction in (0, 1)]
+
+
+def layer(
+    call: Call,
+    cell: Cell,
+    x: Any,
+    w: Any,
+    r: Any,
+    bias: Any,
+    lengths: Any,
+    states: list[Any],
+    hidden: int,
+    direction: str,
+    layout: int,
+    activations: list[list[Any]],
+    gates: int,
+) -> Any:
+    """Run a cell over time, forwards, backwards or both; outputs, and last states."""
+    x = x.transpose(0, 1) if layout else x
+    (steps, batch), count = x.shape[:2], w.shape[0]
+    zeros = Tensor(np.zeros((batch, hidden), np.float32)).to(x.dtype)
+    given = [] if lengths is None else ints(call.host(lengths))
+    ends = given if any(end != steps for end in given) else None
+    rows, lasts = [], []
+    for d in range(count):
+        backwards = direction == "reverse" or d == 1
+        b = None if bias is None else (bias[d][: gates * hidden], bias[d][gates * hidden :])
+        now = [zeros if each is None else (each[:, d] if layout else each[d]) for each in states]
+        projected = x @ w[d].T + (0 if b is None else b[0])
+        fixed = (r[d], None if b is None else b[1], activations[d], d)
+        outputs, last = over_time(cell, projected, now, fixed, ends, backwards)
+        rows.append(outputs)
+        lasts.append(last)
+    y = stack(rows, 1)  # (steps, directions, batch, hidden)
+    finals = [stack([last[k] for last in lasts], 0) for k in range(len(states))]
+    if layout:
+        y, finals = y.permute(2, 0, 1, 3), [each.transpose(0, 1) for each in finals]
+    return (y, *finals)
+
+
+def over_time(
+    cell: Cell, x: Tensor, state: list[Any], fixed: Any, ends: list[int] | None, backwards: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """Run a cell over the steps of one direction; a sample that has ended keeps its state."""
+    steps, zeros = x.shape[0], state[0] * 0
+    outputs: list[Any] = [None] * steps
+    for t in reversed(range(steps)) if backwards else range(steps):
+        new = cell(x[t], state, *fixed)
+        there = None if ends is None else Tensor(np.array([[t < end] for end in ends]))
+        if there is not None:
+            new = [where(there, one, old) for one, old in zip(new, state)]
+        outputs[t] = new[0] if there is None else where(there, new[0], zeros)
+        state = new
+    return stack(outputs, 0), state
+
+
+@operator("RNN")
+def rnn(
+    call: Call,
+    x: Any,
+    w: Any,
+    r: Any,
+    bias: Any = None,
+    lengths: Any = None,
+    initial: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    activations: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    layout: int = 0,
+) -> Any:
+    """Elman's cell."""
+
+    def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
+        value = p + states[0] @ weight.T + (0 if b is None else b)
+        return [f[0](clipped(value, clip))]
+
+    functions = both(activations, activation_alpha, activation_beta, ["Tanh"])
+    return layer(call, cell, x, w, r, bias, lengths, [initial], hidden_size or r.shape[-1],
+                 direction, layout, functions, 1)  # fmt: skip
+
+
+@operator("GRU")
+def gru(
+    call: Call,
+    x: Any,
+    w: Any,
+    r: Any,
+    bias: Any = None,
+    lengths: Any = None,
+    initial: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    activations: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> Any:
+    """Gated recurrent unit; gates in the order update, reset, hidden."""
+    size = hidden_size or r.shape[-1]
+
+    def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
+        old = states[0]
+        gates = p[:, : 2 * size] + old @ weight[: 2 * size].T
+        gates = gates if b is None else gates + b[: 2 * size]
+        update, reset = f[0](clipped(gates, clip)).split(size, 1)
+        last = weight[2 * size :].T
+        own = 0 if b is None else b[2 * size :]
+        inner = reset * (old @ last + own) if linear_before_reset else (reset * old) @ last + own
+        new = f[1](clipped(p[:, 2 * size :] + inner, clip))
+        return [(1 - update) * new + update * old]
+
+    defaults = ["Sigmoid", "Tanh"]
+    functions = both(activations, activation_alpha, activation_beta, defaults)
+    return layer(call, cell, x, w, r, bias, lengths, [initial], size, direction, layout,
+                 functions, 3)  # fmt: skip
+
+
+@operator("LSTM")
+def lstm(
+    call: Call,
+    x: Any,
+    w: Any,
+    r: Any,
+    bias: Any = None,
+    lengths: Any = None,
+    initial: Any = None,
+    carried: Any = None,
+    peepholes: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    activations: Any = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> Any:
+    """Long short-term memory; gates in the order input, output, forget, cell."""
+    size = hidden_size or r.shape[-1]
+
+    def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
+        old, kept = states
+        gates = p + old @ weight.T + (0 if b is None else b)
+        i, o, g, c = clipped(gates, clip).split(size, 1)
+        peeps = None if peepholes is None else peepholes[d].split(size)
+        if peeps is not None:
+            i, g = i + peeps[0] * kept, g + peeps[2] * kept
+        i = f[0](i)
+        g = 1 - i if input_forget else f[0](g)
+        new = g * kept + i * f[1](c)
+        o = f[0](o if peeps is None else o + peeps[1] * new)
+        return [o * f[2](new), new]
+
+    defaults = ["Sigmoid", "Tanh", "Tanh"]
+    functions = both(activations, activation_alpha, activation_beta, defaults)
+    states = [initial, carried]
+    return layer(call, cell, x, w, r, bias, lengths, states, size, direction, layout, functions, 4)
+
+
+def clipped(x: Tensor, limit: float | None) -> Tensor:
+    """Limit what goes into a gate."""
+    return x if not limit else x.clamp(-limit, limit)

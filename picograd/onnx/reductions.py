@@ -1,0 +1,194 @@
+"""ONNX operators along axes: reductions, softmaxes, running sums, the largest elements."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import picograd.nn.functional as functional
+from picograd.dtype import bool_
+from picograd.onnx.table import Call, Value, ints, operator
+from picograd.tensor.public import where
+from picograd.tensor.tensor import Tensor
+
+REDUCED = {
+    "ReduceSum": lambda x, axes, keep: whole(x).sum(axes, keep),
+    "ReduceMean": lambda x, axes, keep: x.mean(axes, keep),
+    "ReduceMax": lambda x, axes, keep: extreme(x, axes, keep, "amax"),
+    "ReduceMin": lambda x, axes, keep: extreme(x, axes, keep, "amin"),
+    "ReduceProd": lambda x, axes, keep: product_of(x, axes, keep),
+    "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keep),
+    "ReduceL2": lambda x, axes, keep: (x * x).sum(axes, keep).sqrt(),
+    "ReduceSumSquare": lambda x, axes, keep: (x * x).sum(axes, keep),
+    "ReduceLogSum": lambda x, axes, keep: x.sum(axes, keep).log(),
+    "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keep),
+}
+
+
+def whole(x: Tensor) -> Tensor:
+    """Give a tensor as it is: sums of integers are cast back by `reduced`."""
+    return x
+
+
+def extreme(x: Tensor, axes: list[int], keep: bool, method: str) -> Tensor:
+    """Find the largest or smallest; of nothing, what is below or above all numbers."""
+    if math.prod(x.shape[axis] for axis in axes) == 0:
+        shape = [
+            1 if n in axes else size for n, size in enumerate(x.shape) if keep or n not in axes
+        ]
+        number = -math.inf if method == "amax" else math.inf
+        number = max(number, 0.0) if x.dtype is bool_ else number
+        return Tensor(np.full(shape, number, np.float32)).to(x.dtype)
+    return getattr(x, method)(axes, keep)
+
+
+def product_of(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    """Multiply over several axes, the last one first."""
+    for axis in sorted(axes, reverse=True):
+        x = x.prod(axis, keep)
+    return x
+
+
+def reduced(kind: str) -> Any:
+    """Make the row of a reduction: axes by attribute or input, all of them by default."""
+
+    def row(
+        call: Call,
+        x: Value,
+        by: Value = None,
+        axes: Any = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Tensor:
+        x = call.tensor(x)
+        axes = axes if by is None else call.host(by)
+        given = [] if axes is None else ints(axes)
+        if not given and noop_with_empty_axes:
+            return REDUCED[kind](x.unsqueeze(0), [0], False).to(x.dtype)
+        which = [axis % x.ndim for axis in given] or list(range(x.ndim))
+        if not which:  # a number is the sum of itself
+            return REDUCED[kind](x.unsqueeze(0), [0], False).to(x.dtype)
+        return REDUCED[kind](x, which, bool(keepdims)).to(x.dtype)
+
+    return row
+
+
+for each in REDUCED:
+    operator(each)(reduced(each))
+
+
+@operator("ArgMax", "ArgMin")
+def arg_extreme(
+    call: Call, x: Value, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Tensor:
+    """Find where the largest or smallest lies; the first such, or the last."""
+    x, method = call.tensor(x), call.node.op_type.lower()  # type: ignore[attr-defined]
+    if not select_last_index:
+        return getattr(x, method)(axis, bool(keepdims))
+    return x.shape[axis] - 1 - getattr(x.flip(axis), method)(axis, bool(keepdims))
+
+
+@operator("Softmax", since=13)
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """Exponentials over their sum."""
+    return x.softmax(axis)
+
+
+@operator("LogSoftmax", since=13)
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """Logarithm of the softmax."""
+    return x.log_softmax(axis)
+
+
+@operator("Softmax")
+def softmax_before(x: Tensor, axis: int = 1) -> Tensor:
+    """Softmax over an axis and all after it."""
+    return as_matrix(x, axis).softmax(1).reshape(x.shape)
+
+
+@operator("LogSoftmax")
+def log_softmax_before(x: Tensor, axis: int = 1) -> Tensor:
+    """Logarithm of the softmax over an axis and all after it."""
+    return as_matrix(x, axis).log_softmax(1).reshape(x.shape)
+
+
+@operator("Hardmax", since=13)
+def hardmax(x: Tensor, axis: int = -1) -> Tensor:
+    """1 at the first of the largest elements, 0 elsewhere."""
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    places = Tensor(np.arange(x.shape[axis]).reshape(shape))
+    return (places == x.argmax(axis, True)).to(x.dtype)
+
+
+@operator("Hardmax")
+def hardmax_before(x: Tensor, axis: int = 1) -> Tensor:
+    """Hardmax over an axis and all after it."""
+    return hardmax(as_matrix(x, axis), 1).reshape(x.shape)
+
+
+def as_matrix(x: Tensor, axis: int) -> Tensor:
+    """Make a matrix: the axes before `axis` are the rows."""
+    return x.reshape(math.prod(x.shape[: axis % max(x.ndim, 1)]), -1)
+
+
+@operator("CumSum")
+def cumulative_sum(
+    call: Call, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0
+) -> Tensor:
+    """Sum up to each element, without it for `exclusive`."""
+    return running(call, x, axis, exclusive, reverse, "cumsum", 0)
+
+
+@operator("CumProd")
+def cumulative_product(
+    call: Call, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0
+) -> Tensor:
+    """Multiply up to each element, without it for `exclusive`."""
+    return running(call, x, axis, exclusive, reverse, "cumprod", 1)
+
+
+def running(
+    call: Call, x: Value, axis: Value, exclusive: int, reverse: int, method: str, first: int
+) -> Tensor:
+    """Combine up to each element, from either end."""
+    x, place = call.tensor(x), int(call.host(axis).reshape(()))
+    x = x.flip(place) if reverse else x
+    if exclusive:
+        widths = [0] * (2 * x.ndim)
+        widths[2 * (x.ndim - 1 - place % x.ndim)] = 1
+        x = functional.pad(x.narrow(place, 0, x.shape[place] - 1), widths, value=first)
+    found = getattr(x, method)(place).to(x.dtype)
+    return found.flip(place) if reverse else found
+
+
+@operator("LpNormalization")
+def lp_normalization(x: Tensor, axis: int = -1, p: int = 2) -> Tensor:
+    """Divide by the norm along an axis; 0 stays 0."""
+    norm = x.abs().sum(axis, True) if p == 1 else (x * x).sum(axis, True).sqrt()
+    return where(norm == 0, x.zeros_like(), x / norm)
+
+
+@operator("MeanVarianceNormalization")
+def mean_variance_normalization(x: Tensor, axes: Any = (0, 2, 3)) -> Tensor:
+    """Take the mean away and divide by the deviation."""
+    kept = list(axes)
+    centred = x - x.mean(kept, True)
+    return centred / ((centred * centred).mean(kept, True).sqrt() + 1e-9)
+
+
+@operator("TopK", since=10)
+def top_k(
+    call: Call, x: Value, count: Value, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[Tensor, Tensor]:
+    """Find the largest elements along an axis, and where they are; of equals the first."""
+    k = int(call.host(count).reshape(()))
+    values, places = call.tensor(x).sort(dim=axis, descending=bool(largest), stable=True)
+    return values.narrow(axis, 0, k), places.narrow(axis, 0, k)
+
+
+@operator("TopK")
+def top_k_before(x: Tensor, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """Find the largest elements along an axis, as many as an attribute says."""
+    values, places = x.sort(dim=axis, descending=True, stable=True)
+    return values.narrow(axis, 0, k), places.narrow(axis, 0, k)

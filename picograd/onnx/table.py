@@ -1,0 +1,82 @@
+"""The table of ONNX operators: a row is a name, the opset it begins with, and a function.
+
+    @operator("Softmax", since=13)
+    def softmax(x: Tensor, axis: int = -1) -> Tensor:
+
+Inputs come by place (None where one is left out), attributes by name, under ONNX's names. A first
+parameter called `call` gets the `Call`: the opset, how many outputs are wanted, values that the
+host has to know. An operator without a row runs the function body that its ONNX schema has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from picograd.tensor.tensor import Tensor
+
+Definition = Callable[..., Any]
+Array = Any  # a NumPy array
+Value = Any  # a Tensor, an array of the host, a list of values (a sequence), or None
+
+
+class Call(Protocol):
+    """This class is what a row may ask about the node that it computes."""
+
+    opset: int
+    outputs: int  # that are wanted
+
+    def host(self, value: Value) -> Array:
+        """Give the values of an input on the host, as an array."""
+
+    def tensor(self, value: Value) -> Tensor:
+        """Give an input as a tensor."""
+
+    def run(self, graph: Any, inputs: Sequence[Value]) -> list[Value]:
+        """Run a subgraph on inputs; it sees the values around the node."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """This class is one row."""
+
+    name: str
+    since: int  # the first opset that it is true for
+    definition: Definition
+    takes_call: bool
+
+
+OPERATORS: dict[str, list[Operator]] = {}  # rows by name, the newest first
+# Text and coded pictures are no tensors: the `onnx` package computes them, and the operators of
+# `ai.onnx.ml`, on the host.
+HOSTED = frozenset({
+    "ImageDecoder", "MelWeightMatrix", "NonMaxSuppression", "RegexFullMatch", "StringConcat",
+    "StringNormalizer", "StringSplit", "TfIdfVectorizer", "Unique",
+})  # fmt: skip
+
+
+def operator(*names: str, since: int = 1) -> Callable[[Definition], Definition]:
+    """Add a row for each name; gives the definition back as it is."""
+
+    def add(definition: Definition) -> Definition:
+        code = definition.__code__
+        takes_call = code.co_argcount > 0 and code.co_varnames[0] == "call"
+        for name in names:
+            rows = OPERATORS.setdefault(name, [])
+            rows.append(Operator(name, since, definition, takes_call))
+            rows.sort(key=lambda row: -row.since)
+        return definition
+
+    return add
+
+
+def find_operator(name: str, opset: int) -> Operator | None:
+    """Find the row of an operator for an opset."""
+    rows = OPERATORS.get(name, [])
+    return next((row for row in rows if row.since <= opset), None)
+
+
+def ints(values: Any) -> list[int]:
+    """List the ints of an array, a list or a number."""
+    return [int(each) for each in np.asarray(values).reshape(-1)]

@@ -1,0 +1,134 @@
+"""Values of ONNX models: dtypes, tensors of the host, and what the `onnx` package computes there.
+
+A value is a `Tensor`, or an array of the host: sizes, axes and texts, which Python has to know to
+record a graph. What has inputs of the host alone is computed on the host.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from picograd.conversion import from_bits
+from picograd.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from picograd.tensor.tensor import Tensor
+
+KIND = onnx.TensorProto
+DTYPES: dict[Any, DType] = {
+    KIND.FLOAT: float32, KIND.DOUBLE: float64, KIND.FLOAT16: float16, KIND.BFLOAT16: bfloat16,
+    KIND.INT8: int8, KIND.INT16: int16, KIND.INT32: int32, KIND.INT64: int64,
+    KIND.UINT8: uint8, KIND.UINT16: uint16, KIND.UINT32: uint32, KIND.UINT64: uint64,
+    KIND.BOOL: bool_, KIND.FLOAT8E4M3FN: float8_e4m3fn, KIND.FLOAT8E5M2: float8_e5m2,
+}  # fmt: skip
+NARROW = {"bfloat16": bfloat16, "float8_e4m3fn": float8_e4m3fn, "float8_e5m2": float8_e5m2}
+NAMES: dict[Any, Any] = {dtype: number for number, dtype in DTYPES.items()}
+SMALL = 1024  # elements of integer constants that stay on the host
+
+
+def dtype_of_onnx(number: int) -> DType | None:
+    """Find the dtype of ONNX's number; None for one that picograd has not."""
+    return DTYPES.get(number)
+
+
+def is_held(value: Any) -> bool:
+    """Tell whether a value is on the host."""
+    return isinstance(value, np.ndarray)
+
+
+def to_tensor(array: Any) -> Any:
+    """Make a tensor of an array; text and dtypes that picograd has not stay arrays."""
+    if isinstance(array, list):
+        return [to_tensor(each) for each in array]
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(array)
+    narrow = NARROW.get(array.dtype.name)
+    if narrow is not None:
+        bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+        return Tensor(np.asarray(from_bits(bits.reshape(array.shape), narrow)), dtype=narrow)
+    is_known = array.dtype.kind in "biuf" and array.dtype.name in {d.name for d in NAMES}
+    return Tensor(np.require(array, requirements="C")) if is_known else array
+
+
+def to_array(value: Any) -> Any:
+    """Give a value as the `onnx` package wants it: an array, or a list of arrays."""
+    if isinstance(value, list):
+        return [to_array(each) for each in value]
+    if not isinstance(value, Tensor):
+        return value
+    if value.dtype in NARROW.values():
+        kind = onnx.helper.tensor_dtype_to_np_dtype(NAMES[value.dtype])
+        return value.detach().float().numpy().astype(kind)
+    return value.detach().numpy()
+
+
+def constant(proto: Any, base: str = "") -> Any:
+    """Read a constant tensor: integers of few elements and text for the host, others a Tensor."""
+    array = np.asarray(onnx.numpy_helper.to_array(proto, base))
+    if array.dtype.kind in "biu" and array.size <= SMALL:
+        return array
+    return to_tensor(array)
+
+
+def attributes_of(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a node's attributes; texts are decoded, tensors are arrays. `given` are a function's."""
+    found = {}
+    for each in node.attribute:
+        if each.ref_attr_name:
+            if each.ref_attr_name in given:
+                found[each.name] = given[each.ref_attr_name]
+            continue
+        value = onnx.helper.get_attribute_value(each)
+        if isinstance(value, bytes):
+            value = value.decode()
+        elif isinstance(value, onnx.TensorProto):
+            value = np.asarray(onnx.numpy_helper.to_array(value))
+        elif isinstance(value, list) and value and isinstance(value[0], bytes):
+            value = [one.decode() for one in value]
+        found[each.name] = value
+    return found
+
+
+def computed_on_host(
+    name: str,
+    domain: str,
+    opset: int,
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+    outputs: int,
+) -> list[Any]:
+    """Let the `onnx` package compute a node on the host."""
+    takes = [f"x{place}" if value is not None else "" for place, value in enumerate(inputs)]
+    gives = [f"y{place}" for place in range(outputs)]
+    settings = {key: as_attribute(value) for key, value in attributes.items()}
+    node = onnx.helper.make_node(name, takes, gives, domain=domain, **settings)
+    feeds = {key: to_array(value) for key, value in zip(takes, inputs) if key}
+    named = [onnx.ValueInfoProto(name=key) for key in (*feeds, *gives)]
+    graph = onnx.helper.make_graph([node], name, named[: len(feeds)], named[len(feeds) :])
+    versions = {"": onnx.defs.onnx_opset_version(), domain: opset}
+    opsets = [onnx.helper.make_opsetid(key, version) for key, version in versions.items()]
+    model = onnx.helper.make_model(graph, opset_imports=opsets)
+    return list(ReferenceEvaluator(model).run(None, feeds))
+
+
+def as_attribute(value: Any) -> Any:
+    """Give an attribute's value as ONNX keeps it."""
+    return onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,33 @@
+"""Rows: the newest one that an opset has; operators are added by users."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper  # noqa: E402
+
+import picograd.onnx  # noqa: E402
+from picograd import Tensor  # noqa: E402
+from picograd.onnx.table import OPERATORS, find_operator, ints, operator  # noqa: E402
+
+
+def test_rows_are_chosen_by_opset() -> None:
+    old, new = find_operator("Softmax", 12), find_operator("Softmax", 13)
+    assert old is not None and new is not None and (old.since, new.since) == (1, 13)
+    assert find_operator("Unheard", 20) is None and ints(np.array([[1, 2]])) == [1, 2]
+
+
+def test_users_add_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPERATORS, "Thrice", [])
+
+    @operator("Thrice")
+    def thrice(x: Tensor, more: float = 0.0) -> Tensor:
+        return x * 3 + more
+
+    node = helper.make_node("Thrice", ["x"], ["y"], domain="mine", more=1.0)
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph([node], "net", info[:1], info[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    model = picograd.onnx.load(helper.make_model(graph, opset_imports=opsets), check=False)
+    assert model(np.ones(2, np.float32)).tolist() == [4.0, 4.0]
