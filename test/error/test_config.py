@@ -21,11 +21,12 @@ CASES = [
     Case(
         "DEBUG of text", lambda: Config({"DEBUG": "loud"}), ValueRangeError,
         "config: DEBUG is an integer, not 'loud'. Fix: give a number (1 kernels and "
-        "times, 2 device operations, 3 IRs and source, 4 assembly).",
+        "times, 2 device operations, 3 IRs and source, 4 assembly, -1 the table of kernels at "
+        "exit alone).",
     ),
     Case(
-        "DEBUG negative", lambda: Config({"DEBUG": "-1"}), ValueRangeError,
-        "config: DEBUG is -1, less than 0. Fix: give a number of at least 0.",
+        "DEBUG negative", lambda: Config({"DEBUG": "-2"}), ValueRangeError,
+        "config: DEBUG is -2, less than -1. Fix: give a number of at least -1.",
     ),
     Case(
         "no threads", lambda: Config({"PICOGRAD_THREADS": "0"}), ValueRangeError,
@@ -43,7 +44,8 @@ CASES = [
     Case(
         "attribute of text", lambda: setting("debug", "loud"), ValueRangeError,
         "config: DEBUG is an integer, not 'loud'. Fix: give a number (1 kernels and "
-        "times, 2 device operations, 3 IRs and source, 4 assembly).",
+        "times, 2 device operations, 3 IRs and source, 4 assembly, -1 the table of kernels at "
+        "exit alone).",
     ),
     Case(
         "attribute negative", lambda: setting("threads", 0), ValueRangeError,
