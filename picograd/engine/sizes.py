@@ -37,7 +37,7 @@ from picograd.graph.bounded_rules import bounded
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
-from picograd.graph.size_bounds import Bounds, choose_bounds, fits
+from picograd.graph.size_bounds import NEAR, Bounds, choose_bounds, fits, is_near
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.number import GivenInt
@@ -285,20 +285,22 @@ def fitted(
     changes = family.changes.copy()
     changes.compare(order, family.first)
     is_wider = changes.size() != family.changes.size()
-    plan = None if is_wider else known_plan(family, order, sizes, found)
+    is_given = bool(limits)
+    plan = None if is_wider else known_plan(family, order, sizes, found, is_given)
     if plan is not None:
         return plan
     if not changes.axes or (is_wider and not family.is_wanted):
         return None
     axes = Axes(order, family.first, changes)
-    known = [] if is_wider else family.bounds
+    known = [] if is_wider else near_bounds(family, sizes, is_given)
     bounds = next((each for each in known if fits(axes, each)), None)
     if bounds is None:
         if not family.is_wanted:
             return None
         bounds = choose_bounds(axes, family.largest, limits)
         if bounds not in known:
-            family.changes, family.bounds = changes, [*known, bounds]
+            others = [] if is_wider else family.bounds
+            family.changes, family.bounds = changes, [*others, bounds]
             family.bindings = [] if is_wider else family.bindings
             family.made += 1
     else:
@@ -320,11 +322,19 @@ def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> b
     return not (is_now or is_first)
 
 
+def near_bounds(family: Family, sizes: Sequence[int], is_given: bool) -> list[Bounds]:
+    """List the bounds in use; without a user's, those that are near the sizes."""
+    return [each for each in family.bounds if is_given or is_near(each, sizes, NEAR)]
+
+
 def known_plan(
-    family: Family, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
+    family: Family, order: Sequence[Node], sizes: Sequence[int], found: GraphKey, is_given: bool
 ) -> BoundedPlan | None:
     """Bind a plan that was bound before."""
+    near = near_bounds(family, sizes, is_given)
     for binding in family.bindings:
+        if binding.bounds not in near:
+            continue
         plan = bound_plan(family, binding, order, sizes, found)
         if plan is not None:
             family.reused += 1

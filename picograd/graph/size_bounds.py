@@ -16,7 +16,8 @@ from picograd.helpers import product
 
 LEAST = 8  # as a bound: smaller sizes share one plan
 LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
-FAR = 4  # times: sizes further apart than this do not share a bound
+FAR = 4  # times: sizes further apart than this do not share a bound that a user gave
+NEAR = 2  # nor those further apart than this one that was found
 
 Bounds = dict[int, int]  # by class
 
@@ -34,7 +35,8 @@ def choose_bounds(
     `limits` are those that a user gave, by memory and axis.
     """
     bounds: Bounds = {}
-    wanted, steps = wanted_sizes(axes, largest), loop_classes(axes)
+    far = FAR if limits else NEAR
+    wanted, steps = wanted_sizes(axes, largest, far), loop_classes(axes)
 
     def bound_of(found: int) -> int:
         return max(next_power(wanted[found]), LEAST_STEPS if found in steps else LEAST)
@@ -73,13 +75,13 @@ def loop_classes(axes: Axes) -> set[int]:
     return found
 
 
-def wanted_sizes(axes: Axes, largest: Sequence[int]) -> Bounds:
+def wanted_sizes(axes: Axes, largest: Sequence[int], far: int) -> Bounds:
     """Find the size that a bound has to hold: the largest one seen, if that is not too far."""
     wanted: Bounds = {}
     for axis, (now, most) in enumerate(zip(axes.sizes, largest)):
         found = axes.root(axis)
         if found in axes.dynamic:
-            wanted[found] = max(now, most) if most <= FAR * now else now
+            wanted[found] = max(now, most) if most <= far * now else now
     return wanted
 
 
@@ -92,11 +94,13 @@ def fits(axes: Axes, bounds: Bounds) -> bool:
 
 def holds(bounds: Bounds, sizes: Sequence[int]) -> bool:
     """Tell whether the sizes of classes are within their bounds, and not by far too small."""
-    for found, bound in bounds.items():
-        size = sizes[found]
-        if size > bound or bound > 2 * FAR * max(size, LEAST + 1):  # 1: of a history
-            return False
-    return True
+    return is_near(bounds, sizes, FAR) and all(sizes[at] <= bounds[at] for at in bounds)
+
+
+def is_near(bounds: Bounds, sizes: Sequence[int], far: int) -> bool:
+    """Tell whether bounds are at most so many times the sizes, or twice that for other powers."""
+    least = LEAST + 1  # 1: of a history
+    return all(bound <= 2 * far * max(sizes[at], least) for at, bound in bounds.items())
 
 
 # bounds that follow from others
