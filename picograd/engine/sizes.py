@@ -299,8 +299,8 @@ def fitted(
             return None
         bounds = choose_bounds(axes, family.largest, limits)
         if bounds not in known:
-            others = [] if is_wider else family.bounds
-            family.changes, family.bounds = changes, [*others, bounds]
+            before = [] if is_wider else family.bounds
+            family.changes, family.bounds = changes, [*before, bounds]
             family.bindings = [] if is_wider else family.bindings
             family.made += 1
     else:

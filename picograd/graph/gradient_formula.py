@@ -17,7 +17,7 @@ that vary: their gradients are recorded each time (docs/design/0017-gradients-by
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from picograd.graph.formula import Formula, formula_over
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, OPS
 from picograd.graph.shape import Shape
-from picograd.graph.starts import placed, starts_of
+from picograd.graph.starts import arg_at, placed, starts_of
 from picograd.number import GIVEN
 
 LIMIT = 256  # graphs whose gradients are known
@@ -69,6 +69,7 @@ class Known:
     inputs: tuple[int | GivenNumber, ...] = ()
     targets: tuple[int, ...] = ()  # where the leaves are in the walk
     given: tuple[str, ...] | None = None  # the numbers it is for; None for any
+    positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
 
 
 KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
@@ -160,6 +161,7 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
     inputs: list[Node] = []
     sources: list[int | GivenNumber] = []
     is_for_these = False
+    positions: dict[int, int] = {}
     before = {id(node) for node in toposort(walked.order[-1:], is_computed)}
     for node in toposort(gradients, lambda node: id(node) in places):
         if id(node) in places:
@@ -171,7 +173,9 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
             source = GivenNumber(place, node.arg, (node.shape, node.dtype, node.device))
             is_for_these |= place < 0
         else:
-            is_for_these |= node.op in MOVING and bool(starts_of(node))
+            starts = [id(start) for start in starts_of(node)] if node.op in MOVING else []
+            positions |= {start: numbers[start] for start in starts if start in numbers}
+            is_for_these |= bool(starts)
             continue
         inputs.append(node)
         sources.append(source)
@@ -180,7 +184,7 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
         return Known(None)
     given = texts(walked.given) if is_for_these else None
     found = tuple([places[id(target)] for target in targets])
-    return Known(formula, tuple(sources), found, given)
+    return Known(formula, tuple(sources), found, given, positions)
 
 
 def is_computed(node: Node) -> bool:
@@ -213,5 +217,29 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
         else:
             nodes.append(order[source])
     is_one = is_folded and formula.is_plain
-    made: list[Node] = formula.folded(nodes) if is_one else formula.stamp(nodes)
+    made: list[Node]
+    if is_one:
+        made = formula.folded(nodes)
+    elif known.positions:
+        made = stamped_at(formula, nodes, known.positions, given)
+    else:
+        made = formula.stamp(nodes)
     return made
+
+
+def stamped_at(
+    formula: Formula, inputs: Sequence[Node], positions: Mapping[int, int], given: Sequence[Any]
+) -> list[Node]:
+    """Stamp a formula out at the positions of this graph: they are those of its slices, too."""
+
+    def position(start: Any) -> Any:
+        place = positions.get(id(start))
+        return start if place is None else given[place]
+
+    nodes = list(inputs)
+    for op, places, (arg, shape, dtype, device) in formula.steps:
+        node = Node(op, tuple([nodes[number] for number in places]), arg, shape, dtype, device)
+        if op in MOVING and starts_of(node):
+            node = Node(op, node.inputs, arg_at(node, position), shape, dtype, device)
+        nodes.append(node)
+    return [nodes[number] for number in formula.results]

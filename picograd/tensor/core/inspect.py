@@ -81,4 +81,4 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
     >>> picograd.memory_stats("cpu")["in_use"] >= 4096
     True
     """
-    return get_device(str(device or default_device())).memory_stats()
+    return get_device(default_device() if device is None else str(device)).memory_stats()

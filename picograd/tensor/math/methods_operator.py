@@ -27,7 +27,7 @@ from picograd.tensor.core.recording import (
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
-PAIRED = ("add", "sub", "mul", "div")  # of two floats of one dtype and shape: nothing to prepare
+# Of two floats of one dtype and shape: nothing to prepare.
 SIMPLE = (elementwise.arithmetic, elementwise.division)
 
 
@@ -408,8 +408,8 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
 
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
-    if op in PAIRED and isinstance(a, Recorded) and isinstance(b, Recorded):
-        made = paired(op, a, b) if function in SIMPLE else None
+    if function in SIMPLE and isinstance(a, Recorded) and isinstance(b, Recorded):
+        made = paired(op, a, b)
         if made is not None:
             return made
     if not isinstance(b, (Recorded, int, float, np.generic)):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
@@ -255,6 +255,8 @@ def adaptive_average_pool(rank: int, x: Node, sizes: Any) -> Node:
     need_float(op, x)
     first = len(x.shape) - rank
     wanted = (sizes,) * rank if isinstance(sizes, int) or sizes is None else tuple(sizes)
+    if not all(size is None or hasattr(size, "__index__") for size in wanted):
+        raise DTypeError(op, f"the sizes {wanted} are no ints", "pass ints, or None to keep one")
     for axis, size in enumerate(wanted, start=first):
         if size is not None and size != x.shape[axis]:
             x = average_to(op, x, axis, size)

@@ -19,6 +19,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
+from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import fill
@@ -83,7 +84,7 @@ class Closure:
             if type(tensor) is not Tensor or tensor._tracks or tensor._is_frozen is not is_frozen:
                 return None
             node = tensor._node
-            if node.op != "buffer" or node.shape != shape or node.device != device:
+            if node.op not in MEMORY or node.shape != shape or node.device != device:
                 return None
             if node.dtype.name != dtype or (known and id(tensor) in known):
                 return None
