@@ -55,6 +55,7 @@ import os, signal, threading, time
 import numpy as np
 import picograd
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 x = picograd.rand(1500, 1500).realize()
 
 def chain(steps):
