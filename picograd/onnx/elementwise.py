@@ -172,7 +172,7 @@ def cast(call: Call, x: Value, to: int, saturate: int = 1, **_: Any) -> Value:
     """Convert to a dtype; text, and dtypes that picograd has not, on the host."""
     dtype = dtype_of_onnx(to)
     if dtype is None or not saturate or isinstance(x, np.ndarray):
-        return call.on_host("Cast", x, to=to, saturate=saturate)  # type: ignore[attr-defined]
+        return call.on_host("Cast", x, to=to, **narrowing(saturate))  # type: ignore[attr-defined]
     return as_dtype(x, dtype)
 
 
@@ -180,8 +180,13 @@ def cast(call: Call, x: Value, to: int, saturate: int = 1, **_: Any) -> Value:
 def cast_like(call: Call, x: Value, like: Value, saturate: int = 1, **_: Any) -> Value:
     """Convert to the dtype of another tensor."""
     if is_held(x) or is_held(like) or not saturate:
-        return call.on_host("CastLike", x, like, saturate=saturate)  # type: ignore[attr-defined]
+        return call.on_host("CastLike", x, like, **narrowing(saturate))  # type: ignore[attr-defined]
     return as_dtype(call.tensor(x), like.dtype)
+
+
+def narrowing(saturate: int) -> dict[str, int]:
+    """Give the attribute of a cast where it is not what it is by default: old opsets have none."""
+    return {} if saturate else {"saturate": 0}
 
 
 def as_dtype(x: Tensor, dtype: DType) -> Tensor:
