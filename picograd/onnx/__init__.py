@@ -19,6 +19,7 @@ try:
 except ImportError as error:
     raise ImportError("picograd.onnx takes the onnx package: pip install onnx") from error
 
+from picograd.onnx.export_model import export as export
 from picograd.onnx.model import Model as Model
 from picograd.onnx.table import operator as operator
 

@@ -11,21 +11,21 @@ from picograd.tensor.public import stack
 @operator("If")
 def if_(call: Call, condition: Value, then_branch: Any, else_branch: Any) -> tuple[Value, ...]:
     """Run one of two subgraphs; the condition is known on the host."""
-    is_true = bool(call.host(condition).reshape(()))
+    is_true = bool(call.host(condition).item())
     return tuple(call.run(then_branch if is_true else else_branch, []))
 
 
 @operator("Loop")
 def loop(call: Call, most: Value, condition: Value, *carried: Value, body: Any) -> Any:
     """Run a subgraph again and again; what it gives beside its state is stacked."""
-    limit = 1 << 62 if most is None else int(call.host(most).reshape(()))
-    goes_on = condition is None or bool(call.host(condition).reshape(()))
+    limit = 1 << 62 if most is None else int(call.host(most).item())
+    goes_on = condition is None or bool(call.host(condition).item())
     state: list[Value] = list(carried)
     rows: list[list[Value]] = []
     step = 0
     while goes_on and step < limit:
         again, *found = call.run(body, [np.asarray(step, np.int64), np.asarray(True), *state])
-        goes_on = bool(call.host(again).reshape(()))
+        goes_on = bool(call.host(again).item())
         state = found[: len(carried)]
         rows.append(found[len(carried) :])
         step += 1

@@ -172,7 +172,7 @@ def cast(call: Call, x: Value, to: int, saturate: int = 1, **_: Any) -> Value:
     """Convert to a dtype; text, and dtypes that picograd has not, on the host."""
     dtype = dtype_of_onnx(to)
     if dtype is None or not saturate or isinstance(x, np.ndarray):
-        return call.on_host("Cast", x, to=to, **narrowing(saturate))  # type: ignore[attr-defined]
+        return call.on_host("Cast", x, to=to, **narrowing(saturate))
     return as_dtype(x, dtype)
 
 
@@ -181,7 +181,7 @@ def cast_like(call: Call, x: Value, like: Value, saturate: int = 1, **_: Any) ->
     """Convert to the dtype of another tensor."""
     if is_held(x) or is_held(like) or not saturate:
         settings = narrowing(saturate)
-        return call.on_host("CastLike", x, like, **settings)  # type: ignore[attr-defined]
+        return call.on_host("CastLike", x, like, **settings)
     return as_dtype(call.tensor(x), like.dtype)
 
 
@@ -202,7 +202,7 @@ def bit_cast(call: Call, x: Tensor, to: int) -> Value:
     """Read the same bits as another dtype."""
     dtype = dtype_of_onnx(to)
     if dtype is None or isinstance(x, np.ndarray):
-        return call.on_host("BitCast", x, to=to)  # type: ignore[attr-defined]
+        return call.on_host("BitCast", x, to=to)
     return x.view(dtype)  # type: ignore[arg-type]
 
 
@@ -211,8 +211,8 @@ def dropout(
     call: Call, x: Tensor, ratio: Value = None, training: Value = None, seed: int = 0
 ) -> Any:
     """Drop elements while training; the second output says which are kept."""
-    is_training = training is not None and bool(call.host(training).reshape(()))
-    share = 0.5 if ratio is None else float(call.host(ratio).reshape(()))
+    is_training = training is not None and bool(call.host(training).item())
+    share = 0.5 if ratio is None else float(call.host(ratio).item())
     if not is_training or share == 0:
         return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
     kept = x.rand_like() >= share

@@ -190,11 +190,10 @@ class Step:
         found = computed_on_host(
             node.op_type, node.domain, self.opset, inputs, self.attributes, count
         )
-        held = all(value is None or is_held(value) for value in inputs)
         found = [each.astype(object) if is_text(each) else each for each in found]
         is_small = all(isinstance(each, np.ndarray) and each.size <= 1024 for each in found)
         is_whole = is_small and all(each.dtype.kind in "biuOU" for each in found)
-        return found if held and is_whole else [to_tensor(each) for each in found]
+        return found if is_all_held(inputs) and is_whole else [to_tensor(each) for each in found]
 
     def called(self, function: Any, inputs: Sequence[Value]) -> list[Value]:
         """Run a function of the model."""

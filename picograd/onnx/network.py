@@ -1,6 +1,7 @@
 """ONNX operators of networks: products, convolutions, pools, norms, losses."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,22 +38,46 @@ def gemm(
     return found + (c if beta == 1 else (c * beta).to(a.dtype))
 
 
-def paddings(
-    call: Call, space: Any, window: Any, strides: Any, dilations: Any, pads: Any, auto_pad: str
-) -> list[tuple[int, int]]:
-    """Find how much each axis is padded before and after."""
-    order = len(space)
-    if auto_pad == "VALID" or (auto_pad == "NOTSET" and not pads):
-        return [(0, 0)] * order
-    if auto_pad == "NOTSET":
-        return [(pads[n], pads[n + order]) for n in range(order)]
-    found = []
-    for size, width, stride, dilation in zip(space, window, strides, dilations):
-        steps = -(-size // stride)
-        total = max(0, (steps - 1) * stride + (width - 1) * dilation + 1 - size)
-        small, large = total // 2, total - total // 2
-        found.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
-    return found
+@dataclass(frozen=True)
+class Windows:
+    """This class is how windows move over the axes of space, from the attributes of a node."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    widths: list[tuple[int, int]]  # of the padding before and after
+    extra: list[tuple[int, int]]  # the same, and what `ceil_mode` adds
+
+
+def windows(
+    x: Tensor,
+    kernel_shape: Any,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> Windows:
+    """Read the attributes of a convolution or pool; `ceil_mode` is more padding at the end."""
+    order, space = x.ndim - 2, x.shape[2:]
+    strides, dilations = strides or [1] * order, dilations or [1] * order
+    widths = [(0, 0)] * order
+    if auto_pad == "NOTSET" and pads:
+        widths = [(pads[n], pads[n + order]) for n in range(order)]
+    reach = [(width - 1) * dilation + 1 for width, dilation in zip(kernel_shape, dilations)]
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        for n, (size, stride) in enumerate(zip(space, strides)):
+            total = max(0, (-(-size // stride) - 1) * stride + reach[n] - size)
+            widths[n] = halves(total, auto_pad == "SAME_UPPER")
+    extra = list(widths)
+    for n in range(order if ceil_mode else 0):
+        before, after = widths[n]
+        size = space[n] + before + after - reach[n]
+        steps = -(-size // strides[n])
+        if steps * strides[n] >= space[n] + before:  # the last window begins beyond
+            steps -= 1
+        extra[n] = (before, after + max(0, steps * strides[n] - size))
+    return Windows(tuple(kernel_shape), tuple(strides), tuple(dilations), widths, extra)
 
 
 def pad_space(x: Tensor, widths: list[tuple[int, int]], value: float) -> Tensor:
@@ -67,25 +92,19 @@ def conv(
     x: Any,
     w: Any,
     bias: Any = None,
-    auto_pad: str = "NOTSET",
-    dilations: Any = None,
     group: int = 1,
     kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **settings: Any,
 ) -> Tensor:
     """Convolution over one, two or three axes."""
     x, w = call.tensor(x), call.tensor(w)
     bias = None if bias is None else call.tensor(bias)
-    order = x.ndim - 2
-    strides, dilations = strides or [1] * order, dilations or [1] * order
-    widths = paddings(call, x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
-    if all(before == after for before, after in widths):
-        padding = [before for before, _ in widths]
-    else:
-        x, padding = pad_space(x, widths, 0), [0] * order
-    function = getattr(functional, f"conv{order}d")
-    return function(x, w, bias, tuple(strides), tuple(padding), tuple(dilations), group)
+    how = windows(x, w.shape[2:], **settings)
+    padding = [before for before, _ in how.widths]
+    if any(before != after for before, after in how.widths):
+        x, padding = pad_space(x, how.widths, 0), [0] * len(padding)
+    function = getattr(functional, f"conv{len(padding)}d")
+    return function(x, w, bias, how.strides, tuple(padding), how.dilations, group)
 
 
 @operator("ConvTranspose")
@@ -95,32 +114,31 @@ def conv_transpose(
     w: Any,
     bias: Any = None,
     auto_pad: str = "NOTSET",
-    dilations: Any = None,
     group: int = 1,
     kernel_shape: Any = None,
     output_padding: Any = None,
     output_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    **settings: Any,
 ) -> Tensor:
     """Transposed convolution; what `pads` says is cut off."""
     x, w = call.tensor(x), call.tensor(w)
-    order = x.ndim - 2
-    strides, dilations = strides or [1] * order, dilations or [1] * order
-    extra, window = list(output_padding or [0] * order), w.shape[2:]
+    how, order = windows(x, w.shape[2:], **settings), x.ndim - 2
+    extra = list(output_padding or [0] * order)
     full = [
-        strides[n] * (x.shape[2 + n] - 1) + dilations[n] * (window[n] - 1) + 1 + extra[n]
-        for n in range(order)
+        stride * (size - 1) + dilation * (width - 1) + 1 + more
+        for size, stride, width, dilation, more in zip(
+            x.shape[2:], how.strides, how.kernel, how.dilations, extra
+        )
     ]
     if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
-        output_shape = [size * stride for size, stride in zip(x.shape[2:], strides)]
-    cuts = [(0, 0)] * order if pads is None else [(pads[n], pads[n + order]) for n in range(order)]
+        output_shape = [size * stride for size, stride in zip(x.shape[2:], how.strides)]
+    cuts = how.widths
     if output_shape is not None:
         totals = [size - wanted for size, wanted in zip(full, output_shape[-order:])]
         ends_later = [auto_pad == "SAME_UPPER" or total < 0 for total in totals]
-        cuts = [halves(total, later) for total, later in zip(totals, ends_later)]
+        cuts = [halves(each, later) for each, later in zip(totals, ends_later)]
     function = getattr(functional, f"conv_transpose{order}d")
-    found = function(x, w, None, tuple(strides), 0, 0, group, tuple(dilations))
+    found = function(x, w, None, how.strides, 0, 0, group, how.dilations)
     grow = [(0, size - have) for size, have in zip(full, found.shape[2:])]
     widths = [(g[0] - c[0], g[1] - c[1]) for g, c in zip(grow, cuts)]
     found = pad_space(found, widths, 0)
@@ -128,68 +146,30 @@ def conv_transpose(
 
 
 def halves(total: int, later: bool) -> tuple[int, int]:
-    """Divide what is cut off (or added, below 0) between the two ends of an axis."""
+    """Divide what is padded, or cut off (added, below 0), between the two ends of an axis."""
     small = max(total, 0) // 2
     return (small, total - small) if later else (total - small, small)
 
 
-def windows(
-    call: Call,
-    x: Tensor,
-    kernel_shape: Any,
-    strides: Any,
-    dilations: Any,
-    pads: Any,
-    auto_pad: str,
-    ceil_mode: int,
-) -> tuple[Any, Any, list[tuple[int, int]], list[int]]:
-    """Read the attributes of a pool; `ceil_mode` becomes more padding at the end."""
-    order = x.ndim - 2
-    strides, dilations = strides or [1] * order, dilations or [1] * order
-    space = x.shape[2:]
-    widths = paddings(call, space, kernel_shape, strides, dilations, pads, auto_pad)
-    extra = [0] * order
-    for n in range(order if ceil_mode else 0):
-        size = space[n] + sum(widths[n]) - dilations[n] * (kernel_shape[n] - 1) - 1
-        steps = -(-size // strides[n])
-        if steps * strides[n] >= space[n] + widths[n][0]:  # the last window begins beyond
-            steps -= 1
-        extra[n] = max(0, steps * strides[n] - size)
-    return strides, dilations, widths, extra
-
-
 @operator("MaxPool")
-def max_pool(
-    call: Call,
-    x: Any,
-    kernel_shape: Any,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Any = None,
-    pads: Any = None,
-    storage_order: int = 0,
-    strides: Any = None,
-) -> Any:
+def max_pool(call: Call, x: Any, kernel_shape: Any, storage_order: int = 0, **settings: Any) -> Any:
     """Take the largest of each window, and where it lies in the whole tensor."""
     x = call.tensor(x)
-    strides, dilations, widths, extra = windows(
-        call, x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode
-    )
+    how = windows(x, kernel_shape, **settings)
     order, space = x.ndim - 2, x.shape[2:]
-    grown = [(a, b + more) for (a, b), more in zip(widths, extra)]
     low = LOW if x.is_floating_point() else np.iinfo(x.dtype.numpy).min
-    whole = pad_space(x, grown, low)
+    whole = pad_space(x, how.extra, low)
     pool = getattr(functional, f"max_pool{order}d")
-    settings = dict(stride=tuple(strides), dilation=tuple(dilations))
+    steps = dict(stride=how.strides, dilation=how.dilations)
     if not x.is_floating_point():
-        return pool(whole.float(), tuple(kernel_shape), **settings).to(x.dtype)
+        return pool(whole.float(), how.kernel, **steps).to(x.dtype)
     if call.outputs < 2:
-        return pool(whole, tuple(kernel_shape), **settings)
-    found, places = pool(whole, tuple(kernel_shape), return_indices=True, **settings)
+        return pool(whole, how.kernel, **steps)
+    found, places = pool(whole, how.kernel, return_indices=True, **steps)
     flat, step, rest = places * 0, 1, places
     axes = []
     for n in reversed(range(order)):
-        axes.append(rest % whole.shape[2 + n] - grown[n][0])
+        axes.append(rest % whole.shape[2 + n] - how.extra[n][0])
         rest = rest // whole.shape[2 + n]
     numbers = list(zip(axes, reversed(space)))
     for place, size in numbers if not storage_order else reversed(numbers):
@@ -200,35 +180,21 @@ def max_pool(
 
 @operator("AveragePool")
 def average_pool(
-    call: Call,
-    x: Any,
-    kernel_shape: Any,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    call: Call, x: Any, kernel_shape: Any, count_include_pad: int = 0, **settings: Any
 ) -> Tensor:
     """Average each window; of what is padded only for `count_include_pad`."""
-    strides, dilations, widths, extra = windows(
-        call, x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode
-    )
-    ones = x.zeros_like() + 1
-    if count_include_pad:
-        ones = pad_space(ones, widths, 1)
-        x, widths = pad_space(x, widths, 0), [(0, 0)] * len(widths)
-    grown = [(a, b + more) for (a, b), more in zip(widths, extra)]
-    total, count = (
-        window_sum(pad_space(each, grown, 0), kernel_shape, strides, dilations)
-        for each in (x, ones)
-    )
-    return total / count
+    how = windows(x, kernel_shape, **settings)
+    ones = pad_space(x.zeros_like() + 1, how.widths, 1 if count_include_pad else 0)
+    more = [(0, after - before) for (_, before), (_, after) in zip(how.widths, how.extra)]
+    total = window_sum(pad_space(x, how.extra, 0), how)
+    return total / window_sum(pad_space(ones, more, 0), how)
 
 
-def window_sum(x: Tensor, kernel: Any, strides: Any, dilations: Any) -> Tensor:
+def window_sum(x: Tensor, how: Windows) -> Tensor:
     """Sum the windows of every channel."""
-    for axis, (width, stride, dilation) in enumerate(zip(kernel, strides, dilations), 2):
+    for axis, (width, stride, dilation) in enumerate(
+        zip(how.kernel, how.strides, how.dilations), 2
+    ):
         steps = (x.shape[axis] - dilation * (width - 1) - 1) // stride + 1
         before = (slice(None),) * axis
         parts = [
@@ -240,24 +206,10 @@ def window_sum(x: Tensor, kernel: Any, strides: Any, dilations: Any) -> Tensor:
 
 
 @operator("LpPool")
-def lp_pool(
-    call: Call,
-    x: Any,
-    kernel_shape: Any,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Any = None,
-    p: int = 2,
-    pads: Any = None,
-    strides: Any = None,
-) -> Tensor:
+def lp_pool(call: Call, x: Any, kernel_shape: Any, p: int = 2, **settings: Any) -> Tensor:
     """Take the norm of each window."""
-    strides, dilations, widths, extra = windows(
-        call, x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode
-    )
-    grown = [(a, b + more) for (a, b), more in zip(widths, extra)]
-    powers = pad_space(x.abs() ** p, grown, 0)
-    return window_sum(powers, kernel_shape, strides, dilations) ** (1 / p)
+    how = windows(x, kernel_shape, **settings)
+    return window_sum(pad_space(x.abs() ** p, how.extra, 0), how) ** (1 / p)
 
 
 @operator("GlobalAveragePool")
@@ -435,7 +387,7 @@ def attention(call: Call, *inputs: Any, **attributes: Any) -> Any:
             q, k, v, is_causal=bool(attributes.get("is_causal", 0)),
             scale=attributes.get("scale"), enable_gqa=q.shape[1] != k.shape[1],
         )  # fmt: skip
-    return tuple(call.expanded(list(inputs)))  # type: ignore[attr-defined]
+    return tuple(call.expanded(list(inputs)))
 
 
 @operator("DeformConv")

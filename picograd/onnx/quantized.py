@@ -31,21 +31,18 @@ def quantize(
     axis: int = 1,
     block_size: int = 0,
     output_dtype: int = 0,
-    precision: int = 0,
     saturate: int = 1,
+    **_: Any,
 ) -> Value:
     """Divide, round to even, add the zero point, limit to the integers there are."""
-    dtype = dtype_of_onnx(output_dtype or 2) if zero is None else getattr(zero, "dtype", None)
-    if dtype is None or (is_held(zero) and zero.dtype.kind not in "iu") or not saturate:
-        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
-    zero = None if zero is None else call.tensor(zero)
-    wanted = dtype if zero is None else zero.dtype
-    if wanted.is_float:
-        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
-    limits = np.iinfo(wanted.numpy)
+    zero = call.tensor(zero)
+    wanted = dtype_of_onnx(output_dtype or 2) if zero is None else zero.dtype
+    if is_held(zero) or wanted is None or wanted.is_float or not saturate:
+        return call.hosted([x, scale, zero])[0]
     divided = (x / along(scale, x, axis, block_size)).float().round()
     if zero is not None:
         divided = divided + along(zero, x, axis, block_size).float()
+    limits = np.iinfo(wanted.numpy)
     return divided.clamp(limits.min, limits.max).to(wanted)
 
 
@@ -60,13 +57,13 @@ def dequantize(
     output_dtype: int = 0,
 ) -> Value:
     """Take the zero point away and multiply."""
-    if is_held(x) and x.dtype.kind not in "iu":
-        return call.hosted([x, scale, zero])[0]  # type: ignore[attr-defined]
     x, scale = call.tensor(x), call.tensor(scale)
+    if is_held(x):
+        return call.hosted([x, scale, zero])[0]
     value = x.to(scale.dtype) if x.dtype.is_float else x.float()
     if zero is not None:
         value = value - along(call.tensor(zero), x, axis, block_size).to(value.dtype)
-    wanted = dtype_of_onnx(output_dtype) if output_dtype else scale.dtype
+    wanted = dtype_of_onnx(output_dtype) or scale.dtype
     return (value * along(scale, x, axis, block_size).to(value.dtype)).to(wanted)
 
 
@@ -109,8 +106,8 @@ def conv_integer(
 def quantized_matmul(call: Call, *inputs: Any) -> Value:
     """Product of quantised tensors, quantised."""
     a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
-    if is_held(zero) and zero.dtype.kind not in "iu":
-        return call.hosted(list(inputs))[0]  # type: ignore[attr-defined]
+    if is_held(call.tensor(zero)):
+        return call.hosted(list(inputs))[0]
     rows = call.tensor(a).ndim - 2
     left = centred(a, a_zero, call, rows).float() * spread(call.tensor(a_scale), rows, a)
     columns = call.tensor(b).ndim - 1

@@ -44,28 +44,23 @@ def chosen(names: Any, alphas: Any, betas: Any, default: list[str], direction: i
     return found
 
 
-def both(names: Any, alphas: Any, betas: Any, default: list[str]) -> list[list[Any]]:
-    """Choose the functions of both directions."""
-    return [chosen(names, alphas, betas, default, direction) for direction in (0, 1)]
-
-
 def layer(
     call: Call,
     cell: Cell,
-    x: Any,
-    w: Any,
-    r: Any,
-    bias: Any,
-    lengths: Any,
-    states: list[Any],
-    hidden: int,
-    direction: str,
-    layout: int,
-    activations: list[list[Any]],
     gates: int,
+    default: list[str],
+    inputs: tuple[Any, ...],
+    states: list[Any],
+    activations: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    layout: int = 0,
 ) -> Any:
     """Run a cell over time, forwards, backwards or both; outputs, and last states."""
-    x = x.transpose(0, 1) if layout else x
+    x, w, r, bias, lengths = inputs
+    x, hidden = x.transpose(0, 1) if layout else x, r.shape[-1]
     (steps, batch), count = x.shape[:2], w.shape[0]
     zeros = Tensor(np.zeros((batch, hidden), np.float32)).to(x.dtype)
     given = [] if lengths is None else ints(call.host(lengths))
@@ -76,7 +71,8 @@ def layer(
         b = None if bias is None else (bias[d][: gates * hidden], bias[d][gates * hidden :])
         now = [zeros if each is None else (each[:, d] if layout else each[d]) for each in states]
         projected = x @ w[d].T + (0 if b is None else b[0])
-        fixed = (r[d], None if b is None else b[1], activations[d], d)
+        functions = chosen(activations, activation_alpha, activation_beta, default, d)
+        fixed = (r[d], None if b is None else b[1], functions, d)
         outputs, last = over_time(cell, projected, now, fixed, ends, backwards)
         rows.append(outputs)
         lasts.append(last)
@@ -112,13 +108,8 @@ def rnn(
     bias: Any = None,
     lengths: Any = None,
     initial: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    activations: Any = None,
     clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
-    layout: int = 0,
+    **settings: Any,
 ) -> Any:
     """Elman's cell."""
 
@@ -126,9 +117,7 @@ def rnn(
         value = p + states[0] @ weight.T + (0 if b is None else b)
         return [f[0](clipped(value, clip))]
 
-    functions = both(activations, activation_alpha, activation_beta, ["Tanh"])
-    return layer(call, cell, x, w, r, bias, lengths, [initial], hidden_size or r.shape[-1],
-                 direction, layout, functions, 1)  # fmt: skip
+    return layer(call, cell, 1, ["Tanh"], (x, w, r, bias, lengths), [initial], **settings)
 
 
 @operator("GRU")
@@ -140,17 +129,12 @@ def gru(
     bias: Any = None,
     lengths: Any = None,
     initial: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    activations: Any = None,
     clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
-    layout: int = 0,
     linear_before_reset: int = 0,
+    **settings: Any,
 ) -> Any:
     """Gated recurrent unit; gates in the order update, reset, hidden."""
-    size = hidden_size or r.shape[-1]
+    size = r.shape[-1]
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         old = states[0]
@@ -163,10 +147,8 @@ def gru(
         new = f[1](clipped(p[:, 2 * size :] + inner, clip))
         return [(1 - update) * new + update * old]
 
-    defaults = ["Sigmoid", "Tanh"]
-    functions = both(activations, activation_alpha, activation_beta, defaults)
-    return layer(call, cell, x, w, r, bias, lengths, [initial], size, direction, layout,
-                 functions, 3)  # fmt: skip
+    inputs = (x, w, r, bias, lengths)
+    return layer(call, cell, 3, ["Sigmoid", "Tanh"], inputs, [initial], **settings)
 
 
 @operator("LSTM")
@@ -180,17 +162,12 @@ def lstm(
     initial: Any = None,
     carried: Any = None,
     peepholes: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    activations: Any = None,
     clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
     input_forget: int = 0,
-    layout: int = 0,
+    **settings: Any,
 ) -> Any:
     """Long short-term memory; gates in the order input, output, forget, cell."""
-    size = hidden_size or r.shape[-1]
+    size = r.shape[-1]
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         old, kept = states
@@ -205,10 +182,8 @@ def lstm(
         o = f[0](o if peeps is None else o + peeps[1] * new)
         return [o * f[2](new), new]
 
-    defaults = ["Sigmoid", "Tanh", "Tanh"]
-    functions = both(activations, activation_alpha, activation_beta, defaults)
-    states = [initial, carried]
-    return layer(call, cell, x, w, r, bias, lengths, states, size, direction, layout, functions, 4)
+    inputs, states = (x, w, r, bias, lengths), [initial, carried]
+    return layer(call, cell, 4, ["Sigmoid", "Tanh", "Tanh"], inputs, states, **settings)
 
 
 def clipped(x: Tensor, limit: float | None) -> Tensor:

@@ -12,7 +12,7 @@ from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
 
 REDUCED = {
-    "ReduceSum": lambda x, axes, keep: whole(x).sum(axes, keep),
+    "ReduceSum": lambda x, axes, keep: x.sum(axes, keep),
     "ReduceMean": lambda x, axes, keep: x.mean(axes, keep),
     "ReduceMax": lambda x, axes, keep: extreme(x, axes, keep, "amax"),
     "ReduceMin": lambda x, axes, keep: extreme(x, axes, keep, "amin"),
@@ -23,11 +23,6 @@ REDUCED = {
     "ReduceLogSum": lambda x, axes, keep: x.sum(axes, keep).log(),
     "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keep),
 }
-
-
-def whole(x: Tensor) -> Tensor:
-    """Give a tensor as it is: sums of integers are cast back by `reduced`."""
-    return x
 
 
 def extreme(x: Tensor, axes: list[int], keep: bool, method: str) -> Tensor:
@@ -82,7 +77,7 @@ def arg_extreme(
     call: Call, x: Value, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
 ) -> Tensor:
     """Find where the largest or smallest lies; the first such, or the last."""
-    x, method = call.tensor(x), call.node.op_type.lower()  # type: ignore[attr-defined]
+    x, method = call.tensor(x), call.node.op_type.lower()
     if not select_last_index:
         return getattr(x, method)(axis, bool(keepdims))
     return x.shape[axis] - 1 - getattr(x.flip(axis), method)(axis, bool(keepdims))
@@ -152,7 +147,7 @@ def running(
     call: Call, x: Value, axis: Value, exclusive: int, reverse: int, method: str, first: int
 ) -> Tensor:
     """Combine up to each element, from either end."""
-    x, place = call.tensor(x), int(call.host(axis).reshape(()))
+    x, place = call.tensor(x), int(call.host(axis).item())
     x = x.flip(place) if reverse else x
     if exclusive:
         widths = [0] * (2 * x.ndim)
@@ -182,7 +177,7 @@ def top_k(
     call: Call, x: Value, count: Value, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> tuple[Tensor, Tensor]:
     """Find the largest elements along an axis, and where they are; of equals the first."""
-    k = int(call.host(count).reshape(()))
+    k = int(call.host(count).item())
     values, places = call.tensor(x).sort(dim=axis, descending=bool(largest), stable=True)
     return values.narrow(axis, 0, k), places.narrow(axis, 0, k)
 

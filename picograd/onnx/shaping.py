@@ -13,7 +13,6 @@ from picograd.tensor.public import cat, einsum, stack, where
 from picograd.tensor.tensor import Tensor
 
 REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
-PADDING = {"edge": "replicate", "wrap": "circular"}  # ONNX's word -> PyTorch's
 
 
 @operator("Shape")
@@ -137,7 +136,7 @@ def pad(
     """Add elements around; negative counts cut."""
     x = call.tensor(x)
     which = list(range(x.ndim)) if axes is None else ints(call.host(axes))
-    number = 0 if value is None else call.host(value).reshape(()).item()
+    number = 0 if value is None else call.host(value).item()
     return padded(x, ints(call.host(pads)), which, mode, number)
 
 
@@ -147,7 +146,7 @@ def pad_before(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0)
     return padded(x, list(pads), list(range(x.ndim)), mode, value)
 
 
-def padded(x: Tensor, pads: list[int], axes: list[int], mode: str, value: float) -> Tensor:
+def padded(x: Tensor, pads: list[int], axes: list[int], mode: Any, value: float) -> Tensor:
     """Pad axes one by one, or all at once with a constant."""
     widths = {axis % x.ndim: (pads[n], pads[n + len(axes)]) for n, axis in enumerate(axes)}
     for axis, (before, after) in widths.items():
@@ -158,14 +157,9 @@ def padded(x: Tensor, pads: list[int], axes: list[int], mode: str, value: float)
         flat = [n for axis in reversed(range(x.ndim)) for n in grown.get(axis, (0, 0))]
         return functional.pad(x, flat, value=value) if any(flat) else x
     for axis, (before, after) in grown.items():
-        read = padding_of(np.arange(x.shape[axis]), before, after, mode)
-        x = x.index_select(axis, Tensor(read))
+        places: Array = np.arange(x.shape[axis])
+        x = x.index_select(axis, Tensor(np.pad(places, (before, after), mode)))
     return x
-
-
-def padding_of(places: Array, before: int, after: int, mode: Any) -> Array:
-    """List the places that an axis and what is added around it are read from."""
-    return np.pad(places, (before, after), mode)
 
 
 @operator("Expand")
@@ -280,7 +274,7 @@ def nonzero(x: Tensor) -> Tensor:
 @operator("OneHot")
 def one_hot(call: Call, places: Value, depth: Value, values: Value, axis: int = -1) -> Tensor:
     """Write one of two values: at the place, and elsewhere."""
-    size, pair = int(call.host(depth).reshape(())), call.tensor(values)
+    size, pair = int(call.host(depth).item()), call.tensor(values)
     index = call.tensor(places)
     axis += (index.ndim + 1) * (axis < 0)
     shape = [1] * (index.ndim + 1)
@@ -340,7 +334,7 @@ def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
 @operator("Trilu")
 def trilu(call: Call, x: Value, k: Value = None, upper: int = 1) -> Tensor:
     """Keep the triangle above a diagonal, or below."""
-    offset = 0 if k is None else int(call.host(k).reshape(()))
+    offset = 0 if k is None else int(call.host(k).item())
     x = call.tensor(x)
     return x.triu(offset) if upper else x.tril(offset)
 
@@ -421,7 +415,7 @@ def spread(index: Array, grid: Array, size: int, window: list[int], axis: int) -
 @operator("SequenceAt")
 def sequence_at(call: Call, values: list[Value], place: Value) -> Value:
     """Take a member of a sequence."""
-    return values[int(call.host(place).reshape(()))]
+    return values[int(call.host(place).item())]
 
 
 @operator("SequenceConstruct")
@@ -441,7 +435,7 @@ def sequence_insert(
     call: Call, values: list[Value], new: Value, place: Value = None
 ) -> list[Value]:
     """Put a value into a sequence; at its end by default."""
-    at = len(values) if place is None else int(call.host(place).reshape(()))
+    at = len(values) if place is None else int(call.host(place).item())
     at += len(values) * (at < 0)
     return [*values[:at], new, *values[at:]]
 
@@ -449,7 +443,7 @@ def sequence_insert(
 @operator("SequenceErase")
 def sequence_erase(call: Call, values: list[Value], place: Value = None) -> list[Value]:
     """Take a value out of a sequence; the last one by default."""
-    at = len(values) - 1 if place is None else int(call.host(place).reshape(()))
+    at = len(values) - 1 if place is None else int(call.host(place).item())
     return [each for n, each in enumerate(values) if n != at % len(values)]
 
 

@@ -20,7 +20,7 @@ WINDOWS = {  # of the cosines of one, two periods
 @operator(*WINDOWS)
 def window(call: Call, size: Value, output_datatype: int = 1, periodic: int = 1) -> Value:
     """Make a window of cosines, periodic or symmetric."""
-    name, count = call.node.op_type, int(call.host(size).reshape(()))  # type: ignore[attr-defined]
+    name, count = call.node.op_type, int(call.host(size).item())
     first, second, third = WINDOWS[name]
     turns = 2 * math.pi * np.arange(count) / max(count if periodic else count - 1, 1)
     values = first - second * np.cos(turns) + third * np.cos(2 * turns)
@@ -38,8 +38,8 @@ def dft(
     onesided: int = 0,
 ) -> Tensor:
     """Discrete Fourier transform along an axis."""
-    place = -2 if axis is None else int(call.host(axis).reshape(()))
-    size = None if length is None else int(call.host(length).reshape(()))
+    place = -2 if axis is None else int(call.host(axis).item())
+    size = None if length is None else int(call.host(length).item())
     return transformed(call.tensor(x), place, size, bool(inverse), bool(onesided))
 
 
@@ -48,7 +48,7 @@ def dft_before(
     call: Call, x: Value, length: Value = None, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
     """Discrete Fourier transform along an axis that is an attribute."""
-    size = None if length is None else int(call.host(length).reshape(()))
+    size = None if length is None else int(call.host(length).item())
     return transformed(call.tensor(x), axis, size, bool(inverse), bool(onesided))
 
 
@@ -74,8 +74,8 @@ def stft(
     onesided: int = 1,
 ) -> Tensor:
     """Fourier transforms of windows of a signal (batch, samples, 1 or 2)."""
-    x, hop = call.tensor(signal), int(call.host(step).reshape(()))
-    size = int(call.host(length).reshape(())) if length is not None else window.shape[0]
+    x, hop = call.tensor(signal), int(call.host(step).item())
+    size = int(call.host(length).item()) if length is not None else window.shape[0]
     x = x if x.ndim == 3 else x.unsqueeze(-1)
     count = (x.shape[1] - size) // hop + 1
     places = np.arange(count)[:, None] * hop + np.arange(size)

@@ -24,6 +24,7 @@ Value = Any  # a Tensor, an array of the host, a list of values (a sequence), or
 class Call(Protocol):
     """This class is what a row may ask about the node that it computes."""
 
+    node: Any  # onnx.NodeProto
     opset: int
     outputs: int  # that are wanted
 
@@ -35,6 +36,15 @@ class Call(Protocol):
 
     def run(self, graph: Any, inputs: Sequence[Value]) -> list[Value]:
         """Run a subgraph on inputs; it sees the values around the node."""
+
+    def on_host(self, name: str, *inputs: Value, **attributes: Any) -> Value:
+        """Let the `onnx` package compute an operator."""
+
+    def hosted(self, inputs: Sequence[Value]) -> list[Value]:
+        """Let it compute the node."""
+
+    def expanded(self, inputs: Sequence[Value]) -> list[Value]:
+        """Run the function body that the operator's schema has."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def momentum(
     norm_coefficient: float,
 ) -> Any:
     """Follow an average of gradients, Nesterov's or not."""
-    factor = beta if int(call.host(step).reshape(())) > 0 else 1.0
+    factor = beta if int(call.host(step).item()) > 0 else 1.0
     found = []
     for x, gradient, average in groups(values, 3):
         slope = gradient + x * norm_coefficient

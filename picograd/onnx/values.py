@@ -11,35 +11,18 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+import picograd.dtype as dtypes
 from picograd.conversion import from_bits
-from picograd.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float8_e4m3fn,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from picograd.dtype import DType
 from picograd.tensor.tensor import Tensor
 
 KIND = onnx.TensorProto
+CALLED = {"float32": "FLOAT", "float64": "DOUBLE"}  # others have the same name in capitals
 DTYPES: dict[Any, DType] = {
-    KIND.FLOAT: float32, KIND.DOUBLE: float64, KIND.FLOAT16: float16, KIND.BFLOAT16: bfloat16,
-    KIND.INT8: int8, KIND.INT16: int16, KIND.INT32: int32, KIND.INT64: int64,
-    KIND.UINT8: uint8, KIND.UINT16: uint16, KIND.UINT32: uint32, KIND.UINT64: uint64,
-    KIND.BOOL: bool_, KIND.FLOAT8E4M3FN: float8_e4m3fn, KIND.FLOAT8E5M2: float8_e5m2,
-}  # fmt: skip
-NARROW = {"bfloat16": bfloat16, "float8_e4m3fn": float8_e4m3fn, "float8_e5m2": float8_e5m2}
+    getattr(KIND, CALLED.get(each.name, each.name.upper().replace("_", ""))): each
+    for each in dtypes.ALL
+}
+WITHOUT_NUMPY = (dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
 NAMES: dict[Any, Any] = {dtype: number for number, dtype in DTYPES.items()}
 SMALL = 1024  # elements of integer constants that stay on the host
 
@@ -60,12 +43,12 @@ def to_tensor(array: Any) -> Any:
         return [to_tensor(each) for each in array]
     if not isinstance(array, np.ndarray):
         array = np.asarray(array)
-    narrow = NARROW.get(array.dtype.name)
-    if narrow is not None:
+    known = dtypes.BY_NAME.get(array.dtype.name)
+    if known in WITHOUT_NUMPY:
         bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-        return Tensor(np.asarray(from_bits(bits.reshape(array.shape), narrow)), dtype=narrow)
-    is_known = array.dtype.kind in "biuf" and array.dtype.name in {d.name for d in NAMES}
-    return Tensor(np.require(array, requirements="C")) if is_known else array
+        return Tensor(np.asarray(from_bits(bits.reshape(array.shape), known)), dtype=known)
+    is_plain = known is not None and array.dtype.kind in "biuf"
+    return Tensor(np.require(array, requirements="C")) if is_plain else array
 
 
 def to_array(value: Any) -> Any:
@@ -74,7 +57,7 @@ def to_array(value: Any) -> Any:
         return [to_array(each) for each in value]
     if not isinstance(value, Tensor):
         return value
-    if value.dtype in NARROW.values():
+    if value.dtype in WITHOUT_NUMPY:
         kind = onnx.helper.tensor_dtype_to_np_dtype(NAMES[value.dtype])
         return value.detach().float().numpy().astype(kind)
     return value.detach().numpy()
