@@ -10,6 +10,7 @@ from picograd.errors import GradientError, ShapeError
 
 def test_names() -> None:
     assert picograd.autograd is autograd
+    assert autograd.anomaly.detect_anomaly is autograd.detect_anomaly
     assert all(hasattr(autograd, name) for name in autograd.__all__)
 
 

@@ -37,7 +37,7 @@ def test_other_spellings() -> None:
     assert dtype_named("short") is dtypes.int16
 
 
-@pytest.mark.parametrize("value", ["float31", "complex64", object(), np.complex64])
+@pytest.mark.parametrize("value", ["float31", "complex32", object(), np.str_])
 def test_what_is_no_dtype(value: object) -> None:
     with pytest.raises(DTypeError):
         to_dtype(value)
@@ -51,6 +51,11 @@ def test_promotion_equals_pytorch(a: DType, b: DType) -> None:
     except RuntimeError:  # PyTorch has no common dtype for uint16, 32 or 64 and another integer
         if {a.kind, b.kind} <= {"bool", "uint"}:
             assert promote(a, b).bits == max(a.bits, b.bits) and promote(a, b).kind == "uint"
+        elif "float8" not in (a.kind, b.kind) and "uint64" not in (
+            a.name,
+            b.name,
+        ):  # as in NumPy and the array API
+            assert promote(a, b).name == np.promote_types(a.numpy, b.numpy).name
         else:
             with pytest.raises(DTypeError, match="no common dtype"):
                 promote(a, b)
@@ -79,3 +84,17 @@ def test_numpy_holds_what_it_lacks_in_float32() -> None:
     lacking = [dtype for dtype in ALL if dtype.numpy != dtype.storage]
     assert lacking == [dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.bfloat16]
     assert all(dtype.numpy == np.float32 for dtype in lacking)
+
+
+@pytest.mark.parametrize("other", ALL, ids=repr)
+def test_complex_numbers_promote_as_in_pytorch(other: DType) -> None:
+    torch = pytest.importorskip("torch")
+    for own in dtypes.COMPLEX:
+        if other.kind == "float8":
+            with pytest.raises(DTypeError):
+                promote(own, other)
+        elif other.name not in ("uint16", "uint32", "uint64"):
+            wanted = torch.promote_types(getattr(torch, own.name), getattr(torch, other.name))
+            assert f"torch.{promote(other, own).name}" == str(wanted)
+    assert dtypes.complex64.real is dtypes.float32 and dtypes.float64.complex is dtypes.complex128
+    assert scalar_dtype(1j, other).is_complex and to_dtype(complex) is dtypes.complex64

@@ -21,7 +21,18 @@ LEVELS = [
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"},
     # names of the ancestor and of PyTorch
-    {"draw_utils", "func", "autograd", "amp", "cuda", "distributions", "fx", "optim", "utils"},
+    {
+        "draw_utils",
+        "func",
+        "autograd",
+        "amp",
+        "array_api",
+        "cuda",
+        "distributions",
+        "fx",
+        "optim",
+        "utils",
+    },
     {"onnx"},
     {"accelerator", "mps"},
 ]
@@ -65,6 +76,13 @@ def internal_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def test_every_room_has_a_level() -> None:
     rooms = {path.parts[1].removesuffix(".py") for path, _ in modules()} - TOP
     assert rooms <= LEVEL.keys(), f"give these rooms a level: {rooms - LEVEL.keys()}"
+
+
+def test_every_room_is_on_the_map() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    rooms = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "picograd").rglob("*.py")}
+    missing = {room for room in rooms - {"picograd"} if f"{room}/" not in page}
+    assert not missing, f"docs/architecture.md does not name {sorted(missing)}"
 
 
 def test_imports_only_point_down() -> None:

@@ -1,19 +1,17 @@
 """The style guide's limits: file, function and line length, density, no bare assert, docstrings."""
 
 import ast
-import io
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from code_lines import count_code, docstring_lines
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = sorted((ROOT / "picograd").rglob("*.py"))
 ALL = PACKAGE + sorted(
     path for room in ("examples", "test", "bench") for path in (ROOT / room).rglob("*.py")
 )
-CODE_TOKENS = {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FILE_LINES, TENSOR_LINES, FUNCTION_LINES, COLUMNS, TOKENS = 400, 800, 40, 100, 11
 HELPERS_LINES = 150
@@ -22,25 +20,6 @@ DENSE_FILES, MOST_TOKENS = 133, 17  # a ceiling: tables of rows are dense, other
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def docstring_lines(tree: ast.AST) -> set[int]:
-    """Lines of docstrings and other bare strings, which are not code."""
-    lines: set[int] = set()
-    for node in ast.walk(tree):
-        is_string = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_string and isinstance(node.value.value, str):
-            lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return lines
-
-
-def count_code(text: str) -> tuple[int, int]:
-    """(code lines, code tokens), comments and docstrings left out."""
-    skipped = docstring_lines(ast.parse(text))
-    everything = tokenize.generate_tokens(io.StringIO(text).readline)
-    tokens = [t for t in everything if t.type in CODE_TOKENS and t.start[0] not in skipped]
-    lines = {line for t in tokens for line in range(t.start[0], t.end[0] + 1)}
-    return len(lines), len(tokens)
 
 
 def limit(path: Path) -> int:

@@ -1,10 +1,18 @@
-"""Kernels that scan, sort and reduce runs, built by the schedule from small graphs."""
+"""Kernels that scan, sort and reduce runs, built by the schedule; their checks on every level."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
+from harness import TARGET, run
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import Buffer, RuntimeScalar, Storage
+from picograd.codegen.interpret_program import interpret as interpret_program
+from picograd.codegen.interpret_tile import interpret as interpret_tiles
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import tile
+from picograd.codegen.tile import format_tiles, verify
 from picograd.dtype import (
     DType,
     accumulate_dtype,
@@ -17,12 +25,13 @@ from picograd.dtype import (
     uint32,
     uint64,
 )
+from picograd.graph.ends import End, ended
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
 from picograd.schedule.interpret import FOLDS, interpret
 from picograd.schedule.loop import Kernel, Radix, Runs, walk
 from picograd.schedule.schedule import schedule
-from picograd.target import Target
+from picograd.target import Target, cuda_target
 
 
 def leaf(shape: tuple[int, ...], dtype: DType, device: str) -> Node:
@@ -187,3 +196,90 @@ def compare(kernel: Kernel, found: Any, expected: Any) -> None:
     is_half = any(slot.dtype.bits == 16 for slot in kernel.slots)
     tolerance = 2e-3 if is_half else 2e-5
     np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+def make(name: str, target: Target) -> Kernel:
+    device = "cpu" if target.language == "llvm" else "cuda:0"
+    if name in SCANS:
+        return kernel_of(name, scan(device, *SCANS[name]), target)
+    if name in RADIX:
+        return kernel_of(name, radix(device, *RADIX[name]), target)
+    if name in RUN_CASES:
+        return kernel_of(name, runs(device, *RUN_CASES[name]), target)
+    return kernel_of(name, sort(device, *(SORTS | RUNS)[name]), target)
+
+
+def check_cpu(name: str) -> None:
+    """Compare Tile IR and the CPU with Loop IR."""
+    kernel = make(name, TARGET)
+    arrays = arrays_of(kernel)
+    expected = wanted(kernel, arrays)
+    tiles, found = verify(tile(kernel, TARGET)), [array.copy() for array in arrays]
+    interpret_tiles(tiles, found)
+    compare(kernel, found[-1], expected[-1])
+    compare(kernel, run(kernel, arrays)[-1], expected[-1])
+
+
+def check_stops(node: Node, axis: int, is_sort: bool) -> None:
+    """Along the axis, and along another one: what is beyond stays as it was."""
+    count, rows = node.shape[axis] - 9, max(node.shape[0] - 2, 1)
+    ends = End(axis, 1, 0, RuntimeScalar(count)), End(0, 1, 0, RuntimeScalar(rows))
+    plan = schedule([ended(node, ends)], TARGET)
+    launch: Any = plan.steps[-1]
+    kernel, scalars = launch.kernel, [plan.scalars[n].arg.value for n in launch.scalars]
+    arrays = arrays_of(kernel)
+    if is_sort:  # the greatest keys lie beyond
+        arrays[0].reshape(node.shape[1], -1)[count:] = 1e9
+    expected, found = ([array.copy() for array in arrays] for _ in range(2))
+    interpret(kernel, expected, scalars)
+    interpret_tiles(verify(tile(kernel, TARGET)), found, scalars)
+    compare(kernel, found[-1], expected[-1])
+    compare(kernel, run(kernel, arrays, scalars)[-1], expected[-1])
+    untouched = (expected[-1] == arrays[-1]).reshape(node.shape)
+    assert untouched.any() and not untouched.all()
+
+
+@cache
+def library() -> tuple[dict[str, Kernel], dict[str, Any], Any]:
+    """Compile the cases of all files into one library."""
+    names = [*SCANS, *SORTS, *RUNS, *RADIX, *RUN_CASES]
+    kernels = {name: make(name, H200) for name in names}
+    tiles = {name: tile(kernel, H200) for name, kernel in kernels.items()}
+    return kernels, tiles, compile_host(list(tiles.values()))
+
+
+def check_cuda(name: str) -> None:
+    """Compare Tile IR and the text for CUDA, run through the shim, with Loop IR."""
+    kernels, tiles, compiled = library()
+    kernel, arrays = kernels[name], arrays_of(kernels[name])
+    expected, found = wanted(kernel, arrays), [array.copy() for array in arrays]
+    interpret_tiles(tiles[name], found)
+    place = written(kernel)
+    compare(kernel, found[place], expected[place])
+    given = {n: a for n, a in enumerate(arrays) if kernel.slots[n].role != "out"}
+    for is_reversed in (False, True):
+        (made,) = run_host(compiled, tiles[name], given, (), is_reversed).values()
+        compare(kernel, made, expected[place])
+
+
+def check_barriers(name: str) -> None:
+    """The Program interpreter refuses a read of what another thread wrote since the barrier."""
+    kernels, tiles, _ = library()
+    arrays = arrays_of(kernels[name])
+    expected = wanted(kernels[name], arrays)
+    interpret_program(linearize(tiles[name], H200), arrays)
+    place = written(kernels[name])
+    compare(kernels[name], arrays[place], expected[place])
+
+
+def check_no_spills(name: str) -> None:
+    """Compile with NVRTC for two architectures."""
+    tiles = library()[1]
+    for arch in ("sm_80", "sm_90a"):
+        cubin, log = compile_cuda(source_of(tiles[name], cuda_target(arch))[0], arch)
+        assert cubin and "0 bytes spill stores" in log
+
+
+def step_count(name: str) -> int:
+    """Count the lines of a kernel's Tile IR."""
+    return len(format_tiles(tile(make(name, H200), H200)).splitlines())

@@ -9,7 +9,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
-from picograd.engine import realize, sizes
+from picograd.engine import realize, size_patterns, sizes
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.sizes import BoundedPlan
 
@@ -56,6 +56,7 @@ def bounds(run: Callable[[int], Tensor], monkeypatch: Any, is_fresh: bool) -> li
     """List what the plans were bound to, and the values."""
     monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
+    monkeypatch.setattr(size_patterns, "PATTERNS", type(size_patterns.PATTERNS)())
     picograd.manual_seed(0)
     found: list[Any] = []
     for n in SIZES:

@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from debug_tools import fresh_engine, small_network
 
-from picograd.cache import main as command_line
 from picograd.code import Code, Workspace
 from picograd.config import config
 from picograd.dtype import float32
@@ -296,19 +294,3 @@ def test_a_program_does_not_run_what_another_user_put_there(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()}
     assert "belongs to user 65534" in run_with(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()} == before
-
-
-def test_command_line_shows_and_clears(tmp_path, capsys):
-    folder = str(tmp_path / "cache")
-    with fresh_engine(cache=folder, verify=0):
-        small_network("cpu").realize()
-        before = sorted(path.stat().st_mtime_ns for path in tmp_path.rglob("*.kernel"))
-        assert command_line([]) == 0
-    text = capsys.readouterr().out
-    assert "plans" in text and "kernels" in text and folder in text
-    assert sorted(path.stat().st_mtime_ns for path in tmp_path.rglob("*.kernel")) == before
-    assert command_line(["--clear", "--folder", folder]) == 0
-    assert f"removed {len(before)} entries" in capsys.readouterr().out
-    assert not list(tmp_path.rglob("*.kernel"))
-    assert command_line(["--folder", "0"]) == 1
-    assert "no cache" in capsys.readouterr().out

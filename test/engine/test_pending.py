@@ -151,7 +151,8 @@ def test_threads_train_models_of_their_own() -> None:
     alone = [train(seed) for seed in range(4)]
     together: dict[int, list[float]] = {}
     run_in_threads(lambda seed: together.update({seed: train(seed)}), 4)
-    assert [together[seed] for seed in range(4)] == alone
+    # which values a plan stores beside its own depends on what other threads have pending
+    np.testing.assert_allclose([together[seed] for seed in range(4)], alone, rtol=1e-6)
 
 
 def test_threads_trace_and_replay_functions_of_their_own() -> None:

@@ -12,7 +12,7 @@ from poison import poison
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
-from picograd.engine import realize, sizes
+from picograd.engine import realize, size_patterns, sizes
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.plan_key import leaf_buffer
@@ -29,6 +29,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     poison(monkeypatch, get_device())
     monkeypatch.setattr(realize, "PLANS", PlanCache())
     monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
+    monkeypatch.setattr(size_patterns, "PATTERNS", type(size_patterns.PATTERNS)())
     with config.override(dynamic=1):
         yield
 
@@ -483,6 +484,18 @@ def test_sizes_that_stay_get_a_plan_of_their_own_sooner() -> None:
     for n in (33, 50, 33, 50):  # so they do where one of them has its own
         run(n)
     assert plans() == 3
+
+
+def test_loops_of_a_few_steps_share_their_plans() -> None:
+    picograd.manual_seed(0)
+    layer = nn.LSTM(4, 8)
+    with picograd.no_grad():
+        for steps in (9, 5, 12, 7):
+            layer(Tensor(np.ones((steps, 2, 4), np.float32)))[0].realize()
+        count = plans()
+        for steps in (3, 14, 6, 11, 4, 13, 8, 10):
+            layer(Tensor(np.ones((steps, 2, 4), np.float32)))[0].realize()
+    assert plans() == count
 
 
 def test_marked_sizes_keep_their_plan_and_their_trace() -> None:

@@ -37,11 +37,11 @@ CASES = [
         "unknown name", lambda: X.cast("float31"), DTypeError,
         "dtype: unknown dtype 'float31'. Fix: use one of bool, uint8, uint16, uint32, "
         "uint64, int8, int16, int32, int64, float8_e4m3fn, float8_e5m2, float16, bfloat16, "
-        "float32, float64.",
+        "float32, float64, complex64, complex128.",
     ),
     Case(
-        "complex", lambda: Tensor([1.0], dtype=complex), DTypeError,
-        "dtype: <class 'complex'> is not a dtype. Fix: pass picograd.float32.",
+        "text as dtype", lambda: Tensor([1.0], dtype=str), DTypeError,
+        "dtype: <class 'str'> is not a dtype. Fix: pass picograd.float32.",
     ),
     Case(
         "number as dtype", lambda: Tensor([1.0], dtype=3), DTypeError,

@@ -123,9 +123,9 @@ CASES = [
         "readable. Fix: save it again, or restore it from a copy.",
     ),
     Case(
-        "unknown dtype", lambda: load_damaged(old=b'"F32"', new=b'"C64"'), StateError,
+        "unknown dtype", lambda: load_damaged(old=b'"F32"', new=b'"F31"'), StateError,
         "load: model.safetensors is damaged or no safetensors file: no picograd dtype "
-        "for C64. Fix: save it again, or restore it from a copy.",
+        "for F31. Fix: save it again, or restore it from a copy.",
     ),
     Case(
         "no bytes before the header", lambda: load_damaged(8), StateError,

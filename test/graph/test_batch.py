@@ -13,6 +13,7 @@ from picograd.dtype import float16, float32, int32, int64
 from picograd.errors import GradientError, TraceError
 from picograd.graph import build, build_composite
 from picograd.graph.batch import Batch
+from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.host_call import host_call
@@ -69,6 +70,11 @@ def moved(pairs: Node, starts: Node) -> Node:
 
 def doubled(x: Node) -> Node:
     return build_composite.custom(x * 2, (x,), lambda g, y, x: [g * x])
+
+
+def part_of(op: str, pairs: Node) -> Node:
+    z = view_as_complex(pairs)
+    return Node(op, (z,), float32, z.shape, float32, z.device)
 
 
 def loop(kind: str, number: int) -> Builder:
@@ -138,6 +144,11 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
         composite("batch_norm", None),
         (floats(2, 3, 4), floats(3), floats(3), floats(3), floats(3)),
     ),
+    "complex": (lambda a, b: a.paired(b), (floats(2), floats(2))),
+    "real": (lambda x: part_of("real", x), (floats(3, 2),)),
+    "imag": (lambda x: part_of("imag", x), (floats(3, 2),)),
+    "view_as_complex": (view_as_complex, (floats(3, 2),)),
+    "view_as_real": (lambda x: view_as_real(view_as_complex(x)), (floats(3, 2),)),
     "custom": (doubled, (floats(2),)),
     "recur": (loop("carry", 0), (floats(2), floats(3, 2), floats())),
     "outcome": (loop("history", 0), (floats(2), floats(3, 2), floats())),

@@ -196,6 +196,23 @@ def test_hooks_see_every_gradient() -> None:
     assert seen == [[4.0]]
 
 
+def test_a_hook_counts_for_the_graph_that_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = trained([2.0])
+    other = x * 1.5
+    assert gradients((x * x).sum(), x) == [[4.0]]  # known from here on
+    assert gradients((other * other).sum(), x) == [[9.0]]
+    other.register_hook(lambda g: g * 2)
+    assert gradients((other * other).sum(), x) == [[18.0]]
+    kept = x * 1.5
+    kept.retain_grad()
+    gradients((kept * kept).sum(), x)
+    assert kept.grad is not None and kept.grad.tolist() == [6.0]
+    refuse(monkeypatch)
+    assert gradients((x * x).sum(), x) == [[4.0]]
+    with pytest.raises(AssertionError, match="again"):
+        gradients((other * other).sum(), x)
+
+
 def test_what_was_overwritten_is_refused_still() -> None:
     w = trained([2.0])
     for _ in range(2):

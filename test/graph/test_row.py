@@ -13,7 +13,7 @@ def test_result_dtype() -> None:
 
 def test_rules_list_kinds() -> None:
     assert FLOAT.kinds == ("float",) and "bool" not in NUMBER.kinds
-    assert set(ANY.kinds) == {"bool", "uint", "int", "float", "float8"}
+    assert set(ANY.kinds) == {"bool", "uint", "int", "float", "float8", "complex"}
 
 
 def test_row_and_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,11 +21,3 @@ def test_in_a_model() -> None:
     assert model(picograd.rand(2, 3, 6, 6).double()).dtype is picograd.float64
     assert model[3].in_features == 64 and not model[3].training
     assert list(model.state_dict()) == ["0.weight", "0.bias", "3.weight", "3.bias"]
-
-
-def test_one_device() -> None:
-    model, x = nn.Linear(2, 1), picograd.rand(3, 2)
-    for made in (nn.DataParallel(model), nn.parallel.DistributedDataParallel(model)):
-        assert made(x).tolist() == model(x).tolist() and made.module is model
-        assert list(made.state_dict()) == ["module.weight", "module.bias"]
-    assert nn.parallel.data_parallel(model, x, range(2)).tolist() == model(x).tolist()

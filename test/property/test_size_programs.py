@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from drawing import Draw, shortened
+from engine.by_code import compare_bindings
 from interpreted_cuda import interpreted_cuda
 from libraries import Picograd
 from poison import poison
@@ -112,7 +113,9 @@ def check_all(chunk: int, count: int) -> None:
             pytest.fail(found, pytrace=False)
 
 
-def test_programs_at_many_sizes(chunk: int, examples: int) -> None:
+def test_programs_at_many_sizes(chunk: int, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is bound by code is what the long way gives."""
+    compare_bindings(monkeypatch)
     check_all(chunk, examples or CI_PROGRAMS)
 
 

@@ -4,14 +4,15 @@ from plan_support import leaf, spread
 
 from picograd.graph import build
 from picograd.graph.node import Node, toposort
-from picograd.schedule.readers import Readers, find_readers
+from picograd.schedule.group import Facts
+from picograd.schedule.readers import find_readers
+from picograd.schedule.schedule import facts_of
 
 
-def readers(*roots: Node) -> Readers:
-    order = toposort(roots)
-    leaves = {id(node) for node in order if node.op == "buffer"}
-    equal = {id(node): node for node in order}
-    return find_readers(reversed(order), equal, {id(root) for root in roots}, leaves)
+def readers(*roots: Node) -> dict[Node, Facts]:
+    found = facts_of(toposort(roots))
+    find_readers(list(found.values()), {found[id(root)] for root in roots})
+    return {facts.node: facts for facts in found.values()}
 
 
 def test_elementwise_readers_of_one_output_are_one_kernel() -> None:
@@ -19,26 +20,26 @@ def test_elementwise_readers_of_one_output_are_one_kernel() -> None:
     y = x * x
     z = y + x * 2.0
     found = readers(z)
-    assert [found.counts[id(node)] for node in (x, y, z)] == [1, 1, 1]
-    assert found.sinks[id(x)] == found.sinks[id(y)] == (id(z), -1)
+    assert [found[node].kernels for node in (x, y, z)] == [1, 1, 1]
+    assert found[x].sink == found[y].sink == (found[z].number, -1)
 
 
 def test_what_two_outputs_read_is_read_by_two_kernels() -> None:
     x = leaf(4, 6) + 1.0
     a, b = x * 2.0, x.unary("exp")
     found = readers(a, b)
-    assert found.counts[id(x)] == 2 and found.sinks[id(x)] == (id(x), -1)
-    assert readers(x, a).counts[id(x)] == 2  # it is an output itself
+    assert found[x].kernels == 2 and found[x].sink == (found[x].number, -1)
+    assert readers(x, a)[x].kernels == 2  # it is an output itself
 
 
 def test_views_and_reductions_end_a_kernel() -> None:
     x = leaf(4, 4) + 1.0
-    assert readers(x + x.permute((1, 0))).counts[id(x)] == 2
+    assert readers(x + x.permute((1, 0)))[x].kernels == 2
     rows = x.reduce("max", (1,), keepdim=True)
-    assert readers(x - spread(rows, x.shape)).counts[id(x)] == 2
+    assert readers(x - spread(rows, x.shape))[x].kernels == 2
 
 
 def test_operands_of_products_are_known_through_views() -> None:
     x, y = leaf(4, 4) + 1.0, leaf(4, 4) + 2.0
     found = readers(build.matmul(x.permute((1, 0)), leaf(4, 4)) + y)
-    assert id(x) in found.operands and id(y) not in found.operands
+    assert found[x].is_operand and not found[y].is_operand

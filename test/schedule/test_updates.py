@@ -11,7 +11,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.dtype import float32, int64
 from picograd.graph import build
 from picograd.graph.interpret import interpret
-from picograd.graph.node import Node, constant
+from picograd.graph.node import Node, constant, toposort
 from picograd.graph.parts import Steps, put, shown
 from picograd.schedule.index import Axis, axis_index, evaluate
 from picograd.schedule.plan import Plan
@@ -28,10 +28,6 @@ FLAT: Steps = (("reshape", (40,)), ("slice", ((5, 38, 3),)))
 BACKWARDS: Steps = (("slice", ((2, 6, 1), (1, 4, 1))), ("flip", (0, 1)))
 ALL = (ROW, NEXT, ROWS, COLUMN, TURNED, FLAT, BACKWARDS)
 CUDA = cuda_target("sm_90a")
-
-
-def is_leaf(node: Node) -> bool:
-    return node.op == "buffer"
 
 
 def shape_of(steps: Steps) -> tuple[int, ...]:
@@ -116,7 +112,8 @@ def test_what_is_updated() -> None:
     base, row = leaf(10, 4), leaf(4)
 
     def found(value: Node) -> Any:
-        (node,) = take_updates([build.assign(base, value)], is_leaf, SERIAL)
+        roots = [build.assign(base, value)]
+        (node,) = take_updates(roots, toposort(roots), SERIAL)
         return node.arg
 
     plain = found(put(base, row, ROW))
@@ -139,7 +136,7 @@ def test_what_is_read_twice_is_no_update_of_a_scatter() -> None:
     value = base.scatter(leaf(2, 4), [leaf(2, dtype=int64)], (0,), "sum")
     roots = [build.assign(base, value), value * 2]
     check_plan(roots)
-    assert take_updates(roots, is_leaf, SERIAL)[0].arg is None
+    assert take_updates(roots, toposort(roots), SERIAL)[0].arg is None
 
 
 def test_rows_written_one_after_the_other_are_as_many_small_kernels() -> None:

@@ -23,7 +23,7 @@ X = leaf(2, 3, 4)
 
 
 def facts(node: Node, *inputs: Facts, **known: object) -> Facts:
-    found = Facts(node, 0, 1, inputs)
+    found = Facts(node, 0, inputs)
     for name, value in known.items():
         setattr(found, name, value)
     return found
@@ -81,7 +81,7 @@ def test_window_dimensions_are_tracked() -> None:
 
 
 def test_views_are_stripped_but_not_a_narrowing_cast() -> None:
-    source = facts(X, is_source=True)
+    source = facts(X, is_source=True, is_loaded=True)
     view = facts(X.permute((2, 0, 1)), source)
     wide = facts(build.cast(leaf(2, dtype=float16), float32), view)
     assert strip_views(wide) is source

@@ -41,7 +41,7 @@ def dtypes_of(op):
             fits = dtype.is_integer
         elif is_bits:
             fits = is_integer_only
-        elif OPS[op].dtype_rule is OPS["exp"].dtype_rule or op == "isnan":
+        elif "int" not in OPS[op].dtype_rule.kinds or op == "isnan":
             fits = dtype.is_float
         else:
             fits = dtype is not bool_

@@ -6,7 +6,6 @@ import pytest
 from cases import BINARY, INTEGER, UNARY, Case, binary, unary
 from compare import check_arrays
 from harness import run
-from structured import STRUCTURED
 
 from picograd import dtype as dtypes
 from picograd.schedule.verify import verify
@@ -18,11 +17,6 @@ INTEGERS = [dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int8]
 def compare(case: Case) -> None:
     verify(case.kernel)
     check_arrays(case, run(case.kernel, case.arrays, case.scalars))
-
-
-@pytest.mark.parametrize("name", STRUCTURED)
-def test_structured_kernel(name: str) -> None:
-    compare(STRUCTURED[name]())
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -41,9 +35,3 @@ def test_binary(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.name)
 def test_integer(name: str, dtype: Any) -> None:
     compare(binary(name, dtype))
-
-
-@pytest.mark.parametrize("name", STRUCTURED)
-@pytest.mark.usefixtures("small_tasks")
-def test_many_tasks(name: str) -> None:
-    compare(STRUCTURED[name]())

@@ -442,3 +442,13 @@ def test_a_step_that_goes_over_the_budget_of_pending_work_is_computed_as_one(mak
             optimizer.step()
         results.append([weight.tolist() for weight in weights])
     assert results[0] == results[1]
+
+
+def test_an_update_of_known_gradients_is_kept() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    optimizer = nn.optim.Adam(model.parameters())
+    for _ in range(3):  # gradients come by a formula from the second step on
+        optimizer.zero_grad()
+        (model(Tensor([[1.0, 2.0, 3.0]])) ** 2).mean().backward()
+        optimizer.step()
+    assert len(optimizer.param_groups[0].formulas) == 1

@@ -1,0 +1,16 @@
+"""Angles and lengths, here and in the CUDA text."""
+
+import pytest
+from formula_cases import cases_of, check_bits, check_values
+
+from picograd.codegen.angles import ANGLES
+from picograd.dtype import DType
+
+
+@pytest.mark.parametrize("name, dtype", cases_of(ANGLES), ids=str)
+def test_values_everywhere(name: str, dtype: DType) -> None:
+    check_values(name, dtype)
+
+
+def test_cuda_text_has_the_same_bits() -> None:
+    check_bits(ANGLES)

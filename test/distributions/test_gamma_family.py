@@ -1,0 +1,39 @@
+"""The gamma distribution and those made of it, against PyTorch's."""
+
+import numpy as np
+import pytest
+from distribution_support import A, P, check_against_pytorch, check_divergence, check_moments, torch
+
+from picograd import Tensor, distributions
+
+ROWS = [
+    ("Gamma", (A, P), [0.1, 1.0, 2.0]),
+    ("Chi2", (A,), [0.1, 1.0, 2.0]),
+    ("Beta", (A, P), [0.1, 0.5, 0.9]),
+    ("Dirichlet", (A,), [0.2, 0.3, 0.5]),
+    ("StudentT", ([3.0, 4.0, 5.0], A, P), [0.1, 1.0, 2.0]),
+    ("NegativeBinomial", (A, P), [0.0, 1.0, 3.0]),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "values"), ROWS, ids=[row[0] for row in ROWS])
+def test_against_pytorch(name: str, given: tuple, values: list[float]) -> None:
+    check_against_pytorch(name, given, values)
+    check_divergence(name, given)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row[0] in ("Beta",)], ids=lambda row: row[0]
+)
+def test_draws_have_the_moments(row: tuple) -> None:
+    check_moments(*row[:2])
+
+
+def test_gradients_through_draws() -> None:
+    """Draws of gamma numbers move with the shape as PyTorch's do."""
+    shape = Tensor([0.7, 3.0], requires_grad=True)
+    draws = distributions.Gamma(shape, Tensor([2.0, 2.0])).rsample()
+    draws.sum().backward()
+    unit = torch.from_numpy(draws.detach().numpy() * 2.0)
+    slope = torch._standard_gamma_grad(torch.tensor([0.7, 3.0]), unit)
+    np.testing.assert_allclose(shape.grad.numpy(), slope.numpy() / 2.0, rtol=1e-3)

@@ -1,0 +1,27 @@
+"""Compare plans that are bound by code with what binding the long way gives."""
+
+from typing import Any
+
+import pytest
+
+from picograd.engine import realize, sizes
+from picograd.engine.size_patterns import plan_by_code
+
+
+def compare_bindings(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Compare each plan that is bound by code; returns a list of whether one was found."""
+    outcomes: list[bool] = []
+
+    def compared(found: Any) -> Any:
+        plan = plan_by_code(found)
+        outcomes.append(plan is not None)
+        if plan is not None:
+            roots = [found.order[at] for at in found.key.rows[1]]
+            other = sizes.bounded_plan(roots, found, realize.own_plan, {})
+            assert other is not None
+            if other.inner is plan.inner:
+                assert repr(plan.bound) == repr(other.bound)  # 2 == 2.0
+        return plan
+
+    monkeypatch.setattr(realize, "plan_by_code", compared)
+    return outcomes

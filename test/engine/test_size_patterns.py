@@ -1,0 +1,134 @@
+"""Graphs recorded again at other sizes are bound by code, to what the long way gives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from debug_tools import fresh_engine
+from engine.by_code import compare_bindings
+
+import picograd
+from picograd import Tensor, nn
+from picograd.engine import size_patterns, sizes
+from picograd.engine.size_patterns import PATTERNS
+
+functional = nn.functional
+ORDER = (40, 44, 37, 51, 60, 39)
+SOUGHT: dict[str, Any] = {
+    "softmax": (lambda x: x.softmax(1) * 2, lambda n: (3, n)),
+    "mean and variance": (lambda x: (x - x.mean(1, keepdim=True)) / x.var(0), lambda n: (n, n + 1)),
+    "other rows": (lambda x: x[1:-1, 2:] + x.shape[0], lambda n: (n, 6)),
+    "merged": (lambda x: x.transpose(0, 1).reshape(-1, 3).cumsum(0), lambda n: (2, n, 3)),
+    "pads": (lambda x: functional.pad(x, (1, 2), value=3.0).flip(1), lambda n: (2, n)),
+    "convolution": (
+        lambda x: functional.conv2d(x, picograd.ones(4, 2, 3, 3), padding=1).relu(),
+        lambda n: (1, 2, n, n + 3),
+    ),
+    "pool": (lambda x: functional.adaptive_avg_pool2d(x, 1), lambda n: (1, 2, n, n + 3)),
+    "cross entropy": (
+        lambda x: functional.cross_entropy(x, picograd.arange(x.shape[0]) % 4),
+        lambda n: (n, 4),
+    ),
+    "ranks": (lambda x: x.sort(0)[0][:2] + x.argmax(0), lambda n: (n, 3)),
+    "a matrix of sizes": (lambda x: picograd.eye(x.shape[0]) @ x, lambda n: (n, 4)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """List whether each look for a plan by code found one; nothing is known before."""
+    with fresh_engine():
+        yield compare_bindings(monkeypatch)
+
+
+@pytest.mark.parametrize("name", SOUGHT)
+def test_the_plan_is_bound_as_the_long_way(name: str, outcomes: list[bool]) -> None:
+    function, shape = SOUGHT[name]
+    for n in ORDER:
+        values = np.random.default_rng(n).standard_normal(shape(n)).astype(np.float32)
+        function(Tensor(values)).realize()
+    assert sum(outcomes) >= len(ORDER) - 2
+
+
+def test_a_cache_that_grows(outcomes: list[bool]) -> None:
+    rows = np.random.default_rng(0).standard_normal((24, 1, 4)).astype(np.float32)
+    cache = Tensor(rows[0])
+    for n in range(1, 24):
+        cache = picograd.cat([cache, Tensor(rows[n])])
+        scores = (cache @ cache[-1]).softmax(0)
+        found = (scores @ cache).numpy()
+        known = rows[: n + 1, 0].astype(np.float64)
+        weights = np.exp(known @ known[-1])
+        np.testing.assert_allclose(found, weights @ known / weights.sum(), rtol=1e-4)
+    assert sum(outcomes) >= 12
+
+
+def test_positions_and_numbers_of_a_user_are_those_of_the_call(outcomes: list[bool]) -> None:
+    calls = ((40, 1, 2.0), (44, 30, 0.5), (37, 20, 3.0), (51, 50, 1.5), (60, 4, 0.3), (39, 9, 4.0))
+    for n, at, factor in calls:
+        values = np.arange(n * 3, dtype=np.float32).reshape(n, 3)
+        x = Tensor(values)
+        y = x[at] * factor + x[1:].sum(0) / (factor + n)
+        want = values[at] * factor + values[1:].sum(0) / (factor + n)
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-5)
+    assert sum(outcomes) >= 2
+
+
+def test_sizes_that_were_equal_by_chance_are_told_apart(outcomes: list[bool]) -> None:
+    pairs = ((40, 40), (44, 44), (37, 37), (51, 48), (39, 60), (57, 45), (41, 42))
+    for n, m in pairs:
+        x, y = (Tensor(np.full((size, 2), 0.5, np.float32)) for size in (n, m))
+        assert (x.sum() + y.exp().sum() * m).item() == pytest.approx(n + 2 * m * m * np.exp(0.5))
+    assert any(outcomes[-3:])
+
+
+def test_a_count_that_is_a_float_is_no_size(outcomes: list[bool]) -> None:
+    for n in ORDER:
+        values = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        x = Tensor(values)
+        x += x.mean(0) * 0.5
+        np.testing.assert_allclose(x.numpy(), values + values.mean(0) * 0.5, rtol=1e-4, atol=1e-5)
+    assert any(outcomes)
+
+
+def test_loops_are_bound_by_code(outcomes: list[bool]) -> None:
+    layer = nn.LSTM(3, 4)
+    with picograd.no_grad():
+        for steps in ORDER:
+            layer(Tensor(np.ones((steps, 2, 3), np.float32)))[0].realize()
+    assert any(outcomes)
+
+
+def test_what_was_learnt_ends_with_its_plan(outcomes: list[bool]) -> None:
+    def run(n: int) -> None:
+        (Tensor(np.ones((n, 3), np.float32)).softmax(0) * 2).realize()
+
+    for n in ORDER:
+        run(n)
+    assert outcomes[-1]
+    with fresh_engine():
+        run(41)
+        assert not outcomes[-1]
+
+
+def test_few_patterns_are_kept(monkeypatch: pytest.MonkeyPatch, outcomes: list[bool]) -> None:
+    monkeypatch.setattr(size_patterns, "PATTERN_LIMIT", 2)
+    for power in range(1, 4):
+        x = Tensor(np.ones((40, 3), np.float32))
+        for _ in range(power):
+            x = x.exp() - 1
+        x.realize()
+    assert len(PATTERNS) == 2
+
+
+def test_another_structure_at_the_same_ops_goes_the_long_way(outcomes: list[bool]) -> None:
+    for n in (40, 44, 37, 51):
+        x = Tensor(np.ones((n, 3), np.float32))
+        (x.sum(0) * 2).realize()
+    count = sum(outcomes)
+    for n in (40, 44, 37):
+        x = Tensor(np.ones((n, 3), np.float32))
+        assert (x.sum(1) * 2).shape == (n,)
+        (x.sum(1) * 2).realize()
+    assert sum(outcomes) <= count + 1
+    assert not [each.refused for each in sizes.FAMILIES.values() if each.refused]

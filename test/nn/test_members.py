@@ -1,0 +1,21 @@
+"""What sits in attributes, as dicts."""
+
+import picograd
+from picograd import Tensor, nn
+
+
+def test_dicts_of_members():
+    """What sits in attributes is shown by kind, and changed through the dicts."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    assert list(model._modules) == ["0", "1"] and list(model[0]._parameters) == ["weight", "bias"]
+    assert "running_mean" in model[1]._buffers and len(model[1]._buffers) == 3
+    model._modules["1"] = nn.ReLU()
+    assert repr(model[1]) == "ReLU()" and "weight" not in model._parameters
+    model[0]._buffers["scale"] = Tensor([2.0])
+    del model[0]._parameters["bias"]
+    model[0].bias = None
+    assert list(model.state_dict()) == ["0.weight", "0.scale"]
+    model[0].shift = nn.Buffer(Tensor([1.0]), persistent=False)
+    assert [name for name, _ in model.named_buffers()] == ["0.scale", "0.shift"]
+    assert "0.shift" not in model.state_dict()
+    assert model.to(memory_format=picograd.channels_last, non_blocking=True) is model

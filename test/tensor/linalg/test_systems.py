@@ -1,0 +1,94 @@
+"""Triangular systems, LU, least squares, functions of matrices: as PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from op_support import Case, compare, library, lin, numbers
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+
+STACK = numbers((2, 3, 3)) + 6 * np.eye(3)
+B = numbers((2, 3, 2), seed=2)
+TALL = numbers((5, 3)) + np.eye(5, 3) * 4
+SPD = STACK @ np.swapaxes(STACK, 1, 2)
+LOWER = np.linalg.cholesky(SPD)
+
+
+def test_values_and_gradients(device: str) -> None:
+    def wide_u(x: Any) -> Any:
+        u, s, vh = library(x).linalg.svd(x)
+        return (u[..., :3] * s) @ vh
+
+    def solved(left: bool, adjoint: bool) -> Any:
+        def call(a: Any, b: Any) -> Any:
+            both, pivots = library(a).linalg.lu_factor(a)
+            right = b if left else b.mT
+            return library(a).linalg.lu_solve(both, pivots, right, left=left, adjoint=adjoint)
+
+        return call
+
+    chain = [numbers((4, 2)), numbers((2, 5)), numbers((5, 3))]
+    calls: dict[str, tuple[Any, list[Any]]] = {
+        "upper": (lin("solve_triangular", upper=True), [STACK, B]),
+        "unit": (lin("solve_triangular", upper=False, unitriangular=True), [STACK, B]),
+        "right": (lin("solve_triangular", upper=True, left=False), [STACK, np.swapaxes(B, 1, 2)]),
+        "square": (lin("solve_triangular", upper=True), [STACK[0], STACK[1]]),
+        "cholesky_solve": (lambda b, f: library(b).cholesky_solve(b, f.tril()),
+                           [B, LOWER]),
+        "cholesky_inverse": (lambda f: library(f).cholesky_inverse(f.tril()), [LOWER[0]]),
+        "lu L": (lin("lu", pick=1), [STACK]),
+        "lu U": (lin("lu", pick=2), [STACK]),
+        "lu_factor": (lin("lu_factor", pick=0), [STACK]),
+        "lu_solve": (solved(True, False), [STACK, B]),
+        "lu_solve right": (solved(False, False), [STACK, B]),
+        "lu_solve adjoint": (solved(True, True), [STACK, B]),
+        "lstsq": (lin("lstsq", pick=0), [TALL, numbers((5, 2))]),
+        "tensorinv": (lin("tensorinv", ind=1), [STACK[0].reshape(3, 3, 1)]),
+        "tensorsolve": (lin("tensorsolve"), [STACK[0].reshape(3, 3, 1), B[0, :, 0]]),
+        "matrix_exp": (lin("matrix_exp"), [STACK / 3]),
+        "multi_dot": (lambda *x: library(x[0]).linalg.multi_dot(list(x)), chain),
+        "multi_dot vectors": (lambda *x: library(x[0]).linalg.multi_dot(list(x)),
+                              [chain[0][:, 0], numbers((4, 2)), numbers((2,))]),
+        "solve right": (lin("solve", left=False), [STACK, np.swapaxes(B, 1, 2)]),
+        "svd": (wide_u, [TALL]),
+        "eigvalsh": (lin("eigvalsh", "U"), [SPD]),
+        "cond -2": (lin("cond", -2), [TALL]),
+        "vecdot": (lin("vecdot", dim=0), [TALL, TALL * 2]),
+        "cross": (lin("cross"), [TALL, TALL[:1]]),
+        "diagonal": (lin("diagonal", offset=-1), [STACK]),
+        "norm -1": (lin("vector_norm", -1, 1), [TALL]),
+        "norm 0.5": (lin("vector_norm", 0.5, (0, 1), True), [TALL]),
+        "matrix_norm -2": (lin("matrix_norm", -2, (0, 1), True), [TALL]),
+        "logdet": (lambda x: library(x).logdet(x), [STACK]),
+        "addbmm": (lambda c, x, y: library(x).addbmm(c, x, y, beta=2, alpha=0.5),
+                   [B[0], STACK, B]),
+    }  # fmt: skip
+    compare([Case(n, f, x, dtype="float64", scale=10) for n, (f, x) in calls.items()], device)
+
+
+def test_mistakes(device: str) -> None:
+    a, b = Tensor(STACK, device=device), Tensor(B, device=device)
+    tall = Tensor(TALL, device=device, requires_grad=True)
+    for wrong in (
+        lambda: picograd.linalg.solve_triangular(tall, b, upper=True),
+        lambda: picograd.linalg.solve_triangular(a, b[:, :2], upper=True),
+        lambda: picograd.linalg.lu(a, pivot=False),
+        lambda: picograd.linalg.lu(tall).L.sum().backward(),
+        lambda: picograd.linalg.lstsq(tall, b[0]),
+        lambda: picograd.linalg.tensorinv(a),
+        lambda: picograd.linalg.tensorsolve(a, b),
+        lambda: picograd.linalg.multi_dot([tall]),
+        lambda: picograd.linalg.eig(a),
+        lambda: picograd.linalg.matrix_exp(tall),
+        lambda: picograd.linalg.qr(a, "full"),
+        lambda: picograd.linalg.inv(3.0),
+        lambda: picograd.fft.fftn(a[..., :2], (2,), (0, 1)),
+        lambda: picograd.stft(a[0, 0], 8),
+    ):
+        with pytest.raises(PicogradError):
+            wrong()
+    with pytest.raises(picograd.linalg.LinAlgError):
+        picograd.linalg.inv(a * 0)

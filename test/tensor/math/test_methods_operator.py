@@ -1,0 +1,44 @@
+"""Operators: what is promoted, and what is written in place."""
+
+from typing import Any
+
+import pytest
+
+import picograd
+from picograd import Tensor
+
+torch = pytest.importorskip("torch")
+DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+def torch_dtype(name: str) -> Any:
+    return getattr(torch, name)
+
+
+@pytest.mark.parametrize("first", DTYPES)
+def test_promotion_equals_pytorch(first: str, device: str) -> None:
+    for second in DTYPES:
+        for shapes in (((2,), (2,)), ((2,), ()), ((), (2,))):
+            a, b = (Tensor.ones(s, dtype=d) for s, d in zip(shapes, (first, second)))
+            c, d = (torch.ones(s, dtype=torch_dtype(d)) for s, d in zip(shapes, (first, second)))
+            assert (a * b).dtype.name == str((c * d).dtype)[6:], (first, second, shapes)
+            assert (a / b).dtype.name == str((c / d).dtype)[6:], (first, second, shapes)
+    for number in (True, 2, 2.5):
+        want = torch.ones(2, dtype=torch_dtype(first)) * number
+        assert (Tensor.ones(2, dtype=first) * number).dtype.name == str(want.dtype)[6:]
+
+
+def test_augmented_assignment_keeps_dtype(device: str) -> None:
+    x = Tensor([1.0, 2.0], device=device)
+    x += Tensor([1.0, 1.0], dtype="float64", device=device)
+    assert x.dtype is picograd.float32
+    n = Tensor([1, 2], device=device)
+    with pytest.raises(TypeError, match="in place the result is float32 but the tensor is int64"):
+        n /= 2
+    with pytest.raises(ValueError, match="does not fit a tensor of shape"):
+        x += Tensor([[1.0, 1.0], [2.0, 2.0]], device=device)
+
+
+def test_unknown_operand_type_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        Tensor.ones(3) + "x"

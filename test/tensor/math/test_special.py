@@ -1,0 +1,51 @@
+"""picograd.special: values and gradients equal PyTorch's, far out and at the edges too."""
+
+import numpy as np
+import pytest
+from op_support import numbers
+from special_support import call, check_functions
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_and_gradients(dtype: str, device: str) -> None:
+    check_functions({"entr": np.array([-1.0, 0.25, 0.5, 3.0])}, dtype, device)
+
+
+def test_other_names(device: str) -> None:
+    x = numbers((4,), 0.1, 0.9)
+    for name in ("digamma", "psi", "gammaln", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p",
+                 "sinc", "expit", "logit"):  # fmt: skip
+        found, want = call(name)(Tensor(x, device=device)), call(name)(torch.tensor(x))
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)
+    y = Tensor([[-1234.5675, 2.5, 0.125]], device=device)
+    for decimals in (-2, 0, 2):
+        found = picograd.special.round(y, decimals=decimals)
+        want = torch.special.round(torch.tensor(y.numpy()), decimals=decimals)
+        np.testing.assert_array_equal(found.numpy(), want.numpy())
+    for name in ("softmax", "log_softmax", "logsumexp"):
+        found, want = call(name, 1)(y), call(name, 1)(torch.tensor(y.numpy()))
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-6)
+    ones = np.array([0.0, 1.0, 0.0, np.nan])
+    others = np.array([-1.0, 3.0, np.nan, 0.0])
+    for name in ("xlogy", "xlog1py"):
+        found = getattr(picograd.special, name)(Tensor(ones), Tensor(others)).numpy()
+        want = getattr(torch.special, name)(torch.tensor(ones), torch.tensor(others)).numpy()
+        np.testing.assert_allclose(found, want)
+
+
+def test_mistakes(device: str) -> None:
+    x = Tensor([1.0], device=device)
+    for wrong in (
+        lambda: picograd.special.polygamma(-1, x),
+        lambda: picograd.special.multigammaln(x, 0),
+        lambda: picograd.special.i0(3.0),
+        lambda: picograd.special.polygamma(1, 3.0),
+    ):
+        with pytest.raises(PicogradError):
+            wrong()

@@ -1,0 +1,151 @@
+"""Statistics: values, dtypes and gradients equal PyTorch's, beside NaN too."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from op_support import Case, compare, library, numbers, same
+
+import picograd
+from picograd import Tensor
+from picograd.errors import PicogradError
+
+torch = pytest.importorskip("torch")
+A = numbers((3, 5))
+HOLES = np.where(np.arange(15).reshape(3, 5) % 4 == 1, np.nan, A)
+LOST = np.where(np.arange(15).reshape(3, 5) < 5, np.nan, HOLES)  # a row of NaN alone
+WEIGHTS = np.array([2, 0, 1, 3, 1])
+
+
+def call(name: str, *args: Any, pick: Any = None, **options: Any) -> Any:
+    def function(x: Any, *rest: Any) -> Any:
+        result = getattr(library(x), name)(x, *rest, *args, **options)
+        return result if pick is None else result[pick]
+
+    return function
+
+
+def test_order_statistics(device: str) -> None:
+    calls: dict[str, tuple[Any, Any]] = {
+        "nanmedian": (call("nanmedian"), HOLES),
+        "nanmedian 1": (call("nanmedian", 1, pick=0), HOLES),
+        "nanmedian 0": (call("nanmedian", 0, True, pick=0), HOLES),
+        "nanquantile": (call("nanquantile", 0.3), HOLES),
+        "nanquantile 1": (call("nanquantile", 0.7, 1, keepdim=True), HOLES),
+        "mode": (call("mode", 0, pick=0), np.round(A)),
+        "aminmax": (call("aminmax", dim=1, pick=0), A),
+        "aminmax all": (call("aminmax", pick=1), A),
+        "nansum": (call("nansum", 1), HOLES),
+        "nanmean": (call("nanmean", 1), HOLES),
+        "renorm": (call("renorm", 2, 0, 2.0), A),
+        "renorm 1": (call("renorm", 1, 1, 3.0), A),
+    }
+    compare([Case(n, f, [x]) for n, (f, x) in calls.items()], device)
+    for how in ("lower", "higher", "nearest", "midpoint"):
+        found = picograd.nanquantile(Tensor(LOST, device=device), 0.4, 1, interpolation=how)
+        want = torch.nanquantile(torch.tensor(LOST), 0.4, 1, interpolation=how)
+        np.testing.assert_allclose(found.numpy(), want.numpy())
+    found, want = Tensor(LOST, device=device).nanmedian(1), torch.tensor(LOST).nanmedian(1)
+    np.testing.assert_allclose(found.values.numpy(), want.values.numpy())
+    several = picograd.nanquantile(Tensor(HOLES, device=device), [0.25, 0.75], 1)
+    want = torch.nanquantile(torch.tensor(HOLES), torch.tensor([0.25, 0.75]).double(), 1)
+    np.testing.assert_allclose(several.numpy(), want.numpy())
+
+
+@pytest.mark.parametrize("values", [[3, 1, 3, 1, 2], [5], [2, 2, 1, 1, 1, 3, 3, 3]])
+def test_mode(values: list[int], device: str) -> None:
+    found, want = Tensor(values, device=device).mode(), torch.tensor(values).mode()
+    assert found.values.item() == want.values.item()
+    assert found.indices.item() == want.indices.item()
+
+
+def test_moments(device: str) -> None:
+    whole, part = torch.tensor(WEIGHTS), numbers((5,), 0.2, 2)
+    options: list[dict[str, Any]] = [{}, {"correction": 0}, {"fweights": WEIGHTS},
+        {"aweights": part}, {"fweights": WEIGHTS, "aweights": part, "correction": 0}]  # fmt: skip
+    for given in options:
+        ours = {n: Tensor(v) if isinstance(v, np.ndarray) else v for n, v in given.items()}
+        ours = {n: v.to(device) if isinstance(v, Tensor) else v for n, v in ours.items()}
+        theirs = {n: torch.tensor(v) if isinstance(v, np.ndarray) else v for n, v in given.items()}
+        case = Case(f"cov {list(given)}", lambda x, o=ours: picograd.cov(x, **o), [A],
+                    lambda x, o=theirs: torch.cov(x, **o))  # fmt: skip
+        compare([case], device)
+    cases = [Case("cov row", call("cov"), [A[0]]), Case("corrcoef", call("corrcoef"), [A])]
+    cases += [Case("corrcoef row", call("corrcoef"), [A[0]], has_gradient=False)]
+    compare(cases, device)
+    assert whole.sum() == 7
+    pairs = Case("pdist", picograd.pdist, [A], torch.nn.functional.pdist)
+    compare([pairs, Case("pdist one", picograd.pdist, [A[:1]], lambda x: x.sum(1)[:0])], device)
+
+
+def test_integrals(device: str) -> None:
+    x, y = np.sort(numbers((5,))), numbers((3,), seed=4)
+    cases = [
+        Case("trapezoid", call("trapezoid"), [A]),
+        Case("trapezoid dx", call("trapezoid", dx=0.5, dim=0), [A]),
+        Case("trapezoid x", call("trapezoid"), [A, x]),
+        Case("trapezoid 0", call("trapezoid", dim=0), [A, y]),
+        Case("cumulative", call("cumulative_trapezoid"), [A, x]),
+        Case("cumulative 0", call("cumulative_trapezoid", dim=0), [A]),
+        Case("diff", call("diff", 2), [A]),
+        Case("diff many", call("diff", 9), [A]),
+        Case("diff 0", lambda x, y: library(x).diff(x, dim=0, prepend=y, append=y), [A, A[:1]]),
+    ]
+    for order in (1, 2):
+        cases += [
+            Case("gradient", call("gradient", edge_order=order, pick=1), [A]),
+            Case("gradient 0", call("gradient", spacing=0.5, dim=0, edge_order=order, pick=0), [A]),
+            Case("at", lambda x, t, o=order: library(x).gradient(
+                x, spacing=(t,), dim=1, edge_order=o)[0], [A, np.cumsum(numbers((5,), 0.2, 1))]),
+        ]  # fmt: skip
+    compare([c for c in cases if c.name != "at"], device)
+    compare([Case(c.name, c.function, c.inputs, has_gradient=False) for c in cases[-3:]], device)
+
+
+def test_bins(device: str) -> None:
+    values = np.array([0.0, 1.0, 2.5, -1.0, 2.0, np.nan], np.float32)
+    x, t = Tensor(values, device=device), torch.tensor(values)
+    edges = [-1.0, 0.5, 2.0, 2.5]
+    e, f = Tensor(edges, device=device), torch.tensor(edges)
+    for right in (False, True):
+        same([picograd.bucketize(x[:5], e, right=right)], [torch.bucketize(t[:5], f, right=right)])
+    same([picograd.bucketize(x[:5], e, out_int32=True)],
+         [torch.bucketize(t[:5], f, out_int32=True)])  # fmt: skip
+    assert picograd.bucketize(1, e).item() == torch.bucketize(1, f).item()
+    w, v = Tensor([1.0, 2, 3, 4, 5], device=device), torch.tensor([1.0, 2, 3, 4, 5])
+    same(picograd.histogram(x[:5], 4), torch.histogram(t[:5], 4))
+    same(picograd.histogram(x[:5], e), torch.histogram(t[:5], f))
+    same(picograd.histogram(x[:5], 3, range=(0.0, 2.0), weight=w, density=True),
+         torch.histogram(t[:5], 3, range=(0.0, 2.0), weight=v, density=True))  # fmt: skip
+
+
+def test_edges(device: str) -> None:
+    one = Tensor(2.0, device=device)
+    assert one.nanmedian().item() == 2.0 and one.mode().values.item() == 2.0
+    assert np.isnan(Tensor([], device=device).nanmedian().item())
+    assert picograd.nanmedian(Tensor([3, 1, 2], device=device)).item() == 2
+
+
+def test_mistakes(device: str) -> None:
+    x = Tensor(A, device=device)
+    for wrong in (
+        lambda: x[:, :0].mode(),
+        lambda: x.nanmedian(2),
+        lambda: x.nanquantile(1.5),
+        lambda: x.long().nanquantile(0.5),
+        lambda: x.nanquantile(0.5, interpolation="cubic"),
+        lambda: picograd.bucketize(x, x),
+        lambda: picograd.histogram(x, 0),
+        lambda: picograd.histogram(x.long(), 3),
+        lambda: picograd.trapezoid(x[0, 0]),
+        lambda: picograd.diff(x[0, 0]),
+        lambda: picograd.gradient(x[:1], dim=0),
+        lambda: picograd.gradient(x, edge_order=3),
+        lambda: picograd.cov(x.reshape(1, 3, 5)),
+        lambda: picograd.cov(x, fweights=x[0, :2]),
+        lambda: picograd.renorm(x, 2, 0, -1.0),
+        lambda: picograd.pdist(x[0]),
+        lambda: picograd.isin(1, 2),
+    ):
+        with pytest.raises(PicogradError):
+            wrong()

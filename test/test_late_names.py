@@ -1,0 +1,19 @@
+"""Names that are imported at their first use, and those there are none of."""
+
+import pytest
+
+import picograd
+from picograd import late_names
+
+
+@pytest.mark.parametrize("name", [*late_names.ROOMS_ABOVE, *late_names.PLACES])
+def test_every_name_is_found(name: str) -> None:
+    assert getattr(picograd, name) is late_names.find(name)
+
+
+def test_what_is_not_there_says_why() -> None:
+    for name, reason in late_names.REFUSED.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': {reason[:20]}"):
+            getattr(picograd, name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+        picograd.nothing  # type: ignore[attr-defined]

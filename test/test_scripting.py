@@ -1,0 +1,25 @@
+"""`compile` and `jit.script` of programs for PyTorch give back what they are given."""
+
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+
+
+def test_scripting_changes_nothing() -> None:
+    model = nn.Linear(2, 2)
+    assert picograd.compile(model) is model and picograd.jit.script(model) is model
+    assert picograd.jit.trace(model, picograd.ones(1, 2)) is model
+
+    @picograd.compile(mode="max-autotune")
+    @picograd.jit.ignore
+    @picograd.jit.unused
+    def double(x: Tensor) -> Tensor:
+        picograd._assert(x.ndim == 1, "a vector")
+        return x if picograd.jit.is_scripting() else x * 2
+
+    assert double(Tensor([1.0])).tolist() == [2.0]
+    with pytest.raises(AssertionError, match="a vector"):
+        double(picograd.ones(1, 1))
+    with pytest.raises(RuntimeError, match="no file"):
+        picograd.jit.load("a.pt")
