@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, Union
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
@@ -38,6 +39,7 @@ from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
 
+ADDRESS = attrgetter("address")
 # Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
 NODE_BYTES, SLOT_BYTES, LAUNCH_BYTES = 350, 300, 5000
 
@@ -190,13 +192,22 @@ class CompiledPlan:
         self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        inputs = [buffers[number] for number in self.input_numbers]
+        numbers = self.scalar_numbers
+        scalars = [values[number] for number in numbers] if numbers else ()
+        return self.launch(inputs, scalars, origin)
+
+    def launch(
+        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: str = ""
+    ) -> list[Buffer]:
+        """Run on the buffers and scalars that it takes, in its own order."""
         if self.family is not None:
             self.family.last = -1
         if self.stretch is None or config.debug or PROFILES:
-            return self.run_actions(buffers, values, origin)
+            return self.run_actions(inputs, scalars, origin)
         device, plan = self.stretch.device, self.plan
-        found: list[Any] = [buffers[number] for number in self.input_numbers]
-        addresses = [buffer.address for buffer in found]
+        found: list[Any] = inputs
+        addresses = [*map(ADDRESS, inputs)]
         base = 0
         if plan.arenas:  # none when every temporary is empty
             (size,) = plan.arenas.values()
@@ -210,19 +221,15 @@ class CompiledPlan:
                 buffer = device.new_buffer(*place, origin)
                 addresses.append(buffer.address)
             found.append(buffer)
-        numbers = self.scalar_numbers
-        scalars = [values[number] for number in numbers] if numbers else ()
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
 
     def run_actions(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str
+        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: str
     ) -> list[Buffer]:
         """Run what is no single stretch of launches, or is watched."""
         watch = start_watch() if config.debug or PROFILES else None
         plan = self.plan
-        inputs = [buffers[number] for number in self.input_numbers]
-        scalars = [values[number] for number in self.scalar_numbers]
         arenas = {name: self.devices[name].allocate(size) for name, size in plan.arenas.items()}
         found: list[Any] = list(inputs)
         addresses = [buffer.address for buffer in inputs]

@@ -37,6 +37,15 @@ class LiveTable:
             del self.data[key]  # of a node that is gone: another one has its identity
         self.data[key] = weakref.ref(tensor)
 
+    def move(self, key: int, to: int, tensor: Any) -> None:
+        """Enter a tensor under another identity, as the last one."""
+        data = self.data
+        found = data.get(key)
+        if found is not None and found() is tensor:
+            del data[key]
+        data.pop(to, None)
+        data[to] = weakref.ref(tensor)
+
     def drop(self, key: int) -> None:
         """Take an entry off."""
         self.data.pop(key, None)

@@ -253,7 +253,8 @@ def flushed() -> None:
         carried.NEW.clear()
     FLUSHED[0] += RECORDED[0]
     RECORDED[0], IS_DUE[0] = 0, False
-    LIVE.sweep()
+    if len(LIVE.data) > LIVE.limit:
+        LIVE.sweep()
 
 
 def enter(leaf: Node, tensor: Any) -> None:
@@ -320,18 +321,24 @@ def compute_checks() -> None:
         compute([WAITING[0][0]])
 
 
-@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
-    flushed()
-    if is_tracing():
-        return
-    graph = None
-    if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
-        if nodes[0].realized is None and nodes[0].inputs:
-            graph = small.small_graph(nodes[0])
-        if graph is not None and small.compute(graph, LIVE):
+    with LOCK:
+        flushed()
+        if is_tracing():
             return
+        graph = None
+        if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
+            node = nodes[0]
+            if node.realized is None and node.inputs:
+                graph = small.small_graph(node)
+                if graph is not None and small.compute(graph, LIVE):
+                    return
+        compute_with_checks(nodes, graph)
+
+
+def compute_with_checks(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
+    """Compute nodes, and the bools that wait for a computation on their device."""
     checks = [each for each in WAITING if nodes and each[0].device == nodes[0].device]
     compute_all([*nodes, *(failed for failed, _ in checks)], graph)
     if checks:
@@ -398,24 +405,15 @@ def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[No
         if not any(id(node) in wanted for node in writes):
             roots = pending_roots([*nodes, *changed])
             return [*nodes, *changed], roots, walk_pending(roots)
+    seen: set[Node] = set()
+    order = walk_pending([*pending_roots(nodes), *writes, *changed], seen)
     pending = [node for node in live_nodes() if leaf_buffer(node) is None] if writes else []
-    order = walk_pending(pending)
-    readers = readers_of([node.inputs[0] for node in writes], pending, order)
+    beside = walk_pending(pending, seen)
+    readers = readers_of([node.inputs[0] for node in writes], pending, order + beside)
+    if beside:
+        order += walk_pending(readers, set(order))
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
-    roots = pending_roots(together)
-    return together, roots, walked(roots, pending, order)
-
-
-def walked(roots: Sequence[Node], pending: Sequence[Node], order: list[Node]) -> list[Node]:
-    """List what is under roots in the order of a walk over what is pending: that itself, if it may.
-
-    Of the roots, those that are live come in the order of `pending`, so that both are one.
-    """
-    asked, known = set(map(id, roots)), set(map(id, order))
-    if asked.issuperset(map(id, pending)) and known.issuperset(asked):
-        return order
-    live = [node for node in pending if id(node) in asked]
-    return walk_pending([*live, *roots])
+    return together, pending_roots(together), order
 
 
 def readers_of(

@@ -69,13 +69,14 @@ def leaf_buffer(node: Node) -> Buffer | None:
     return None
 
 
-def walk_pending(roots: Sequence[Node]) -> list[Node]:
+def walk_pending(roots: Sequence[Node], seen: set[Node] | None = None) -> list[Node]:
     """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes.
 
-    As `toposort`, but that folded formulas stay what they are.
+    As `toposort`, but that folded formulas stay what they are. What was `seen` is left out; the
+    nodes of the list are, afterwards.
     """
     order: list[Node] = []
-    seen: set[Node] = set()
+    seen = set() if seen is None else seen
     stack: list[Node | None] = [*reversed(roots)]
     pop, push = stack.pop, stack.append
     while stack:

@@ -26,6 +26,7 @@ from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
+from picograd.engine.size_patterns import learn, plan_by_code
 from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
@@ -34,6 +35,7 @@ from picograd.errors import PicogradError, ShapeError
 from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import RESULT, Node
 from picograd.graph.room import check_values
+from picograd.graph.split_complex import has_complex
 from picograd.helpers import on_demand
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
@@ -87,18 +89,31 @@ def find_plan(
         if isinstance(compiled, BoundedPlan):
             compiled.have_patience(patience)
         return compiled
-    if any(node.op == FOLDED for node in found.order):
+    if compiled is None and limits is None and config.dynamic:
+        bounded = plan_by_code(found)
+        if bounded is not None:
+            return put_bounded(bounded, key, patience)
+    is_folded = any(node.op == FOLDED for node in found.order)
+    if is_folded:
         roots = unfolded(roots, found.order)
         found = replace(found, order=walk_pending(roots))
     if compiled is None:
         check_values(found.order)
-    if compiled is None and (config.dynamic or limits is not None):
+    may_vary = config.dynamic or limits is not None
+    if compiled is None and may_vary and not has_complex(found.order):
         bounded = bounded_plan(roots, found, own_plan, limits or {})
+        if limits is None and not is_folded:
+            learn(roots, found, bounded)
         if bounded is not None:
-            bounded.have_patience(patience)
-            PLANS.put(key, bounded)
-            return bounded
+            return put_bounded(bounded, key, patience)
     return own_plan(roots, found)
+
+
+def put_bounded(plan: BoundedPlan, key: Any, patience: int) -> BoundedPlan:
+    """Let the cache of plans own one that was bound to the sizes of a graph."""
+    plan.have_patience(patience)
+    PLANS.put(key, plan)
+    return plan
 
 
 def keep_plan(key: Any, plan: Runnable) -> None:

@@ -385,7 +385,11 @@ def rebound(family: Family, binding: Binding, bound: Bound, nbytes: int) -> Boun
 
 
 def bind_traced(
-    plan: BoundedPlan, roots: Sequence[Node], buffers: Sequence[Buffer], places: dict[int, int]
+    plan: BoundedPlan,
+    roots: Sequence[Node],
+    buffers: Sequence[Buffer],
+    places: dict[int, int],
+    must_be_near: bool = False,
 ) -> Bound | None:
     """Bind a plan to a copy of its graph whose sizes are traced: what is asked of them is a guard.
 
@@ -404,6 +408,8 @@ def bind_traced(
     changes = family.changes.copy()
     changes.compare(order, family.first)
     if changes.size() != family.changes.size() or not binding.fits(sizes):
+        return None
+    if must_be_near and not is_near(binding.bounds, sizes, NEAR):
         return None
     is_last = any(each is binding for each in family.bindings)
     return binding.bind(order, sizes, buffers, places, is_traced=True) if is_last else None

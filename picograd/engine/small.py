@@ -16,11 +16,11 @@ from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
-from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import GraphKey, hashable, leaf_buffer
+from picograd.engine.plan_key import GraphKey, hashable
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, SCALARS, WRITES
+from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING
 from picograd.number import GIVEN
 
@@ -42,7 +42,7 @@ class SmallGraph:
 
 @dataclass(slots=True)
 class Known:
-    """A plan, and where in a small graph the buffers and scalars are that it takes."""
+    """A plan, and where in a small graph the buffers and scalars are that it takes, in order."""
 
     plan: "weakref.ref[CompiledPlan]"
     buffers: list[int]
@@ -55,45 +55,45 @@ KNOWN: dict[Any, Known] = {}
 def small_graph(root: Node) -> SmallGraph | None:
     """Find the key of a small graph; None for what is larger, or not of this kind."""
     nodes, buffers, scalars, inner = [root], [], [], []  # type: ignore[var-annotated]
-    places: dict[int, int] = {id(root): 0}
+    places: dict[int, Any] = {id(root): 0}
     key: list[Any] = [config.epoch]
     for node in nodes:
+        held: Any = node.realized
         inputs = node.inputs
-        if not inputs or node.realized is not None:
-            key.append(leaf_row(node, buffers, scalars, places))
-            continue
-        if node.op in ELSEWHERE or type(node) is not Node:
-            return None
-        row: list[Any] = [node.op, node.arg, node.shape, node.dtype, node.device]
-        for child in inputs:
-            place = places.get(id(child))
-            if place is None:
-                place = places[id(child)] = len(nodes)
-                nodes.append(child)
-            row.append(place)
-        if len(nodes) > LIMIT:
-            return None
-        if node is not root:
-            inner.append(node)
-        key.append(tuple(row))
+        if held is None and inputs:
+            if node.op in ELSEWHERE or type(node) is not Node:
+                return None
+            read = []
+            for child in inputs:
+                place = places.get(id(child))
+                if place is None:
+                    place = places[id(child)] = len(nodes)
+                    nodes.append(child)
+                read.append(place)
+            if len(nodes) > LIMIT:
+                return None
+            if node is not root:
+                inner.append(node)
+            key += node.op, tuple(read), node.arg, node.shape, node.dtype, node.device
+        else:
+            if held is None and node.op in MEMORY:
+                held = node.arg.buffer
+            found: list[Any] = buffers
+            if held is None and is_scalar(node):
+                found, held = scalars, node.arg
+            if held is None:
+                key += node.op, hashable(node), node.shape, node.dtype, node.device
+            else:
+                number = places.setdefault(id(held), len(found))
+                if number == len(found):
+                    found.append(held)
+                key += number, found is scalars, node.shape, node.dtype, node.device
     return SmallGraph(tuple(key), nodes, buffers, scalars, inner)
 
 
-def leaf_row(
-    node: Node, buffers: list[Buffer], scalars: list[Any], places: dict[int, int]
-) -> tuple[Any, ...]:
-    """Describe a node below which nothing is computed; notes its buffer or scalar."""
-    buffer = leaf_buffer(node)
-    found: list[Any] = buffers
-    held: Any = buffer
-    if buffer is None:
-        if node.op not in SCALARS and not (node.op in NUMBERS and type(node.arg) in GIVEN):
-            return node.op, hashable(node), node.shape, node.dtype, node.device
-        found, held = scalars, node.arg
-    number = places.setdefault(id(held), len(found))
-    if number == len(found):
-        found.append(held)
-    return number, buffer is None, node.shape, node.dtype, node.device
+def is_scalar(node: Node) -> bool:
+    """Tell whether a leaf without memory is an argument of the plan."""
+    return node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN)
 
 
 def compute(graph: SmallGraph, live: Any) -> bool:
@@ -102,10 +102,10 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     plan = None if known is None else known.plan()
     if known is None or plan is None or not is_alone(graph, live) or not PLANS.touch(plan):
         return False
-    buffers = [graph.buffers[number] for number in known.buffers]
-    scalars = [graph.scalars[number] for number in known.scalars]
-    root = graph.nodes[0]
-    root.realized = plan.run(buffers, scalar_values(scalars), user_line())[0]
+    found, root = graph.buffers, graph.nodes[0]
+    buffers = [found[number] for number in known.buffers]
+    scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
+    (root.realized,) = plan.launch(buffers, scalars, user_line())
     if graph.inner or len(carried.NEW) == 1:  # of the others all are gone
         carried.NEW.clear()
     else:
@@ -136,11 +136,11 @@ def note(graph: SmallGraph, found: GraphKey, plan: Any) -> None:
         return
     if len(KNOWN) >= KNOWN_LIMIT:
         KNOWN.clear()
-    buffers, scalars = (
-        places_in(graph.buffers, found.buffers),
-        places_in(graph.scalars, found.scalars),
+    KNOWN[graph.key] = Known(
+        weakref.ref(plan),
+        places_in(graph.buffers, [found.buffers[number] for number in plan.input_numbers]),
+        places_in(graph.scalars, [found.scalars[number] for number in plan.scalar_numbers]),
     )
-    KNOWN[graph.key] = Known(weakref.ref(plan), buffers, scalars)
 
 
 def places_in(listed: Sequence[Any], wanted: Sequence[Any]) -> list[int]:

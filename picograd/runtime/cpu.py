@@ -265,7 +265,7 @@ class CpuDevice(Device):
                 state.pack_addresses(state.addresses, 0, *addresses)
                 if scalars:
                     state.pack_scalars(state.scalars, 0, *scalars)
-                if runner.enter(runner.state.address, *state.call, timed):
+                if runner.enter(runner.state.address, state.calls[timed]):
                     finish_pieces(runner, tape, timed)
             except BaseException:
                 drop_rest(runner, tape)

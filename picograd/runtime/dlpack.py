@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
-from picograd.dtype import ALL, DType
+from picograd.dtype import BY_NAME, DType
 from picograd.errors import ExportError
 from picograd.helpers import row_major
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
-INT, UINT, FLOAT, BFLOAT, BOOL, E4M3FN, E5M2 = 0, 1, 2, 4, 6, 10, 12  # DLDataTypeCode
+INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL, E4M3FN, E5M2 = 0, 1, 2, 4, 5, 6, 10, 12  # DLDataTypeCode
 READ_ONLY, IS_COPIED = 1, 2  # flags of a versioned tensor
 OLD, NEW = b"dltensor", b"dltensor_versioned"
 USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
-KINDS = {"int": INT, "uint": UINT, "float": FLOAT, "bool": BOOL}
+KINDS = {"int": INT, "uint": UINT, "float": FLOAT, "complex": COMPLEX, "bool": BOOL}
 SPECIAL = {"bfloat16": BFLOAT, "float8_e4m3fn": E4M3FN, "float8_e5m2": E5M2}
 
 
@@ -118,7 +118,7 @@ def type_of(dtype: DType) -> DLDataType:
 
 def dtype_of(described: DLDataType) -> DType:
     """Find the dtype of a description; ExportError if there is none."""
-    for dtype in ALL:
+    for dtype in BY_NAME.values():
         own = type_of(dtype)
         if (own.code, own.bits, 1) == (described.code, described.bits, described.lanes):
             return dtype

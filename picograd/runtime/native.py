@@ -150,9 +150,17 @@ threads:
   ret i64 %left
 }
 
-define i64 @picograd_run(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
-                         i64 %timed) {
+define i64 @picograd_run(ptr %context, ptr %call) {
 entry:
+  %count.word = getelementptr i64, ptr %call, i64 1
+  %addresses.word = getelementptr i64, ptr %call, i64 2
+  %scalars.word = getelementptr i64, ptr %call, i64 3
+  %timed.word = getelementptr i64, ptr %call, i64 4
+  %records = load ptr, ptr %call, align 8
+  %count = load i64, ptr %count.word, align 8
+  %addresses = load ptr, ptr %addresses.word, align 8
+  %scalars = load ptr, ptr %scalars.word, align 8
+  %timed = load i64, ptr %timed.word, align 8
   store i64 0, ptr %work.p, align 8
   store i64 0, ptr %deadline.p, align 8
   %is_paused = call i64 @launches(ptr %context, ptr %records, i64 %count, ptr %addresses,

@@ -31,6 +31,7 @@ class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
 
     call: tuple[int, int, int, int]
+    calls: tuple[int, int]
     is_parallel: bool
 
     def __init__(self, tape: Tape, threads: int) -> None:
@@ -53,6 +54,8 @@ class Records:
             ctypes.addressof(self.addresses),
             ctypes.addressof(self.scalars),
         )
+        calls = self.array([*self.call, False, *self.call, True])
+        self.calls = calls, calls + 8 * (len(self.call) + 1)  # in memory, the second is timed
 
     def record(self, launch: TapeLaunch, threads: int) -> list[int]:
         """List the words of one record."""

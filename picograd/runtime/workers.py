@@ -25,7 +25,8 @@ RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
 Remember = Callable[[Code, Callable[[], bytes]], bytes]
 POINTER, COUNT = ctypes.c_void_p, ctypes.c_int64
 TAPE_TYPES = (POINTER, POINTER, COUNT, POINTER, POINTER)  # context, records, count, tables
-RUN_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, COUNT)
+RUN_TYPE = ctypes.CFUNCTYPE(COUNT, POINTER, POINTER)
+RESUME_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, COUNT)
 LOOP_TYPE = ctypes.CFUNCTYPE(COUNT, *TAPE_TYPES, POINTER, *[COUNT] * 5)
 COPY_TYPE = ctypes.CFUNCTYPE(None, POINTER, POINTER, *[COUNT] * 10)
 WORKER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -90,10 +91,12 @@ def stop_threads(
 class Runner:
     """Runs records on `threads` threads, the caller's included.
 
-    `enter(state.address, records, count, address table, scalar table, is timed)` runs records in
-    order and returns 0 when all are done, 1 for a pause, after which `resume` goes on; call them
-    with `lock` held. So does `loop(..., rules, rule count, length, step, position, left)`, for all
-    steps of a loop. `copy` copies runs of bytes, see native_copy.py.
+    `enter(state.address, call)` runs records in order and returns 0 when all are done, 1 for a
+    pause; a call is the address of five words: records, count, address table, scalar table, is
+    timed. To convert each would take longer than a small kernel. After a pause `resume` goes on,
+    which takes them one by one; call both with `lock` held. So does `loop(..., rules, rule count,
+    length, step, position, left)`, for all steps of a loop. `copy` copies runs of bytes, see
+    native_copy.py.
     """
 
     library: Any
@@ -110,7 +113,7 @@ class Runner:
         except RuntimeError:  # a damaged object from a cache
             self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
         self.enter = RUN_TYPE(self.library["picograd_run"])
-        self.resume = RUN_TYPE(self.library["picograd_resume"])
+        self.resume = RESUME_TYPE(self.library["picograd_resume"])
         self.loop = LOOP_TYPE(self.library["picograd_loop"])
         self.copy = COPY_TYPE(self.library["picograd_copy"])
         self.scratch: Any = None

@@ -6,7 +6,7 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 
 from dataclasses import dataclass, field
 
-from picograd.schedule.group import GROUP_LIMIT, Facts, Group
+from picograd.schedule.group import GROUP_LIMIT, Group
 from picograd.schedule.write_order import order_updates, reads_of
 
 PART_LIMIT = 64  # parts of one kernel
@@ -33,9 +33,8 @@ class Launch:
 
 def arrange(groups: list[Group]) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
-    reads = [list(reads_of(group)) for group in groups]
-    sink(groups, reads)
-    delay(groups, reads)
+    sink(groups)
+    delay(groups)
     order_updates(groups)
     for group in groups:
         mark_reads(group)
@@ -116,10 +115,10 @@ def readers_first(part: list[Group]) -> list[Group]:
     return sorted(part, key=lambda g: max((readers.get(x, 0) for x in overwritten(g)), default=0))
 
 
-def sink(groups: list[Group], reads: list[list[Facts]]) -> None:
+def sink(groups: list[Group]) -> None:
     """Move groups of maps without readers to the last depth, from where they may read more."""
-    for read in reads:
-        for facts in read:
+    for group in groups:
+        for facts in reads_of(group):
             if facts.group:
                 facts.group.has_readers = True
     sinks: list[Group] = []
@@ -131,9 +130,7 @@ def sink(groups: list[Group], reads: list[list[Facts]]) -> None:
             last = max(last, group.depth)
     last += 1
     for group in sinks:
-        if group.depth < last:
-            group.depth = last
-            reads[group.number] = list(reads_of(group))
+        group.depth = max(group.depth, last)
 
 
 def is_sink(group: Group) -> bool:
@@ -142,14 +139,14 @@ def is_sink(group: Group) -> bool:
     return group.kind == "map" and not group.has_readers and not is_init
 
 
-def delay(groups: list[Group], reads: list[list[Facts]]) -> None:
+def delay(groups: list[Group]) -> None:
     """Move reductions down to others over the same domain, if nobody waits for them.
 
     This puts the gradients of a norm's weight and bias into one kernel.
     """
     needed: dict[int, int] = {}
-    for group, read in zip(groups, reads, strict=True):
-        for facts in read:
+    for group in groups:
+        for facts in reads_of(group):
             if facts.group:
                 number = facts.group.number
                 needed[number] = min(needed.get(number, group.depth), group.depth)

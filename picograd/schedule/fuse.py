@@ -57,7 +57,7 @@ class Fuser:
 
     def __init__(self, target: Target) -> None:
         self.target, self.machine = target, machine(target)
-        self.order: list[Facts] = []
+        self.at_hand = replace(self.machine, launch=0.0)  # where no kernel more is needed
         self.groups: list[Group] = []
         self.reasons: list[str] = []
         self.together: dict[Sink, int] = {}  # operations of what one kernel computes
@@ -66,18 +66,16 @@ class Fuser:
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
         self.pairs = Pairs(target)
 
-    def visit(self, facts: Facts, is_leaf: bool, memory: int = -1) -> None:
-        """Collect the facts of one node; its inputs have theirs. `memory` is that of a leaf."""
+    def visit(self, facts: Facts) -> None:
+        """Collect the facts of one node; its inputs have theirs."""
         node, inputs, row = facts.node, facts.inputs, facts.node.row
         facts.size = node.size
-        self.order.append(facts)
         role = row.role
         if role is Role.WRITE and inputs:
             facts.inputs, facts.target, facts.memory = inputs[1:], inputs[0], inputs[0].memory
             facts.overwrites = inputs[0].number if inputs[0].is_source else -1
-        if is_leaf:
-            facts.is_source, facts.cost, facts.memory = True, 1, memory
-            facts.loads = frozenset((facts.number,))
+        if facts.is_source:
+            facts.cost, facts.loads = 1, frozenset((facts.number,))
         elif role is Role.ELEMENTWISE:
             self.visit_floating(facts)
         elif role is Role.VIEW:
@@ -172,28 +170,30 @@ class Fuser:
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        cost, length, size = facts.node.row.cost, 0, facts.size
+        row, size, inputs = facts.node.row, facts.size, facts.inputs
+        cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
         together = self.count_together(facts, cost)
-        rank, mixings, is_moved = len(facts.node.shape), 0, facts.node.row.is_shifting
-        loads = facts.loads
-        for source in facts.inputs:
+        loads, order = facts.loads, facts.order
+        for source in inputs:
             cost += source.cost
-            length = max(length, source.length)
-            mixings = max(mixings, source.mixings)
+            if source.length > length:
+                length = source.length
+            if source.mixings > mixings:
+                mixings = source.mixings
             is_moved |= source.is_moved
             facts.has_window |= source.has_window
             facts.is_again |= source.is_again or source.is_repeated
             if source.windows:
                 facts.windows |= source.windows
-            if source.size * 2 >= size and source.loads is not loads:
+            if source.loads is not loads and source.size * 2 >= size:
                 loads = loads | source.loads if loads else source.loads
-            if facts.order is None and len(source.node.shape) == rank:
-                facts.order = source.order
+            if order is None and source.order is not None:
+                order = source.order if len(source.order) == len(facts.node.shape) else None
             deepen(facts, source)
-        near = [source for source in facts.inputs if source.home is facts.home]
-        facts.is_rowed = facts.home is not None and any(map(waits_for_rows, near))
+        if facts.home is not None:
+            facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is facts.home)
         facts.cost, facts.length = min(cost, together), length + 1
-        facts.loads, facts.mixings, facts.is_moved = loads, max(mixings, facts.mixings), is_moved
+        facts.loads, facts.order, facts.mixings, facts.is_moved = loads, order, mixings, is_moved
 
     def count_together(self, facts: Facts, cost: int) -> int:
         """Count the operations of the nodes so far that one kernel computes with this one.
@@ -241,7 +241,7 @@ class Fuser:
         """
         node, made = facts.node, self.machine
         if facts.has_window or find_place(facts) is not None:
-            made = replace(made, launch=0.0)
+            made = self.at_hand
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
         work = shared_work(*known, made)
         if work.is_stored or (facts.has_window and facts.cost > OPERATION_LIMIT):
@@ -276,6 +276,7 @@ class Fuser:
         group.has_window |= facts.has_window
         group.operations += facts.cost
         facts.group = facts.home = group
+        facts.is_loaded = True
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False

@@ -43,6 +43,7 @@ class Group:
     has_readers: bool = False
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
     contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
+    reads: tuple[int, list["Facts"]] = (-1, [])  # at a depth: schedule/write_order.py
     slots: int = 0  # arrays it reads or computes
     has_window: bool = False  # a member reduces windows
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
@@ -96,8 +97,11 @@ class Facts:
 
     node: Node
     number: int
-    kernels: int = 0  # that would read it: schedule/readers.py
     inputs: tuple["Facts", ...] = ()
+    is_source: bool = False  # a leaf: always loaded
+    is_loaded: bool = False  # readers find it in memory
+    memory: int = -1  # of a leaf, and what is assigned to it: which memory they are contents of
+    kernels: int = 0  # that would read it: schedule/readers.py
     size: int = 0  # elements
     is_operand: bool = False  # a product reads it, from memory
     is_shifted: bool = False  # it is read at other places: by a slice, a pad, a window
@@ -121,18 +125,11 @@ class Facts:
     order: tuple[int, ...] | None = None  # preferred storage order, outermost first
     group: Group | None = None  # the group it is a member of
     level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "sums", "after"
-    is_source: bool = False  # a leaf: always loaded
     overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
     target: "Facts | None" = None  # of an assignment: the contents it follows
-    memory: int = -1  # of a leaf, and what is assigned to it: which memory they are contents of
     is_output: bool = False  # the user reads it: stored row-major in a slot of its own
     is_row_major: bool = False  # a copy reads it: stored row-major
     is_stored: bool = False  # some other kernel, or the user, reads it
-
-    @property
-    def is_loaded(self) -> bool:
-        """Tell whether readers find it in memory."""
-        return self.is_source or self.group is not None
 
     @property
     def is_repeated(self) -> bool:

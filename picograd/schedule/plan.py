@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Union
 from picograd.dtype import DType
 from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node
+from picograd.helpers import row_major
 
 if TYPE_CHECKING:  # a plan from disk runs without its kernels
     from picograd.schedule.loop import Kernel
@@ -38,6 +39,14 @@ class PlanSlot:
     def nbytes(self) -> int:
         """Bytes of the array."""
         return self.size * self.dtype.itemsize
+
+
+def hold_complex(slots: list[PlanSlot], outputs: Sequence[int], roots: Sequence[Node]) -> None:
+    """Say which outputs hold complex numbers, though they were computed as pairs of real ones."""
+    for number, root in zip(outputs, roots):
+        if root.dtype.is_complex and slots[number].kind == "output":
+            held = replace(slots[number], dtype=root.dtype, size=root.size)
+            slots[number] = replace(held, shape=root.shape, strides=row_major(root.shape))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,17 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from picograd.dtype import DType, int64
 from picograd.errors import internal
 from picograd.graph.ends import ends_of, every_end, sources_of
-from picograd.graph.expand import expand_composites
+from picograd.graph.expand import expand_composites, realized
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
+from picograd.graph.split_complex import has_complex, split_complex
 from picograd.graph.starts import MOVING, fixed_graph, placed, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.alike import Outline, Shared, outline_of
@@ -23,7 +24,15 @@ from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
 from picograd.schedule.merge import merge_launches
 from picograd.schedule.partwise import aside_kernel
-from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step
+from picograd.schedule.plan import (
+    CopyStep,
+    HostStep,
+    KernelLaunch,
+    Plan,
+    PlanSlot,
+    Step,
+    hold_complex,
+)
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
@@ -40,7 +49,9 @@ class Draft:
     target: Target
     is_verified: bool
     fuser: Fuser = field(init=False)
+    order: list[Node] = field(default_factory=list)  # as recorded, inputs first
     facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
+    values: list[Facts] = field(default_factory=list)  # each once
     inputs: list[Node] = field(default_factory=list)
     input_numbers: dict[int, int] = field(default_factory=dict)
     scalars: list[Node] = field(default_factory=list)
@@ -67,10 +78,10 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
         for stage in STAGES:
             stage(draft)
     outputs = tuple(draft.outputs)
+    hold_complex(draft.slots, outputs, roots)
     steps = (*draft.steps, *draft.copies)
-    reasons = tuple(draft.fuser.reasons)
     parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
-    return Plan(*parts, draft.arenas, reasons)
+    return Plan(*parts, draft.arenas, tuple(draft.fuser.reasons))
 
 
 LEAVES = MEMORY | INPUTS
@@ -78,8 +89,15 @@ NAMING = NUMBERS | SCALARS | WRITES | MOVING  # whose arguments are told apart o
 
 
 def number_inputs(draft: Draft) -> None:
-    """Number leaf buffers and runtime scalars in order of first appearance."""
-    for node in toposort(draft.roots, is_leaf):
+    """Number leaf buffers and runtime scalars in order of first appearance.
+
+    Complex numbers become pairs of real ones before.
+    """
+    draft.order = toposort(draft.roots, realized)
+    if has_complex(draft.order):
+        draft.roots = split_complex(draft.roots, draft.order, is_leaf)
+        draft.order = toposort(draft.roots, realized)
+    for node in draft.order:
         is_plain = node.inputs and node.realized is None and node.op not in MOVING
         if not is_plain or type(node) is not Node:
             number_input(draft, node)
@@ -127,44 +145,40 @@ def leaf_key(node: Node) -> int:
 
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
-    roots = expand_composites(take_updates(draft.roots, is_leaf, draft.target), target=draft.target)
-    equal = equal_nodes(roots)
-    draft.roots = [equal[id(root)] for root in roots]
-    wanted = {id(root) for root in draft.roots}
-    unique = dict.fromkeys(equal.values())  # inputs first, as the walk met them
-    leaves = {id(node) for node in unique if is_leaf(node)}
-    readers = find_readers(reversed(unique), equal, wanted, leaves)
-    for node in unique:
-        is_known = id(node) in leaves
-        inputs = () if is_known else node.inputs
-        known = tuple([draft.facts[id(equal[id(i)])] for i in inputs])
-        memory = leaf_key(node) if is_known else -1
-        facts = Facts(node, len(draft.facts), readers.counts[id(node)], known)
-        facts.sink, facts.is_operand = readers.sinks[id(node)], id(node) in readers.operands
-        facts.is_shifted = id(node) in readers.shifted
-        facts.ends = readers.ends.get(id(node), facts.ends)
-        draft.fuser.visit(facts, is_known, memory)
-        draft.facts[id(node)] = facts
-        if id(node) in wanted:
+    roots = take_updates(draft.roots, draft.order, draft.target)
+    order = draft.order if roots == draft.roots else toposort(roots, realized)
+    expanded = expand_composites(roots, target=draft.target, order=order)
+    order = order if expanded == roots else toposort(expanded, realized)
+    draft.facts = facts_of(order)
+    found = [draft.facts[id(root)] for root in expanded]
+    draft.roots = [facts.node for facts in found]
+    draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
+    wanted = set(found)
+    find_readers(draft.values, wanted)
+    for facts in draft.values:
+        draft.fuser.visit(facts)
+        if facts in wanted:
             draft.fuser.store_root(facts)
 
 
-def equal_nodes(roots: Sequence[Node]) -> dict[int, Node]:
-    """Map each node under `roots`, by identity and inputs first, to the first of equal value."""
-    first: dict[Any, Node] = {}
-    equal: dict[int, Node] = {}
-    for node in toposort(roots, is_leaf):
-        inputs = () if is_leaf(node) else node.inputs
-        numbers = tuple([id(equal[id(i)]) for i in inputs])
-        key = structural_key(node, numbers)
-        equal[id(node)] = first.setdefault(key, node)
-    return equal
+def facts_of(order: Iterable[Node]) -> dict[int, Facts]:
+    """Map each node, listed inputs first, by identity to the facts of the first of equal value."""
+    first: dict[Any, Facts] = {}
+    found: dict[int, Facts] = {}
+    for node in order:
+        is_known = is_leaf(node)
+        inputs = () if is_known else tuple([found[id(child)] for child in node.inputs])
+        key = leaf_key(node) if is_known else -1
+        same = (key, node.shape, node.dtype) if is_known else structural_key(node, inputs)
+        facts = first.get(same)
+        if facts is None:
+            facts = first[same] = Facts(node, len(first), inputs, is_known, is_known, key)
+        found[id(node)] = facts
+    return found
 
 
-def structural_key(node: Node, inputs: tuple[int, ...]) -> Any:
+def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
     """Nodes with equal keys have equal values."""
-    if is_leaf(node):
-        return leaf_key(node), node.shape, node.dtype, "leaf"
     arg = node.arg
     if type(node) is Node and node.op not in NAMING:
         return node.op, inputs, arg, node.shape, node.dtype, node.device
@@ -187,7 +201,7 @@ def order_launches(draft: Draft) -> None:
 
 def assign_slots(draft: Draft) -> None:
     """Give every stored member a slot: its target's, one of its own, or a temporary."""
-    sources = (f for f in draft.fuser.order if f.is_source)
+    sources = (f for f in draft.values if f.is_source)
     for facts in sources:
         number = draft.input_numbers[leaf_key(facts.node)]
         draft.locations[facts.number] = Location(number, row_major(facts.node.shape))
@@ -206,9 +220,7 @@ def place_assigns(draft: Draft) -> None:
     leave is there already. Nor may a host call follow: one that raises must leave everything as it
     was.
     """
-    assigns = [
-        facts for facts in draft.fuser.order if facts.node.op in WRITES and not facts.is_source
-    ]
+    assigns = [f for f in draft.values if f.node.op in WRITES and not f.is_source]
     final = {assign_target(draft, facts): facts for facts in assigns}
     updated = [facts.target for facts in assigns if facts.is_update]
     bases = {target.number for target in updated if target is not None}

@@ -9,12 +9,12 @@ fuse orders such a write after what reads x as it was, and `place_assigns` gives
 or a copy of it where somebody reads the old values later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.graph.node import Node, is_move, toposort
+from picograd.graph.node import Node, is_move
 from picograd.graph.parts import Steps, shown
 from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
@@ -34,24 +34,24 @@ class Update:
     arg: Any = None
 
 
-def take_updates(
-    roots: Sequence[Node], is_leaf: Callable[[Node], bool], machine: Target
-) -> list[Node]:
-    """Rewrite the assignments of updated values; the same nodes if there are none."""
-    order = toposort(roots, is_leaf)
+def take_updates(roots: Sequence[Node], order: Sequence[Node], machine: Target) -> list[Node]:
+    """Rewrite the assignments of updated values; the same nodes if there are none.
+
+    `order` lists the nodes under the roots, inputs first, and not below realized ones.
+    """
     if not any(may_update(node) for node in order if node.op in WRITES):
         return list(roots)
     writers: dict[int, int] = {}
     users = {id(root): 2 for root in roots}
     for node in order:
-        for child in () if is_leaf(node) else node.inputs:
+        for child in () if node.realized is not None else node.inputs:
             users[id(child)] = users.get(id(child), 0) + 1
-        if node.op in WRITES and not is_leaf(node):
+        if node.op in WRITES and node.realized is None:
             target = id(node.inputs[0])
             writers[target] = writers.get(target, 0) + 1
     done: dict[int, Node] = {}
     for node in order:
-        if is_leaf(node) or not node.inputs:
+        if node.realized is not None or not node.inputs:
             done[id(node)] = node
             continue
         is_alone = node.op in WRITES and writers[id(node.inputs[0])] == 1

@@ -1,13 +1,14 @@
 """write_order: what groups read, and writes of parts after what reads the memory as it was."""
 
-from collections.abc import Iterator
-
 from picograd.graph.row import Role
 from picograd.schedule.group import Facts, Group
 
 
-def reads_of(group: Group) -> Iterator[Facts]:
-    """Yield the leaves and members of earlier groups that a group loads."""
+def reads_of(group: Group) -> list[Facts]:
+    """List the leaves and members of earlier groups that a group loads, at its depth."""
+    if group.reads[0] == group.depth:
+        return group.reads[1]
+    found: list[Facts] = []
     seen: set[int] = set()
     stack: list[Facts] = []
     depth = group.depth
@@ -20,9 +21,11 @@ def reads_of(group: Group) -> Iterator[Facts]:
             continue
         seen.add(number)
         if facts.is_source or (maker is not None and maker.depth < depth):
-            yield facts
+            found.append(facts)
         elif maker is not group:
             stack += facts.inputs
+    group.reads = depth, found
+    return found
 
 
 def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:

@@ -114,7 +114,7 @@ class Function:
 
 def is_differentiable(value: Any) -> bool:
     """Tell whether a value is a float tensor."""
-    return isinstance(value, Recorded) and value.dtype.is_float
+    return isinstance(value, Recorded) and value.dtype.is_differentiable
 
 
 class Call:
@@ -237,7 +237,7 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     for name in ("use_reentrant", "preserve_rng_state"):
         options.pop(name, None)
     result = function(*args, **options)
-    if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_float):
+    if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):
         return result
     root = result._node
     given = [a._node for a in args if is_differentiable(a)]

@@ -37,7 +37,7 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
         if not isinstance(leaf, Recorded):
             text = f"cannot differentiate with respect to a {type(leaf).__name__}"
             raise GradientError(op, text, "pass tensors, or choose argnums")
-        if not leaf.dtype.is_float:
+        if not leaf.dtype.is_differentiable:
             text = f"cannot differentiate with respect to a {leaf.dtype.name} tensor"
             raise GradientError(op, text, "use a float dtype")
         marker = wrap(same_value(leaf._node), True)
@@ -149,7 +149,7 @@ def grad_and_value(func: Function, argnums: Sizes = 0, has_aux: bool = False) ->
 
 def start_of(op: str, node: Node) -> Node:
     """Give the ones a gradient starts from."""
-    if not node.dtype.is_float:
+    if not node.dtype.is_differentiable:
         raise GradientError(op, f"a {node.dtype.name} result has no gradient", "compute in floats")
     return node.const_like(1.0)
 
@@ -193,7 +193,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
             text = f"{len(given)} cotangents for {len(nodes)} results"
             raise ShapeError("vjp", text, "give one per result, in its structure")
         pairs = [cotangent_of(node, each) for node, each in zip(nodes, given)]
-        found = or_zeros(gradient([p for p in pairs if p[0].dtype.is_float], stops), stops)
+        found = or_zeros(gradient([p for p in pairs if p[0].dtype.is_differentiable], stops), stops)
         return rebuilt(tuple(primals), [tracked(each) for each in found])
 
     output = rebuilt(result, [tracked(node) for node in nodes])
@@ -238,7 +238,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
 def push(nodes: Sequence[Node], stops: Sequence[Node], directions: Sequence[Node]) -> list[Node]:
     """Find the derivative of every node along directions of `stops`."""
     probes = [same_value(ramp(node)) for node in nodes]
-    pairs = [(node, probe) for node, probe in zip(nodes, probes) if node.dtype.is_float]
+    pairs = [(node, probe) for node, probe in zip(nodes, probes) if node.dtype.is_differentiable]
     back = gradient(pairs, stops)
     lead = [
         (slope, build.cast(along, slope.dtype))
@@ -255,7 +255,7 @@ def ramp(node: Node) -> Node:
     derivative at zero.
     """
     flat = constant(0, (node.size,), int64, node.device).iota(0)
-    if not node.dtype.is_float:
+    if not node.dtype.is_differentiable:
         return node.const_like(0)
     return (flat.cast(node.dtype) * GOLDEN + 1.0).reshape(node.shape)
 

@@ -66,7 +66,7 @@ def outputs_of(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
     """Call the function; its float outputs."""
     result = func(*inputs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    return [each for each in outputs if isinstance(each, Recorded) and each.dtype.is_float]
+    return [each for each in outputs if isinstance(each, Recorded) and each.dtype.is_differentiable]
 
 
 def analytic(output: Any, leaf: Any) -> Array:

@@ -17,7 +17,7 @@ new buffers into the plan and run it. A trace depends on
 
 and is made again when one of these changes, unless a trace for the new state is there. Every call
 returns fresh tensors. What else it does in Python (print, append to a list) happens when it is
-traced. Tensors that it makes and stores get their new values at every call. Random numbers continue
+traced. What it stores in Python's state is a new tensor at every call. Random numbers continue
 their generator. Reading a value while tracing raises TraceError; after an error in the function
 all tensors are what they were. docs/design/0010-what-a-trace-depends-on.md says why.
 """
@@ -65,6 +65,7 @@ from picograd.tensor.transforms.jit_numbers import (
     settle,
     worded,
 )
+from picograd.tensor.transforms.jit_places import Places, with_lists
 from picograd.tensor.transforms.jit_replay import (
     Hand,
     check_results,
@@ -79,7 +80,7 @@ from picograd.tensor.transforms.jit_replay import (
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.transforms.jit_state import Guard, Reach, hooks_of, name_of
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
-from picograd.tensor.transforms.jit_variables import Variable
+from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.traced_number import Difference, Numbers, program
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
@@ -116,6 +117,7 @@ class Jitted(Generic[P, R]):
         self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
         self.fixed: dict[Any, dict[int, str]] = {}  # by structure: numbers in the key, and why
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
+        self.places: dict[Any, Places] = {}  # of tensors in state, by objects among arguments
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
         self.count = 0  # traces made
         self.closure: Closure | None = None  # the short way of the last call
@@ -153,18 +155,21 @@ class Jitted(Generic[P, R]):
         flattener = Flattener()
         structure = flattener.flatten_call(args, kwargs)
         arguments, objects = flattener.tensors, [*bound, *flattener.objects]
-        numbers = flattener.numbers
+        numbers, identities = flattener.numbers, tuple(map(id, objects))
+        if identities in self.places:
+            part, flattener.opened = self.places[identities].open(flattener)
+            structure = structure, part
         pending.flush_assigns()
         buffers = realized(arguments)
-        modes = MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
         described = tuple([self.describe(tensor) for tensor in arguments])
         marked = self.marked(flattener, (bound, args, kwargs))
         if marked is not None:
             numbers, structure = flattener.numbers, (structure, marked.key)
             described = marked.masked(described)
-        same = shared(arguments, buffers), tuple(map(id, objects))
+        same = shared(arguments, buffers), identities
         known = known_numbers(numbers, self.fixed.get(structure, ()))
-        key = structure, described, *same, modes, known
+        key = structure, described, *same, present_modes(), known
+        moved: list[Any] = []
         reason: Any = ""
         for capture in reversed(self.captures.get(key, ())):
             slots = capture.program.run(numbers)
@@ -172,23 +177,23 @@ class Jitted(Generic[P, R]):
                 reason = reason or slots
                 continue
             if not capture.guard.holds():
+                moved.extend(capture.guard.moved())
                 reason = reason or capture.guard.difference()
                 continue
-            plan = capture.find_plan()  # held: making others must not let it fall out now
-            inputs = ready(capture, arguments, buffers)
-            if isinstance(inputs, list) and plan is not None and capture.sizes is not None:
-                PLANS.touch(plan)  # the trace goes when it falls out
-                plan, inputs = capture.sizes.plan(capture, slots, inputs)
+            plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
-                if len(self.captures) > 1:
-                    self.captures.move_to_end(key)
                 self.note_use(capture, plan, key)
-                return replay(capture, plan, arguments, inputs, slots)
+                result = replay(capture, plan, arguments, inputs, slots)
+                return result if capture.opened is None else capture.opened.put(result, capture)
             reason = reason or inputs
+        if self.note_places(identities, moved):
+            return self.call(args, kwargs, bound)
         return self.followed(key, (bound, args, kwargs), flattener, objects, reason, marked)
 
     def note_use(self, capture: Capture, plan: Any, key: Any) -> None:
         """Note that a plan is used; calls like this one take the short way, if there is one."""
+        if len(self.captures) > 1:
+            self.captures.move_to_end(key)
         if plan is None:
             return
         PLANS.touch(plan)
@@ -211,17 +216,19 @@ class Jitted(Generic[P, R]):
         marked: Marked | None = None,
     ) -> Any:  # fmt: skip
         """Trace with numbers that are followed; where they are in the way, with the values."""
-        arguments, numbers = found.tensors, Numbers(found.numbers, user_line)
+        numbers = Numbers(found.numbers, user_line)
         if isinstance(reason, Difference):
-            reason = worded(reason, self.names_of(call, marked))
+            reason = worded(reason, self.names_of(call, found, marked))
         fixed = places_of(key[-1])
         sizes = None
         if marked is not None and not fixed.issuperset(marked.axes.values()):
             sizes = Sizes(numbers, marked)
         try:
-            return self.trace(key, call, arguments, objects, reason, numbers, sizes)
+            return self.trace(key, call, found, objects, reason, numbers, sizes)
         except Exception as raised:  # some code takes nothing but a number of Python's own
             error = raised
+            if isinstance(error, TraceError) and found.opened is not None:
+                return self.without_places(key[3], call, error)
             is_fixed = len(fixed) == len(found.numbers) and not numbers.variables
             if is_fixed or isinstance(error, TraceError):
                 raise
@@ -229,6 +236,16 @@ class Jitted(Generic[P, R]):
         finally:
             numbers.close()
         return self.fixed_all(key, call, found, objects, reason, str(error))
+
+    def without_places(self, objects: Any, call: Any, error: TraceError) -> Any:
+        """Call the function once more, and follow no tensors of Python's state."""
+        self.count -= 1
+        places, (bound, args, kwargs) = self.places[objects], call
+        places.failures, places.is_open, places.problem = places.failures + 1, False, str(error)
+        try:
+            return self.call(args, kwargs, bound)
+        finally:
+            places.is_open = True
 
     def fixed_all(
         self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any, error: str
@@ -239,7 +256,7 @@ class Jitted(Generic[P, R]):
         plain = Numbers(found.numbers, user_line)
         plain.follows_state = False
         try:
-            return self.trace(fixed, call, found.tensors, objects, reason, plain)
+            return self.trace(fixed, call, found, objects, reason, plain)
         except Exception:
             self.fixed.pop(key[0], None)
             if before is not None:
@@ -258,9 +275,12 @@ class Jitted(Generic[P, R]):
         lines = dict.fromkeys(range(len(key[-1])), "code that asks for its type")
         return self.fix(key, lines, numbers.slots[: numbers.arguments])
 
-    def names_of(self, call: Any, marked: Marked | None) -> list[str]:
-        """Name the arguments of the numbers of a call, and its followed sizes."""
-        return number_names(self.signature, *call) + (marked.names if marked else [])
+    def names_of(self, call: Any, found: Flattener, marked: Marked | None = None) -> list[str]:
+        """Name the arguments and places of the numbers of a call, and its followed sizes."""
+        names = number_names(self.signature, *call)
+        if found.opened is not None:
+            names += found.opened.names("numbers")
+        return names + (marked.names if marked else [])
 
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
@@ -276,46 +296,75 @@ class Jitted(Generic[P, R]):
         return id(tensor) in self.captured
 
     def trace(
-        self, key: Any, call: Any, arguments: Sequence[Tensor], objects: list[Any], reason: str,
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: str,
         numbers: Numbers, sizes: Sizes | None = None,
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        reason = reason or self.why(key, call)
-        reach = Reach(self.function, objects)
+        reason = reason or self.why(key, call, found)
+        arguments, opened = found.tensors, found.opened
+        followed = set() if opened is None else opened.identities()
+        reach = Reach(self.function, objects, followed)
+        opened = with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
             key = key[0], tuple(map(self.describe, arguments)), *key[2:]
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
-        bound, args, kwargs = call
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
+        bound, args, kwargs = call
         function = functools.partial(self.function, *bound)
-        tracer.run(function, args, kwargs, reach, self.moving.values())
+        tracer.run(function, args, kwargs, reach, self.moving.values(), opened)
         noted = tracer.trace
         try:
             guard = Guard(reach, noted)
             self.moving |= {each.identity(): each for each in guard.moving}
-            reach.forget()
-            noted.objects = {}  # these hold what the function has dropped meanwhile
-            guard.settle()
-            capture = tracer.find()
+            known = Holders(reach)
+            guard.settle(reach, noted)
+            capture = tracer.find(known)
+            self.learn(key[3], guard, tracer, capture)
             results, values = compute(tracer, capture)
         except BaseException:
             tracer.before.undo(noted)
             raise
+        del noted, known
         capture.set_guard(guard)
-        self.note_stored(key, capture)
-        self.note_captured([each.find() for each in capture.captured], ())
-        del noted
-        lines = settle(capture, numbers, self.captures.get(key, ()))
-        if lines:
-            key = self.fix(key, lines, numbers.slots[: numbers.arguments])
+        key = self.settled(key, capture, numbers)
         outputs = first_outputs(tracer, capture, results, values)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
         if capture.checks:
             check_results(capture, results)
-        return outputs
+        return outputs if opened is None else opened.put(outputs, capture)
+
+    def settled(self, key: Any, capture: Capture, numbers: Numbers) -> Any:
+        """Say what replays compute of numbers; gives the key with the values of those it reads."""
+        captured = [each.find() for each in capture.captured]
+        self.note_captured(captured, ())
+        self.note_stored(key, capture)
+        others = self.captures.get(key, ())
+        lines = settle(capture, numbers, others)
+        if not lines:
+            return key
+        return self.fix(key, lines, numbers.slots[: numbers.arguments])
+
+    def learn(self, objects: Any, guard: Guard, tracer: Tracer, capture: Capture) -> None:
+        """Take up the places in which a trace found, or put, other tensors."""
+        is_new = self.note_places(objects, guard.rebound)
+        if self.note_places(objects, tracer.rebound, False) or is_new:
+            capture.refusals.append("it stored a new tensor")
+        elif objects in self.places and self.places[objects].problem:
+            capture.refusals.append(self.places[objects].problem)
+
+    def note_places(self, objects: Any, found: Sequence[Any], is_sure: bool = True) -> bool:
+        """Take up places of tensors; tells whether one of them is followed from now on.
+
+        Then no call has the key of a trace that was made before.
+        """
+        if not found or not self.places.setdefault(objects, Places()).learn(found, is_sure):
+            return False
+        for key in [key for key in self.captures if key[3] == objects]:
+            del self.captures[key]
+        return True
 
     def note_stored(self, key: Any, capture: Capture) -> None:
         """Trace once more what stores a tensor: the next trace may find it there."""
@@ -344,6 +393,8 @@ class Jitted(Generic[P, R]):
             self.captures = self.held()
         while self.traces > KEPT:
             self.captures.popitem(last=False)
+        while len(self.places) > KEPT:
+            del self.places[next(iter(self.places))]
         if len(self.stored) > KEPT:
             self.stored &= self.captures.keys()
         for each in objects:
@@ -361,8 +412,9 @@ class Jitted(Generic[P, R]):
         for key in [key for key in self.captures if identity in key[3]]:
             del self.captures[key]
         self.stored = {key for key in self.stored if identity not in key[3]}
+        self.places = {key: each for key, each in self.places.items() if identity not in key}
 
-    def why(self, key: Any, call: Any) -> str:
+    def why(self, key: Any, call: Any, given: Flattener) -> str:
         """Say what is new about arguments; of a size, which argument and axis it is."""
         if not self.captures:
             return ""
@@ -370,12 +422,13 @@ class Jitted(Generic[P, R]):
         found = [part for part, was, now in zip(PARTS, last, key) if was != now]
         if found[:1] == [PARTS[1]]:
             names = argument_names(self.signature, *call)
+            if given.opened is not None:
+                names += given.opened.names("tensors")
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
         if found == [PARTS[5]]:
-            names = number_names(self.signature, *call)
-            names += ["of a size"] * len(key[5])
+            names = self.names_of(call, given) + ["of a size"] * len(key[5])
             return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
         return f"the {' and '.join(found)} changed" if found else ""
 
@@ -414,6 +467,23 @@ def forget(table: dict[int, Any], identity: int, reference: Any) -> None:
     """Take what died off a table."""
     if table.get(identity) is reference:
         del table[identity]
+
+
+def chosen_plan(
+    capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffer], slots: Any
+) -> tuple[Any, Any]:
+    """Choose the plan of a trace, and its inputs for a call: the reason where it has none."""
+    plan = capture.find_plan()  # held: making others must not let it fall out now
+    inputs = ready(capture, arguments, buffers)
+    if isinstance(inputs, list) and plan is not None and capture.sizes is not None:
+        PLANS.touch(plan)  # the trace goes when it falls out
+        plan, inputs = capture.sizes.plan(capture, slots, inputs)
+    return plan, inputs
+
+
+def present_modes() -> tuple[Any, ...]:
+    """Say what modes and settings a trace depends on."""
+    return MODE.enabled, autocast.state() if REGIONS.dtypes else (), config.epoch
 
 
 def realized(arguments: Sequence[Tensor]) -> list[Buffer]:

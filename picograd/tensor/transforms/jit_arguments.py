@@ -91,6 +91,7 @@ class Flattener:
         self.numbers: list[Any] = []
         self.objects: list[Any] = []
         self.has_containers = False
+        self.opened: Any = None  # places of Python's state that are flattened too
 
     def flatten_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Describe the arguments of a call, as `flatten` does; most are of tensors alone."""

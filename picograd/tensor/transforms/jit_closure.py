@@ -32,7 +32,7 @@ MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
     "read", "copies", "drawn", "gradients", "replaced", "written", "written_gradients",
-    "escapes", "checks", "early", "sizes", "graph", "traced", "stores", "refusals",
+    "escapes", "checks", "early", "sizes", "graph", "traced", "stores", "opened", "refusals",
 )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ class Recording:
         pairs = [(made, arguments[number]) for made, number in kept.arguments]
         pairs += [(made, find()) for made, find in kept.captured]
         self.leaves = [(made, tensor._node) for made, tensor in pairs] + kept.fixed
-        asked = [(made, tensor._node) for made, tensor in pairs if tensor.dtype.is_float]
+        asked = [(made, tensor._node) for made, tensor in pairs if tensor.dtype.is_differentiable]
         self.made = [made for made, _ in asked]
         self.inputs = [node for _, node in asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]

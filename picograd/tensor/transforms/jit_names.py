@@ -45,18 +45,21 @@ def names_of(code: CodeType) -> Names:
     known = KNOWN.get(code)
     if known is None:
         known = Names()
-        first = code.co_varnames[:1]
+        first, outer = code.co_varnames[:1], code.co_freevars
         stack = [code]
         while stack:
             each = stack.pop()
-            read(each, known, first)
+            read(each, known, first, outer)
             stack += [const for const in each.co_consts if isinstance(const, CodeType)]
         KNOWN[code] = known
     return known
 
 
-def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:
-    """Follow the instructions: a name, then the attributes read of it, one after the other."""
+def read(code: CodeType, found: Names, first: Path, outer: Path) -> None:
+    """Follow the instructions: a name, then the attributes read of it, one after the other.
+
+    `first` is the first argument, `outer` are the variables of functions around the whole.
+    """
     path: Path = ()
     instructions = list(dis.get_instructions(code))
     for at, each in enumerate(instructions):
@@ -74,7 +77,7 @@ def read(code: CodeType, found: Names, first: tuple[str, ...]) -> None:
             path = (*(path or LOCAL), each.argval)
         else:
             finish(path, found, first)
-            path = start(each)
+            path = start(each, outer)
     finish(path, found, first)
 
 
@@ -97,9 +100,11 @@ def asked_name(following: Sequence[Any]) -> str | None:
     return None
 
 
-def start(instruction: Any) -> Path:
+def start(instruction: Any, outer: Path) -> Path:
     """Begin a path at an instruction that loads a variable; local ones are marked."""
     name = instruction.argval
+    if "DEREF" in instruction.opname and name not in outer:  # of the function around a lambda
+        return (*LOCAL, name)
     if instruction.opname in OUTER:
         return (name,)
     if instruction.opname.startswith("LOAD_FAST"):

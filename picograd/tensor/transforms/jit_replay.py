@@ -225,7 +225,7 @@ def show_again(base: Any, views: Sequence[Any]) -> Any:
     for view in views:
         is_cut = base._tracks and not view.passes
         node = view.on(build.detach(base._node) if is_cut else base._node)
-        made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_float)
+        made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_differentiable)
         note_view(made, base, view.function, *view.operands)
         made._view = dataclasses.replace(view, base=base, known=[])
         base = made

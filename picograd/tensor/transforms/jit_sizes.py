@@ -17,6 +17,7 @@ from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType
+from picograd.engine.bound_sizes import BoundSizes, bound_sizes
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan, keep_plan, leaf
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
@@ -27,7 +28,6 @@ from picograd.graph.recurrence import Body, Recurrence
 from picograd.graph.row import MEMORY, NUMBERS
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
-from picograd.tensor.transforms.jit_bound import BoundSizes, bound_sizes
 from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.traced_number import Numbers, Program, TracedNumber
 

@@ -33,8 +33,15 @@ from picograd.engine.tracing import STATE, Trace
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
+from picograd.tensor.transforms.jit_places import moves, tensors_of
 from picograd.tensor.transforms.jit_progress import is_moving, progress_of
-from picograd.tensor.transforms.jit_variables import Variable, as_it_is, is_followable, plain_of
+from picograd.tensor.transforms.jit_variables import (
+    Members,
+    Variable,
+    as_it_is,
+    is_followable,
+    plain_of,
+)
 from picograd.traced_number import NAMED
 
 PACKAGE = str(pathlib.Path(__file__).absolute().parents[2]) + os.sep
@@ -103,16 +110,23 @@ class Every(set[str]):
 class Slot:
     """This class is one variable or attribute: how to read it, and what is expected there."""
 
-    __slots__ = ("expected", "holder", "key", "label", "reference")
+    __slots__ = ("expected", "holder", "key", "label", "owner", "reference")
     holder: Any
+    owner: Any
     key: str | None
     label: str
     expected: Any | None
     reference: Reference | None
 
-    def __init__(self, holder: Any, key: str | None, label: str) -> None:
-        self.holder, self.key, self.label = holder, key, label
+    def __init__(self, holder: Any, key: str | None, label: str, owner: Any = None) -> None:
+        self.holder, self.key, self.label, self.owner = holder, key, label, owner
         self.expect(self.read())
+
+    def variable(self) -> Variable:
+        """Give the place: `owner` is a class, or an object without a dict of its attributes."""
+        if self.owner is not None:
+            return Variable(self.owner, Members, self.key, self.label)
+        return Variable(self.holder, as_it_is, self.key, self.label)
 
     def expect(self, value: Any) -> None:
         """Keep a value to compare with; what is not plain is held weakly."""
@@ -131,20 +145,6 @@ class Slot:
             return self.holder.cell_contents
         except ValueError:
             return MISSING
-
-
-class Members:
-    """This class reads the attributes of an object that keeps them in `__slots__`."""
-
-    __slots__ = ("owner",)
-    owner: Any
-
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Read an attribute."""
-        return getattr(self.owner, name, default)
 
 
 def members_of(value: Any) -> set[str]:
@@ -169,7 +169,8 @@ class Reach:
 
     asks_class: bool
 
-    def __init__(self, function: Any, objects: Iterable[Any]) -> None:
+    def __init__(self, function: Any, objects: Iterable[Any], followed: Iterable[Any] = ()) -> None:
+        self.followed = set(followed)  # places of which the trace follows what is there
         self.slots: dict[tuple[int, str | None], Slot] = {}
         self.watched: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.containers: dict[int, tuple[Any, list[Any], str]] = {}
@@ -180,6 +181,7 @@ class Reach:
         self.is_computed = False  # some code computes names of attributes
         self.moving: dict[int, tuple[Any, Any, str]] = {}  # iterators, generators of numbers
         self.read: set[int] = set()  # lists of which more is read than a method that adds
+        self.added: set[int] = set()  # lists of which such a method is read
         self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
         self.asks_class = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
@@ -263,9 +265,13 @@ class Reach:
         if len(value) > LARGEST:
             return
         items = contents(value)
+        if self.followed and not isinstance(value, (set, frozenset)):
+            keys = value if isinstance(value, dict) else range(len(items))
+            pairs = [((id(value), key), item) for key, item in zip(keys, items)]
+            items = [FOLLOWED if place in self.followed else item for place, item in pairs]
         if isinstance(value, (list, dict, set, deque)) and label:
             self.containers[id(value)] = value, items, label
-        self.work += [(item, label and f"{label}[...]") for item in items]
+        self.work += [(e, label and f"{label}[...]") for e in items if e is not FOLLOWED]
 
     def watch(self, value: Any, label: str) -> None:
         """Remember an object that tells its changes, and look into it."""
@@ -276,6 +282,8 @@ class Reach:
         self.work += [(hook, "a hook") for hook in ([] if hooks is None else hooks.functions())]
         read, is_own = (read_attributes(type(value)), is_foreign_class(type(value)))
         for name, item in state.items():
+            if (id(vars(value)), name) in self.followed:
+                continue
             is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
             self.work.append((item, f"{label}.{name}" if is_guarded else ""))
 
@@ -328,6 +336,8 @@ class Reach:
             if slot.key is not None and isinstance(value, BuiltinFunctionType) and value in NAMED:
                 self.math.append((slot.holder, slot.key))
             return
+        if slot.variable().identity()[:2] in self.followed:
+            return
         self.slots.setdefault((id(slot.holder), slot.key), slot)
         self.work.append((value, slot.label))
         self.note_read(value, path[1:])
@@ -335,8 +345,8 @@ class Reach:
 
     def note_read(self, value: Any, rest: Path) -> None:
         """Remember a list of which code reads more than a method that adds to it."""
-        if isinstance(value, list) and rest[:1] not in ADDED:
-            self.read.add(id(value))
+        if isinstance(value, list):
+            (self.added if rest[:1] in ADDED else self.read).add(id(value))
 
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
@@ -345,7 +355,10 @@ class Reach:
                 return
             if not hasattr(type(value), "_trace_state") and name in members_of(value):
                 label = f"{label}.{name}"
-                self.slots.setdefault((id(value), name), Slot(Members(value), name, label))
+                if (id(value), name) in self.followed:
+                    return
+                slot = Slot(Members(value), name, label, value)
+                self.slots.setdefault((id(value), name), slot)
                 value = getattr(value, name, None)
                 self.work.append((value, label))
                 self.note_read(value, path[at + 1 :])
@@ -354,15 +367,21 @@ class Reach:
             owners = [value] if hasattr(value, "__dict__") else []
             owners += [kind for kind in kinds if not is_foreign_class(kind)]
             first = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
-            if first < 0:
+            if first < 0 or place_of(owners[first], name) in self.followed:
                 return
             label = f"{label}.{name}"
             if first > 0 or not hasattr(type(value), "_trace_state"):
                 for each in owners[: first + 1]:
-                    self.slots.setdefault((id(each), name), Slot(vars(each), name, label))
+                    kind = each if isinstance(each, type) else None
+                    self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
             value = vars(owners[first])[name]
             self.work.append((value, label))
             self.note_read(value, path[at + 1 :])
+
+
+def place_of(owner: Any, name: str) -> tuple[int, str]:
+    """Identify an attribute of an object or class, as its variable does."""
+    return id(owner if isinstance(owner, type) else vars(owner)), name
 
 
 def is_of_user(kind: type) -> bool:
@@ -498,7 +517,8 @@ class Guard:
         self.token: object = STATE.token
         self.refusals: list[str] = []
         self.moving: list[Variable] = []  # numbers that the function changes itself
-        self.followed = {identity[:2] for identity in trace.variables}
+        self.rebound: list[Variable] = []  # places in which it puts other tensors
+        self.followed = {identity[:2] for identity in trace.variables} | reach.followed
         self.reached = set(reach.watched)
         before, names = {**trace.objects, **reach.watched}, reach.names()
         for value, state in before.values():
@@ -518,7 +538,8 @@ class Guard:
         self.hooked: list[tuple[Any, list[Any]]] = []
         self.containers: list[tuple[Any, list[Any], str]] = []
         for value, items, label in reach.containers.values():
-            self.contain(value, items, label, id(value) in reach.read)
+            if id(value) in reach.read or id(value) not in reach.added:
+                self.contain(value, items, label, id(value) in reach.read)
         for each, was, label in reach.moving.values():
             if progress_of(each) != was:
                 self.refusals.append(f"{label} moves on in it")
@@ -529,8 +550,10 @@ class Guard:
             else:
                 self.refusals.append(f"{label} is written in it")
 
-    def settle(self) -> None:
+    def settle(self, reach: Reach, trace: Trace) -> None:
         """Let go what the function made and dropped: every call makes it anew."""
+        reach.forget()
+        trace.objects = {}
         self.watched = [each for each in self.watched if each.reference.find() is not None]
         self.sized = [pair for pair in self.sized if pair[0]() is not None]
 
@@ -564,6 +587,8 @@ class Guard:
                 name = f"{label}[{key!r}]"
                 self.refusals.append(f"{name} changes from {shown(was)} to {shown(now)} in it")
                 self.moving.append(Variable(value, as_it_is, key, name))
+            elif moves(was, now):
+                self.rebound.append(Variable(value, as_it_is, key, f"{label}[{key!r}]"))
         return found
 
     def own_changes(self, value: Any, before: dict[str, Any]) -> None:
@@ -582,18 +607,38 @@ class Guard:
                 self.refusals.append(f"{label} changes from {shown(was)} to {shown(now)} in it")
                 if name in vars(value) and are_numbers(was, now):
                     self.moving.append(Variable(value, vars, name, label))
+                elif name in vars(value) and moves(was, now):
+                    self.rebound.append(Variable(value, vars, name, label))
 
     def is_steady(self, slot: Slot) -> bool:
         """Tell whether a slot still is what it was before the trace; else refuse the trace."""
         now = slot.read()
-        if (id(slot.holder), slot.key) in self.followed:
+        if slot.variable().identity()[:2] in self.followed:
             return False
         if is_same(slot.value(), now):
             return True
         if are_numbers(slot.value(), now):
-            self.moving.append(Variable(slot.holder, as_it_is, slot.key, slot.label))
+            self.moving.append(slot.variable())
+        elif moves(slot.value(), now):
+            self.rebound.append(slot.variable())
         self.refusals.append(f"{slot.label} changes from {shown(slot.value())} in it")
         return False
+
+    def moved(self) -> list[Variable]:
+        """List the places that somebody gave another tensor since the trace."""
+        slots = [slot for slot in self.slots if slot.reference is not None]
+        found = [slot.variable() for slot in slots if is_moved(slot.value(), slot.read())]
+        for held, items, label in self.containers:
+            keys = held if isinstance(held, dict) else range(len(held))
+            for key, was in zip(keys if not isinstance(held, set) else (), items):
+                if isinstance(was, Reference) and is_moved(was.find(), held[key]):
+                    found.append(Variable(held, as_it_is, key, f"{label}[{key!r}]"))
+        for each in self.watched:
+            owner = each.reference.find()
+            for name, reference in () if owner is None else each.others.items():
+                if is_moved(reference.find(), vars(owner).get(name)):
+                    found.append(Variable(owner, vars, name, f"{each.label}.{name}"))
+        return found
 
     def arrange(self) -> None:
         """List the plain slots for the comparison by identity."""
@@ -662,6 +707,11 @@ def hooks_of(tensor: Any) -> list[Any]:
     """List the functions that are called with the gradient of a tensor."""
     hooks = getattr(tensor, "_hooks", None)
     return [] if hooks is None else [*hooks.before.values(), *hooks.after.values()]
+
+
+def is_moved(was: Any, now: Any) -> bool:
+    """Tell whether a place got another tensor, or tensors in a container; no parameters."""
+    return moves(was, now) and all(type(each) is Tensor for each in tensors_of(now))
 
 
 def has_other_size(owner: Any, size: int) -> bool:

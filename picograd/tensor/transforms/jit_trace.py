@@ -42,6 +42,7 @@ from picograd.tensor.transforms.jit_arguments import (
     tensors_in,
 )
 from picograd.tensor.transforms.jit_checks import Check, Early, is_early
+from picograd.tensor.transforms.jit_places import TWINS, Finder, is_held, is_portable, tensors_of
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
 from picograd.traced_number import Numbers, TracedNumber, math_followed, plain
@@ -111,6 +112,7 @@ class Capture:
     traced: list[tuple[int, int]] = field(default_factory=list)  # scalars that are such numbers
     program: Any = None  # the numbers among the arguments, if there are some
     stores: list[Any] = field(default_factory=list)  # places of Python's state that it sets
+    opened: Any = None  # the places that hold tensors, if there are some (jit_places)
     guard: Any = None
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
@@ -277,6 +279,8 @@ class Tracer:
                     self.first[number], self.number[id(twin)] = (twin._node, number)
             self.twins.append(made[id(tensor)])
         self.result: Any = None
+        self.opened: Any = None
+        self.rebound: list[Variable] = []  # places that hold what the function made or was given
         self.stores: list[Any] = []
         self.returned: list[weakref.ref[Tensor]] = []
         self.outside: dict[int, tuple[Any, Node]] = {}
@@ -286,13 +290,16 @@ class Tracer:
 
     def run(
         self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
-        followed: Iterable[Variable] = (),
+        followed: Iterable[Variable] = (), opened: Any = None,
     ) -> None:  # fmt: skip
         """Call the function on the twins. After an error every tensor is what it was.
 
         Of what it reaches, the variables that are functions of `math` take traced numbers;
-        `followed` are places of Python's state that hold numbers.
+        `followed` are places of Python's state that hold numbers, `opened` those of tensors.
         """
+        if opened is not None:
+            self.opened, function = opened, opened.wrapped(function)
+            kwargs = {**kwargs, TWINS: opened.values}
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         noted = Trace()
@@ -300,7 +307,8 @@ class Tracer:
             with tracing(), noting() as noted, math_followed(reach.math):
                 noted.numbers = self.numbers if self.numbers.follows_state else None
                 for each in followed:
-                    follow(each.owner(), each.table, each.key, each.label)
+                    if each.identity()[:2] not in reach.followed:
+                        follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
             self.check_arguments(inside)
@@ -404,13 +412,38 @@ class Tracer:
             return Result("copy", -1, buffer, node.shape, *state)
         return Result("root", self.root(node), None, node.shape, *state)
 
-    def find(self) -> Capture:
-        """List the roots, and what a replay does with them; nothing is computed yet."""
+    def find_places(self, known: Any, kept: set[int]) -> None:
+        """Find the places that hold tensors of the trace; the caller's take that of their twins."""
+        gradients = {id(each.tensor._grad) for each in self.trace.gradients.values()}
+        made = [e for e in self.made() if id(e) not in kept and id(e) not in gradients]
+        held = [each for each in self.twins if is_held(each, self.twins)]
+        made += [each for each in held if id(each) in self.number]
+        del held
+        if made:
+            own = (made, self.twins, self.trace.changed)
+            self.rebound = Finder(known, own).find(made)
+        for place in self.rebound:
+            now = place.read()
+            if is_portable(now) and any(id(each) in self.number for each in tensors_of(now)):
+                place.write(rebuilt(now, self.callers))
+
+    def callers(self, tensor: Any) -> Any:
+        """Give the caller's tensor of a twin."""
+        number = self.number.get(id(tensor))
+        return tensor if number is None else self.arguments[number]
+
+    def find(self, known: Any) -> Capture:
+        """List the roots, and what a replay does with them; nothing is computed yet.
+
+        `known` tells which objects were there before.
+        """
         capture = Capture(
             drawn=self.trace.drawn, refusals=list(self.trace.refusals), stores=self.stores
         )
+        capture.opened = self.opened
         outputs = self.find_outputs(capture)
         kept = set(map(id, self.find_kept()))
+        self.find_places(known, kept)
         known = {*outputs, *self.outside, *self.number}
         for noted in self.trace.gradients.values():
             if self.is_from_outside(noted.tensor):

@@ -40,6 +40,34 @@ def as_it_is(value: Any) -> Any:
     return value
 
 
+class Members:
+    """This class reads and sets the attributes of a class, or of an object with `__slots__`."""
+
+    __slots__ = ("owner",)
+    owner: Any
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Read an attribute."""
+        return getattr(self.owner, name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self.owner, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self.owner, name, value)
+
+    def pop(self, name: str, default: Any = None) -> None:
+        """Delete an attribute."""
+        if hasattr(self.owner, name):
+            delattr(self.owner, name)
+
+
 class Variable:
     """This class is one place that holds a number: the entry `key` of what `table` gives of owner.
 
@@ -62,7 +90,8 @@ class Variable:
     def identity(self) -> tuple[Any, ...]:
         """Tell places apart: which table, which entry."""
         owner = self.owner()
-        return GONE if owner is None else id(self.table(owner)), self.key, self.at
+        held = None if owner is None else owner if self.table is Members else self.table(owner)
+        return GONE if owner is None else id(held), self.key, self.at
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variable) and self.identity() == other.identity()
@@ -83,12 +112,14 @@ class Variable:
             return GONE
 
     def write(self, value: Any) -> None:
-        """Put a value there."""
+        """Put a value there; GONE if there is to be no such place."""
         owner = self.owner()
         if owner is None:
             return
         held = self.table(owner)
-        if self.key is None:
+        if value is GONE:
+            held.pop(self.key, None)
+        elif self.key is None:
             held.cell_contents = value
         else:
             held[self.key] = value

@@ -34,6 +34,7 @@ from picograd.graph.recurrence import (
 )
 from picograd.graph.room import check_size
 from picograd.graph.row import SCALARS
+from picograd.graph.shape import is_shape
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.recording import Recorded, decided, read, wrap
@@ -221,9 +222,10 @@ def check_carry(before: Any, after: Any, leaves: Sequence[Node], carries: Sequen
         problem = f"the carry of {len(leaves)} tensors came out with another structure"
         raise DTypeError("scan", problem, "return a carry like init")
     for number, (leaf, found) in enumerate(zip(leaves, carries, strict=True)):
-        was, now = (f"{leaf.dtype.name}{leaf.shape}", f"{found.dtype.name}{found.shape}")
-        if was != now or leaf.device != found.device:
-            error = DTypeError if leaf.shape == found.shape else ShapeError
+        is_shaped = is_shape(leaf.shape, found.shape)
+        if not is_shaped or leaf.dtype is not found.dtype or leaf.device != found.device:
+            error = DTypeError if is_shaped else ShapeError
+            was, now = (f"{each.dtype.name}{each.shape}" for each in (leaf, found))
             problem = f"carry {number} went into f as {was} and came out as {now}"
             raise error("scan", problem, "keep shape, dtype and device; cast init or the result")
 

@@ -195,7 +195,7 @@ def result_axis(axis: Any, rank: int) -> int:
 
 def tracked(node: Node) -> Any:
     """Make a tensor of a node; it tracks if a tensor that asked for gradients leads to it."""
-    if not node.dtype.is_float:
+    if not node.dtype.is_differentiable:
         return wrap(node, False)
     if not MODE.enabled:
         return wrap(build.detach(node), False)

@@ -1,16 +1,15 @@
 """Plans for many sizes, bound to the numbers of a call by code: no graph is copied.
 
-The graph of a trace is copied once more, with traced numbers for the sizes, and a plan that served
-it is bound to that copy (`picograd/engine/binding.py`). All that the binding compares is a guard,
+The graph of a call is copied, with traced numbers for the sizes, and a plan that served it is bound
+to that copy (`picograd/engine/binding.py`). All that the binding compares is a guard,
 all that it gives is computed of the sizes; so both are evaluated for the sizes of another call.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from picograd.config import config
-from picograd.engine.binding import Binding
+from picograd.engine.binding import Binding, Bound
 from picograd.engine.sizes import BoundedPlan, Family, bind_traced, rebound
 from picograd.graph.node import Node
 from picograd.traced_number import Numbers, Program, TracedNumber, program
@@ -21,7 +20,7 @@ Copy = Callable[[Sequence[Any]], tuple[list[Node], dict[int, int]]]
 
 
 class BoundSizes:
-    """How a plan is bound to the numbers of a call: `slots` of a trace are the arguments.
+    """How a plan is bound to the numbers of a call: those in `slots` are the arguments.
 
     It does not keep the plan, whose code may be unloaded.
     """
@@ -34,8 +33,9 @@ class BoundSizes:
     ) -> None:
         known: Any = plan  # found by a family
         self.binding, self.family, self.nbytes = known.binding, known.family, plan.nbytes
-        self.slots, self.bound = slots, bound
+        self.slots, self.assigned = slots, bound.assigned
         self.program: Program = program(numbers, wanted_slots(bound))
+        self.filled = filling(bound)
 
     def is_alive(self) -> bool:
         """Tell whether the plan is still there, for the present settings."""
@@ -46,7 +46,9 @@ class BoundSizes:
         found = self.program.run([values[slot] for slot in self.slots])
         if not isinstance(found, list):
             return None
-        return rebound(self.family, self.binding, filled(self.bound, found), self.nbytes)
+        inputs, scalars, outputs, written = self.filled(found)
+        bound = Bound(inputs, scalars, outputs, written, self.assigned)
+        return rebound(self.family, self.binding, bound, self.nbytes)
 
 
 def bound_sizes(
@@ -55,8 +57,12 @@ def bound_sizes(
     values: Sequence[Any],
     copy: Copy,
     inputs: Sequence[Any],
+    is_near: bool = False,
 ) -> BoundSizes | None:
-    """Bind a plan to a copy of the graph at traced sizes; None where that cannot be."""
+    """Bind a plan to a copy of the graph at traced sizes; None where that cannot be.
+
+    With `is_near` it has to be one for sizes near those of the call.
+    """
     numbers = Numbers([values[slot] for slot in slots], lambda: "")
     numbers.has_sizes = True
     given = list(values)
@@ -64,7 +70,7 @@ def bound_sizes(
         given[slot] = numbers.argument(at)
     try:
         roots, places = copy(given)
-        bound = bind_traced(plan, roots, inputs, places)
+        bound = bind_traced(plan, roots, inputs, places, is_near)
         return None if bound is None else BoundSizes(plan, slots, numbers, bound)
     finally:
         numbers.close()
@@ -81,15 +87,21 @@ def wanted_slots(part: Any) -> list[int]:
     return []
 
 
-def filled(part: Any, slots: Sequence[Any]) -> Any:
-    """Give what a plan is bound to, with the numbers of a call."""
-    if type(part) is TracedNumber:
-        return slots[part.slot]
-    if isinstance(part, (tuple, list)):
-        return type(part)([filled(each, slots) for each in part])
-    if hasattr(part, "inputs"):
-        changed = {}
-        for name in FILLED:
-            changed[name] = filled(getattr(part, name), slots)
-        return replace(part, **changed)
-    return part
+def filling(bound: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    """Make the function that gives what depends on sizes, by the slots of a call's numbers."""
+    constants: list[Any] = []
+
+    def text(part: Any) -> str:
+        if type(part) is TracedNumber:
+            return f"slots[{part.slot}]"
+        if wanted_slots(part):
+            inside = "".join([f"{text(each)}, " for each in part])
+            return f"({inside})" if isinstance(part, tuple) else f"[{inside}]"
+        constants.append(part)
+        return f"constants[{len(constants) - 1}]"
+
+    wanted = [text(getattr(bound, name)) for name in FILLED]
+    found: Callable[[Sequence[Any]], list[Any]] = eval(
+        f"lambda slots: [{', '.join(wanted)}]", {"constants": constants}
+    )
+    return found

@@ -1,0 +1,263 @@
+"""Graphs recorded again at other sizes: their plan is bound by code, and nothing is walked.
+
+Keys of two recordings of one structure differ in some rows. The numbers there, sizes and those in
+arguments, that were equal in both are one variable:
+
+    first    (4, 37, 32) (37, 38) ...      variables n = 37 and 38, m = 38 and 39
+    second   (4, 38, 32) (38, 39) ...
+
+The plan that served the second is bound to a copy of its graph over traced variables
+(`engine/bound_sizes.py`). So the third needs its key, whose other rows have to be the same, and the
+values of the variables; what does not fit goes the long way, and is learnt from once more.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from picograd.buffer import Storage
+from picograd.engine.bound_sizes import BoundSizes, bound_sizes
+from picograd.engine.plan_key import GraphKey, leaf_buffer
+from picograd.engine.sizes import BoundedPlan
+from picograd.errors import PicogradError
+from picograd.graph.axes import Degenerate, NoRule
+from picograd.graph.node import Node
+from picograd.graph.recurrence import Recurrence
+from picograd.graph.starts import MOVING, starts_of
+from picograd.number import GivenInt
+
+PATTERN_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
+TRIALS = 16  # times that a plan is bound to the variables of a structure
+
+Rows = tuple[Any, ...]  # of a key: what is read of a node, its shape, dtype and device
+
+
+@dataclass(slots=True)
+class Variables:
+    """Where a structure has its sizes: rows of the key that differ, and the numbers at them."""
+
+    varying: list[tuple[int, bool]]  # rows, and whether their arguments vary too
+    others: list[int]
+    same: list[Any]  # the other rows
+    frames: list[Any]  # of the rows that vary, what is no number
+    fixed: list[int] = field(default_factory=list)  # places of numbers that do not vary
+    constants: list[Any] = field(default_factory=list)  # these numbers
+    places: list[int] = field(default_factory=list)  # of numbers that do
+    variable: list[int] = field(default_factory=list)  # each of them
+    values: list[Any] = field(default_factory=list)  # of the variables, at first
+
+    def read(self, found: GraphKey) -> list[Any] | None:
+        """Find the values of the variables in a graph; None if it is not of this structure."""
+        rows = found.key.rows[0]
+        if [rows[at] for at in self.others] != self.same:
+            return None
+        numbers: list[Any] = []
+        frames = [content(found, at, has_numbers, numbers) for at, has_numbers in self.varying]
+        if frames != self.frames or [numbers[at] for at in self.fixed] != self.constants:
+            return None
+        values: list[Any] = [None] * len(self.values)
+        for at, variable in zip(self.places, self.variable):
+            if values[variable] is None:
+                values[variable] = numbers[at]
+            elif values[variable] != numbers[at]:
+                return None
+        return values
+
+
+@dataclass(slots=True)
+class Learnt:
+    """A plan, and how it is bound to the variables of a structure."""
+
+    variables: Variables
+    bound: BoundSizes
+    patience: int
+    steady: int
+
+    def find(self, found: GraphKey) -> BoundedPlan | None:
+        """Bind the plan to the sizes of a graph; None where it has others, or a guard fails."""
+        values = self.variables.read(found)
+        plan = None if values is None else self.bound.find(values)
+        if plan is not None:
+            plan.patience, plan.steady = self.patience, self.steady
+            found.family = plan.family
+        return plan
+
+
+@dataclass(slots=True)
+class Pattern:
+    """Recordings of one structure: the last, and what was learnt of all."""
+
+    rows: Rows
+    args: list[Any]
+    learnt: list[Learnt] = field(default_factory=list)
+    trials: int = TRIALS
+
+
+PATTERNS: OrderedDict[Any, Pattern] = OrderedDict()
+
+
+def plan_by_code(found: GraphKey) -> BoundedPlan | None:
+    """Find a plan for many sizes by what was learnt of other recordings."""
+    pattern = PATTERNS.get(structure(found))
+    if pattern is None:
+        return None
+    pattern.learnt = [each for each in pattern.learnt if each.bound.is_alive()]
+    for number, each in enumerate(pattern.learnt):
+        plan = each.find(found)
+        if plan is not None:
+            pattern.learnt.insert(0, pattern.learnt.pop(number))
+            return plan
+    return None
+
+
+def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> None:
+    """Note a recording that went the long way, and bind its plan by code if it is not the first."""
+    key, rows = structure(found), found.key.rows[0]
+    args = [None if leaf_buffer(node) is not None else node.arg for node in found.order]
+    pattern = PATTERNS.get(key)
+    if pattern is None:
+        PATTERNS[key] = Pattern(rows, args)
+        while len(PATTERNS) > PATTERN_LIMIT:
+            PATTERNS.popitem(last=False)
+        return
+    PATTERNS.move_to_end(key)
+    variables = compare(pattern, found)
+    pattern.rows, pattern.args = rows, args
+    if variables is None or plan is None or pattern.trials <= 0:
+        return
+    if plan.binding is None or plan.binding.large:
+        return
+    pattern.trials -= 1
+    bound = bind(variables, roots, found, plan)
+    if bound is not None:
+        pattern.learnt.insert(0, Learnt(variables, bound, plan.patience, plan.steady))
+
+
+def structure(found: GraphKey) -> Any:
+    """Key a graph by its operations alone: what else has to be the same is compared."""
+    rows, roots = found.key.rows
+    return tuple([row[0] for row in rows]), roots
+
+
+def content(found: GraphKey, at: int, has_numbers: bool, numbers: list[Any]) -> Any:
+    """List the numbers that the key has of a node, its sizes first; returns what is no number."""
+    row = found.key.rows[0][at]
+    numbers += row[-3]
+    if not has_numbers:
+        return (*row[:-3], *row[-2:], len(row[-3]))
+    node = found.order[at]
+    places = [found.places[id(start)] for start in starts_of(node)] if node.op in MOVING else ()
+    return (*row[:-4], *row[-2:], len(row[-3]), *places, framed(node.arg, numbers))
+
+
+def framed(value: Any, numbers: list[Any]) -> Any:
+    """List the numbers in a value; returns what is around them."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple([framed(each, numbers) for each in value])
+    if kind is Recurrence:
+        numbers.append(value.length)
+        return kind, value.body, value.is_reverse
+    if kind is int or kind is GivenInt or (kind is float and value and value == value):
+        numbers.append(value)
+        return kind
+    return repr(value) if kind is float else value  # 0.0 and -0.0 are equal
+
+
+def filled_in(value: Any, numbers: Iterator[Any]) -> Any:
+    """Give a value with other numbers in the order of `framed`; a position is traced as such."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple([filled_in(each, numbers) for each in value])
+    if kind is Recurrence:
+        return replace(value, length=next(numbers))
+    if kind is int or (kind is float and value and value == value):
+        return next(numbers)
+    if kind is not GivenInt:
+        return value
+    made = GivenInt(value)
+    made.source = next(numbers)
+    return made
+
+
+def compare(pattern: Pattern, found: GraphKey) -> Variables | None:
+    """Find what varies between the last recording and this one; None if more than numbers."""
+    rows, before = found.key.rows[0], pattern.rows
+    varying = []
+    for at, (row, node) in enumerate(zip(rows, found.order)):
+        has_argument = leaf_buffer(node) is None and row[0] != "scalar"
+        is_moving = has_argument and node.op in MOVING and bool(starts_of(node))
+        if row != before[at] or is_moving:
+            varying.append((at, is_moving or (has_argument and row[-4] != before[at][-4])))
+    numbers: list[Any] = []
+    earlier: list[Any] = []
+    frames = [content(found, at, has_numbers, numbers) for at, has_numbers in varying]
+    known = {at for at, _ in varying}
+    others = [at for at in range(len(rows)) if at not in known]
+    made = Variables(varying, others, [rows[at] for at in others], frames)
+    for at, has_numbers in varying:
+        earlier += before[at][-3]
+        if has_numbers:
+            framed(pattern.args[at], earlier)
+    if len(earlier) != len(numbers):
+        return None
+    numbered: dict[Any, int] = {}
+    for at, (number, was) in enumerate(zip(numbers, earlier)):
+        is_position = type(number) is GivenInt
+        if number == was and not is_position:
+            made.fixed.append(at)
+            made.constants.append(number)
+            continue
+        key = ("position", at) if is_position else (type(number), number, was)  # 2 == 2.0
+        variable = numbered.setdefault(key, len(numbered))
+        if variable == len(made.values):
+            made.values.append(number)
+        made.places.append(at)
+        made.variable.append(variable)
+    return made
+
+
+def bind(
+    variables: Variables, roots: Sequence[Node], found: GraphKey, plan: BoundedPlan
+) -> BoundSizes | None:
+    """Bind a plan to a copy of its graph over traced variables; None where that cannot be."""
+
+    def copy(traced: Sequence[Any]) -> tuple[list[Node], dict[int, int]]:
+        return copied(variables, roots, found, traced)
+
+    try:
+        every = range(len(variables.values))
+        return bound_sizes(plan, every, variables.values, copy, found.buffers, is_near=True)
+    except (Degenerate, NoRule, PicogradError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+
+
+def copied(
+    variables: Variables, roots: Sequence[Node], found: GraphKey, traced: Sequence[Any]
+) -> tuple[list[Node], dict[int, int]]:
+    """Copy a graph over traced variables; gives its roots, and the numbers of its scalars."""
+    listed: list[Any] = []
+    for at, has_numbers in variables.varying:
+        content(found, at, has_numbers, listed)
+    for at, variable in zip(variables.places, variables.variable):
+        listed[at] = traced[variable]
+    numbers, varying = iter(listed), dict(variables.varying)
+    places = {id(scalar): number for number, scalar in enumerate(found.scalars)}
+    done: dict[int, Node] = {}
+    for at, node in enumerate(found.order):
+        buffer = leaf_buffer(node)
+        inputs = () if buffer is not None else tuple([done[id(each)] for each in node.inputs])
+        if at not in varying:
+            done[id(node)] = node if buffer is not None else node.with_inputs(inputs)
+            continue
+        shape, op, arg = filled_in(node.shape, numbers), node.op, node.arg
+        if buffer is not None:
+            op, arg = "buffer", Storage(buffer)
+        elif varying[at]:
+            arg = filled_in(node.arg, numbers)
+        done[id(node)] = made = Node(op, inputs, arg, shape, node.dtype, node.device)
+        if varying[at] and op in MOVING:
+            for start, old in zip(starts_of(made), starts_of(node)):
+                places[id(start)] = places[id(old)]
+    return [done[id(root)] for root in roots], places
