@@ -15,6 +15,8 @@ from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import (
     bfloat16,
+    complex64,
+    complex128,
     float8_e4m3fn,
     float8_e5m2,
     float16,
@@ -63,11 +65,12 @@ from picograd.tensor.transforms.vmap import vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Function", "Generator", "Tensor", "bfloat16", "bool", "checkpoint", "config", "enable_grad",
-    "explain", "fft", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float16", "float32",
-    "float64", "hessian", "inference_mode", "int8", "int16", "int32", "int64", "is_grad_enabled",
-    "jacobian", "jit", "jvp", "linalg", "no_grad", "plan", "profile", "scan", "set_grad_enabled",
-    "set_printoptions", "synchronize", "uint8", "uint16", "uint32", "uint64", "vjp", "vmap",
+    "Function", "Generator", "Tensor", "bfloat16", "bool", "checkpoint", "complex64",
+    "complex128", "config", "enable_grad", "explain", "fft", "float8_e4m3", "float8_e4m3fn",
+    "float8_e5m2", "float16", "float32", "float64", "hessian", "inference_mode", "int8", "int16",
+    "int32", "int64", "is_grad_enabled", "jacobian", "jit", "jvp", "linalg", "no_grad", "plan",
+    "profile", "scan", "set_grad_enabled", "set_printoptions", "synchronize", "uint8", "uint16",
+    "uint32", "uint64", "vjp", "vmap",
 ]  # fmt: skip
 __all__ += families.__all__
 __all__ += public.__all__

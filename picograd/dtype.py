@@ -15,7 +15,8 @@ import numpy as np
 
 from picograd.errors import DTypeError
 
-CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2}
+CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
+CONTINUOUS = ("float", "float8", "complex")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class DType:
     """One element type. Instances are singletons: compare with `is` or `==`."""
 
     name: str
-    kind: str  # "bool", "uint", "int", "float" or "float8"
+    kind: str  # "bool", "uint", "int", "float", "float8" or "complex"
     bits: int
     storage: str  # name of the NumPy dtype that holds the raw bytes
 
@@ -36,6 +37,26 @@ class DType:
     def is_float(self) -> bool:
         """Tell whether this is a floating-point type."""
         return self.kind in ("float", "float8")
+
+    @property
+    def is_complex(self) -> bool:
+        """Tell whether this is a type of complex numbers."""
+        return self.kind == "complex"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Tell whether gradients flow through this type: floats and complex numbers."""
+        return self.kind in CONTINUOUS
+
+    @property
+    def real(self) -> "DType":
+        """Type of the real and imaginary parts; a real type is its own."""
+        return BY_NAME[f"float{self.bits // 2}"] if self.kind == "complex" else self
+
+    @property
+    def complex(self) -> "DType":
+        """Type of complex numbers with parts of this type: complex64 for what is no float64."""
+        return complex128 if self in (float64, complex128) else complex64
 
     @property
     def is_narrow_float(self) -> bool:
@@ -75,13 +96,17 @@ float16: Final = DType("float16", "float", 16, "float16")
 bfloat16: Final = DType("bfloat16", "float", 16, "uint16")
 float32: Final = DType("float32", "float", 32, "float32")
 float64: Final = DType("float64", "float", 64, "float64")
+complex64: Final = DType("complex64", "complex", 64, "complex64")
+complex128: Final = DType("complex128", "complex", 128, "complex128")
 
 ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
        float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)  # fmt: skip
-BY_NAME = {dtype.name: dtype for dtype in ALL}
+COMPLEX = (complex64, complex128)  # which no kernel knows: it computes with their parts
+BY_NAME = {dtype.name: dtype for dtype in (*ALL, *COMPLEX)}
 ALIASES = {
     "float8_e4m3": float8_e4m3fn, "half": float16, "float": float32, "double": float64,
     "short": int16, "int": int32, "long": int64,
+    "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
 TENSOR_KINDS = {
     "FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16,
@@ -123,7 +148,8 @@ def to_dtype(value: Any) -> DType:
     kind = getattr(value, "dtype", None) if isinstance(value, type) else None
     if isinstance(kind, DType):  # picograd.LongTensor
         return kind
-    python = {bool: bool_, int: int64, float: default_float()}.get(value)
+    default = default_float()
+    python = {bool: bool_, int: int64, float: default, complex: default.complex}.get(value)
     if python is not None:
         return python
     try:
@@ -133,21 +159,23 @@ def to_dtype(value: Any) -> DType:
 
 
 def category(dtype: DType) -> int:
-    """Rank of the category: bool 0, integer 1, float 2."""
+    """Rank of the category: bool 0, integer 1, float 2, complex 3."""
     return CATEGORIES[dtype.kind]
 
 
 def promote(a: DType, b: DType) -> DType:
     """Find the dtype of `a op b` for two tensors: PyTorch's `promote_types` where that has one.
 
-    PyTorch has none for uint16, 32 and 64 beside another integer or bool; here unsigned ones widen.
-    Raises DTypeError for one of them beside a signed integer, and for an 8-bit float beside another
-    dtype.
+    PyTorch has none for uint16, 32 and 64 beside another integer or bool; here the narrowest that
+    holds both, as the array API has it. Raises DTypeError for uint64 beside a signed integer, which
+    has none, and for an 8-bit float beside another dtype.
     """
     if a is b:
         return a
     if "float8" in (a.kind, b.kind):
         raise DTypeError("promote", f"no common dtype for {a.name} and {b.name}", "cast one first")
+    if a.is_complex or b.is_complex:
+        return max(a.complex, b.complex, key=lambda d: d.bits)
     if category(a) != category(b):
         return a if category(a) > category(b) else b
     if a.is_float:
@@ -156,15 +184,17 @@ def promote(a: DType, b: DType) -> DType:
     if a.kind == b.kind:
         return max(a, b, key=lambda d: d.bits)
     signed, unsigned = (a, b) if a.kind == "int" else (b, a)
-    if unsigned.bits > 8:  # PyTorch: no promotion between uint16/32/64 and another integer type
+    if unsigned.bits == 64:
         raise DTypeError("promote", f"no common dtype for {a.name} and {b.name}", "cast one first")
-    return signed if signed.bits > unsigned.bits else int16
+    return signed if signed.bits > unsigned.bits else BY_NAME[f"int{2 * unsigned.bits}"]
 
 
 def scalar_dtype(value: Any, tensor: DType) -> DType:
-    """Find the dtype of `tensor op value` for a Python bool, int or float."""
-    if isinstance(value, bool):
+    """Find the dtype of `tensor op value` for a Python bool, int, float or complex."""
+    if isinstance(value, bool) or tensor.is_complex:
         return tensor
+    if isinstance(value, complex):
+        return tensor.complex if tensor.is_float else default_float().complex
     if isinstance(value, int):
         return tensor if category(tensor) >= 1 else int64
     return tensor if tensor.is_float else default_float()

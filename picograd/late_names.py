@@ -4,8 +4,8 @@ import importlib
 
 # rooms that import those below
 ROOMS_ABOVE = (
-    "accelerator", "amp", "autograd", "backends", "cuda", "distributed", "distributions", "func",
-    "fx", "mps", "nn", "optim", "utils",
+    "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
+    "distributions", "func", "fx", "mps", "nn", "onnx", "optim", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {

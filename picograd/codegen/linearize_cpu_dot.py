@@ -106,7 +106,8 @@ class Block:
             for vector in range(self.vectors):
                 number = row * self.vectors + vector
                 total = self.get(number)
-                self.set(number, multiply_add(emitter, factor, panel[vector], total))
+                total = multiply_add(emitter, factor, panel[vector], total)
+                self.set(number, total)
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.
@@ -128,7 +129,8 @@ def linearize_dot(builder: Builder, dot: Dot) -> None:
     block.begin()
     start, stop = emitter.integer(0), emitter.integer(dot.depth)
     if dot.stop is not None:
-        stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(dot.stop))
+        most = emitter.index(dot.stop)
+        stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
     # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
     with emitter.loop(start, stop, 1, None) as position:
         block.one_depth(position)

@@ -174,7 +174,24 @@ class Geometric(Chances):
         return one.entropy() / self.probs
 
 
-class Binomial(Chances):
+class Trials(Chances):
+    """This class is chances with a count of trials: `total_count`."""
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        own = self.take(probs, logits)
+        self.total_count, own = as_tensors(total_count, own)
+        vars(self)[self._given] = own
+        self.total_count = self.total_count.cast(own.dtype)
+        super().__init__(own.shape, (), validate_args)
+
+
+class Binomial(Trials):
     """This class counts successes in `total_count` trials."""
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, **Chances.arg_constraints}
@@ -186,11 +203,7 @@ class Binomial(Chances):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        own = self.take(probs, logits)
-        self.total_count, own = as_tensors(total_count, own)
-        vars(self)[self._given] = own
-        self.total_count = self.total_count.cast(own.dtype)
-        super().__init__(own.shape, (), validate_args)
+        super().__init__(total_count, probs, logits, validate_args)
 
     @property
     def support(self) -> Any:

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from picograd.distributions import constraints
-from picograd.distributions.discrete import Chances
+from picograd.distributions.discrete import Trials
 from picograd.distributions.distribution import Distribution, ExponentialFamily, Sizes, as_tensors
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making.distributions import host_draw, poisson
@@ -289,7 +289,7 @@ class StudentT(Distribution):
         return spread + half * (half.digamma() - rest.digamma())
 
 
-class NegativeBinomial(Chances):
+class NegativeBinomial(Trials):
     """This class counts successes before `total_count` failures.
 
     >>> from picograd.distributions import NegativeBinomial
@@ -302,19 +302,6 @@ class NegativeBinomial(Chances):
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-
-    def __init__(
-        self,
-        total_count: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        own = self.take(probs, logits)
-        self.total_count, own = as_tensors(total_count, own)
-        vars(self)[self._given] = own
-        self.total_count = self.total_count.cast(own.dtype)
-        super().__init__(own.shape, (), validate_args)
 
     @property
     def support(self) -> Any:

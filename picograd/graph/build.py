@@ -8,6 +8,7 @@ Composites are built in graph/build_composite.py.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.dtype import DType, bool_, float32, int64, uint32
@@ -34,7 +35,7 @@ from picograd.graph.check_inputs import check_device, check_dtype, check_same
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import signed
-from picograd.graph.row import ORDERED, Role
+from picograd.graph.row import ORDERED, SUMMED, Role
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -273,7 +274,7 @@ def reduce(
         raise ValueRangeError("reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}")
     if monoid in ("sum", "prod") and node.dtype is bool_:
         raise DTypeError(name, "takes an integer or float dtype, not bool", "cast to int64 first")
-    check_dtype(name, ORDERED, (node,))
+    check_dtype(name, SUMMED if monoid in ("sum", "prod") else ORDERED, (node,))
     axes = normalise_axes(axes, node.rank, name)
     if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
         raise ShapeError(
@@ -304,25 +305,35 @@ def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "
 
 def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
     """Multiply (*B, M, K) @ (*B, K, N); 1-D operands as in NumPy; batch sizes broadcast."""
-    if not a.rank or not b.rank:
+    if not a.shape or not b.shape:
         raise ShapeError(name, f"a scalar has no inner axis: {a.shape} @ {b.shape}", "use *")
-    inner = b.shape[-2] if b.rank > 1 else b.shape[0]
+    rows, columns = len(a.shape) > 1, len(b.shape) > 1
+    inner = b.shape[-2] if columns else b.shape[0]
     if a.shape[-1] != inner:
         fix = "make them equal"
-        if b.rank > 1 and a.shape[-1] == b.shape[-1]:
+        if columns and a.shape[-1] == b.shape[-1]:
             fix = "transpose the second operand with .T"
         raise ShapeError(name, f"inner sizes differ: {a.shape} @ {b.shape}", fix)
+    check_dtype(name, OPS["contract"].dtype_rule, (a, b))
+    check_device(name, (a, b))
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], op=name)
-    names = tuple(range(len(batch)))
-    row, column, shared = len(batch), len(batch) + 1, (len(batch) + 2,)
-    rows, columns = (((row,) if a.rank > 1 else ()), ((column,) if b.rank > 1 else ()))
-    left, left_names = squeezed_batch(a, batch, len(rows) + 1)
-    right, right_names = squeezed_batch(b, batch, len(columns) + 1)
-    present = {*left_names, *right_names}
-    kept = tuple(label for label in names if label in present)
-    labels = (left_names + rows + shared, right_names + shared + columns, kept + rows + columns)
-    result = contract(left, right, labels, name)
-    return result.reshape(batch + result.shape[len(kept) :])
+    if not batch:
+        return a.contract(b, product_labels(0, (), (), rows, columns))
+    left, left_names = squeezed_batch(a, batch, 1 + rows)
+    right, right_names = squeezed_batch(b, batch, 1 + columns)
+    labels = product_labels(len(batch), left_names, right_names, rows, columns)
+    result = left.contract(right, labels)
+    return result.reshape(batch + result.shape[len(result.shape) - rows - columns :])
+
+
+@cache
+def product_labels(
+    count: int, left: Shape, right: Shape, has_rows: bool, has_columns: bool
+) -> tuple[Shape, Shape, Shape]:
+    """Name the axes of a matrix product: `count` batch axes, of which each factor has some."""
+    rows, columns, shared = (count,) * has_rows, (count + 1,) * has_columns, (count + 2,)
+    kept = tuple(sorted({*left, *right}))
+    return left + rows + shared, right + shared + columns, kept + rows + columns
 
 
 def squeezed_batch(node: Node, batch: Shape, kept: int) -> tuple[Node, Shape]:

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from picograd.graph.bounds import (
     shift_bounds,
     where_bounds,
 )
+from picograd.graph.complex_rules import OF_COMPLEX
 from picograd.graph.row import (
     ANY,
     BITS,
@@ -47,12 +49,22 @@ ERF, ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 def unary(name: str, rule: DTypeRule, numpy: Any = None, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with one input."""
+    rule, options = with_complex(name, rule, options)
     return Op(name, Role.ELEMENTWISE, 1, rule, numpy, vjp, shape=equal_shape, **options)
 
 
 def binary(name: str, rule: DTypeRule, numpy: Any, vjp: Any = None, **options: Any) -> Op:
     """Make the row of an op with two inputs of one shape and dtype."""
+    rule, options = with_complex(name, rule, options)
     return Op(name, Role.ELEMENTWISE, 2, rule, numpy, vjp, shape=equal_shape, **options)
+
+
+def with_complex(name: str, rule: DTypeRule, options: Any) -> tuple[DTypeRule, Any]:
+    """Let an op that has a rule for complex inputs take them."""
+    if name not in OF_COMPLEX:
+        return rule, options
+    kinds = dict.fromkeys((*rule.kinds, "complex"))
+    return replace(rule, kinds=tuple(kinds)), {**options, "of_complex": OF_COMPLEX[name]}
 
 
 def erf(x: Array) -> Array:

@@ -1,6 +1,6 @@
 """Expansion of composites into primitives, done before scheduling so that fusion sees through."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
 from picograd.graph.ends import ended, ends_of
@@ -16,18 +16,19 @@ def expand_composites(
     kept: Collection[str] = (),
     leaf: Callable[[Node], Node] | None = None,
     target: Target = SERIAL,
+    order: Iterable[Node] | None = None,
 ) -> list[Node]:
     """Replace every composite under `roots`; nodes without one below stay the same objects.
 
     softmax(x) -> div(exp(sub(x, max)), sum(...)). A realized node is a leaf: it is left alone, with
     everything below it. An op that is primitive in some cases (scatter) expands to itself in those.
     Sorts, scans and scatters become what suits the target. Iterative and memoised: each node is
-    visited once. Ops in `kept` are left as they are; `leaf` gives what stands for a node without
-    inputs, or one that is realized.
+    visited once, as `order` lists them if that is known. Ops in `kept` are left as they are; `leaf`
+    gives what stands for a node without inputs, or one that is realized.
     """
     done: dict[int, Node] = {}
     alive: list[Node] = []  # expansions: their identities are keys
-    for node in toposort(roots, realized):
+    for node in toposort(roots, realized) if order is None else order:
         is_leaf = node.realized is not None or not node.inputs
         if is_leaf or (OPS[node.op].may_expand and node.op not in kept):
             expand_one(node, kept, leaf, target, done, alive)

@@ -14,7 +14,7 @@ one only behind a `detach`, or is computed at once.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from picograd.graph.row import NUMBERS
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.number import Given, GivenInt
 
+Change = Callable[[Node], Node]
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
 
 
@@ -43,12 +44,16 @@ class Formula:
     kinds: tuple[tuple[Shape, DType], ...]  # of the results
     is_plain: bool
 
-    def stamp(self, inputs: Sequence[Node]) -> list[Node]:
-        """Make the results of other inputs, of the same shapes, dtypes and device."""
+    def stamp(self, inputs: Sequence[Node], change: Change | None = None) -> list[Node]:
+        """Make the results of other inputs, of the same shapes, dtypes and device.
+
+        `change` may give another node for one that is made.
+        """
         nodes = list(inputs)
         for op, places, rest in self.steps:
             read = tuple([nodes[number] for number in places])
-            nodes.append(Node(op, read, *rest))
+            made = Node(op, read, *rest)
+            nodes.append(made if change is None else change(made))
         return [nodes[number] for number in self.results]
 
     def folded(self, inputs: Sequence[Node]) -> list[Node]:

@@ -89,7 +89,7 @@ def gradient(
 
 def is_passed(node: Node) -> bool:
     """Tell whether a gradient can flow from a node to its inputs."""
-    return node.dtype.is_float and OPS[node.op].is_differentiable
+    return node.dtype.is_differentiable and OPS[node.op].is_differentiable
 
 
 def is_overwritten(node: Node) -> bool:
@@ -139,7 +139,7 @@ def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
         if id(node) in needed or not is_passed(node):
             continue
         for child in node.inputs:
-            if id(child) in needed and child.dtype.is_float:
+            if id(child) in needed and child.dtype.is_differentiable:
                 needed.add(id(node))
                 break
     return needed

@@ -25,7 +25,7 @@ from picograd.buffer import Overwritten
 from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
-from picograd.graph.formula import Formula, formula_over
+from picograd.graph.formula import Change, Formula, formula_over
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, OPS
 from picograd.graph.shape import Shape
@@ -217,29 +217,22 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
         else:
             nodes.append(order[source])
     is_one = is_folded and formula.is_plain
-    made: list[Node]
-    if is_one:
-        made = formula.folded(nodes)
-    elif known.positions:
-        made = stamped_at(formula, nodes, known.positions, given)
-    else:
-        made = formula.stamp(nodes)
+    change = mover(known.positions, given) if known.positions else None
+    made: list[Node] = formula.folded(nodes) if is_one else formula.stamp(nodes, change)
     return made
 
 
-def stamped_at(
-    formula: Formula, inputs: Sequence[Node], positions: Mapping[int, int], given: Sequence[Any]
-) -> list[Node]:
-    """Stamp a formula out at the positions of this graph: they are those of its slices, too."""
+def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:
+    """Make what moves nodes to the positions of this graph: they are those of its slices, too."""
 
     def position(start: Any) -> Any:
         place = positions.get(id(start))
         return start if place is None else given[place]
 
-    nodes = list(inputs)
-    for op, places, (arg, shape, dtype, device) in formula.steps:
-        node = Node(op, tuple([nodes[number] for number in places]), arg, shape, dtype, device)
-        if op in MOVING and starts_of(node):
-            node = Node(op, node.inputs, arg_at(node, position), shape, dtype, device)
-        nodes.append(node)
-    return [nodes[number] for number in formula.results]
+    def moved(node: Node) -> Node:
+        if node.op not in MOVING or not starts_of(node):
+            return node
+        arg = arg_at(node, position)
+        return Node(node.op, node.inputs, arg, node.shape, node.dtype, node.device)
+
+    return moved

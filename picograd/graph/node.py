@@ -25,8 +25,9 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
+from picograd.errors import DTypeError
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.graph.row import NUMBERS, OPS, POSITIONS, Op
+from picograd.graph.row import NUMBERS, OPS, PAIRS, POSITIONS, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -142,8 +143,41 @@ class Node:
     def __neg__(self) -> "Node":
         return self.unary("neg")
 
+    def of_complex(self, op: str, *others: "Node") -> "Node":
+        """Apply an op to complex nodes: it is recorded in real arithmetic."""
+        rule = ELEMENTWISE[op].of_complex
+        if rule is None:
+            text = f"is not defined for {self.dtype.name}"
+            raise DTypeError(op, text, "take .real, .imag or .abs() of it")
+        made: Node = rule(self, *others)
+        return made
+
+    def paired(self, imag: "Node") -> "Node":
+        """Make complex numbers of these real parts and imaginary ones."""
+        dtype = self.dtype.complex
+        return Node("complex", (self, imag), dtype, self.shape, dtype, self.device)
+
+    def parts(self) -> tuple["Node", "Node"]:
+        """Take the real and imaginary parts of complex numbers."""
+        if self.op in PAIRS and self.realized is None:
+            real, imag = self.inputs
+            return real, imag
+        dtype = self.dtype.real
+        real, imag = (
+            Node(op, (self,), dtype, self.shape, dtype, self.device) for op in ("real", "imag")
+        )
+        return real, imag
+
+    def in_parts(self, method: str, *args: Any) -> "Node":
+        """Apply a linear method to the real and imaginary parts."""
+        real, imag = (getattr(part, method)(*args) for part in self.parts())
+        made: Node = real.paired(imag)
+        return made
+
     def unary(self, op: str) -> "Node":
         """Apply an elementwise op with one input."""
+        if self.dtype.kind == "complex":
+            return self.of_complex(op)
         dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
         node = Node(op, (self,), None, self.shape, dtype, self.device)
         return fold_constant(node) if self.op in NUMBERS else node
@@ -152,6 +186,8 @@ class Node:
         """Apply an elementwise op to two nodes of one shape and dtype, or a node and a number."""
         if not isinstance(other, Node):
             other = self.const_like(other)
+        if self.dtype.kind == "complex":
+            return self.of_complex(op, other)
         row = ELEMENTWISE[op]
         dtype, (left, right) = row.dtype_rule.result(self.dtype), row.identities
         is_number = self.op in NUMBERS
@@ -182,6 +218,14 @@ class Node:
         """Convert the elements."""
         if dtype is self.dtype:
             return self
+        if dtype.kind == "complex":
+            real, imag = (each.cast(dtype.real) for each in as_parts(self))
+            return real.paired(imag)
+        if self.dtype.kind == "complex":
+            if dtype.kind == "bool":
+                return self.binary("not_equal", 0)
+            text = f"{self.dtype.name} does not become {dtype.name}: its imaginary part is lost"
+            raise DTypeError("cast", text, "take .real first, or .abs()")
         node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
         can_fold = self.op in NUMBERS and (
             dtype.is_float or plain(derived(math.isfinite, self.arg))
@@ -250,6 +294,9 @@ class Node:
         """Add `lo` and `hi` elements of value `fill` before and after each axis."""
         if not any(lo or hi for lo, hi in pads):
             return self
+        if self.dtype.kind == "complex":
+            real, imag = (part.pad(pads, end) for part, end in zip(self.parts(), ends_of(fill)))
+            return real.paired(imag)
         shape = pad_shape(self.shape, pads)
         return Node("pad", (self,), (pads, fill), shape, self.dtype, self.device)
 
@@ -269,6 +316,8 @@ class Node:
 
     def reduce(self, monoid: str, axes: Shape, keepdim: bool = False) -> "Node":
         """Reduce axes with "sum", "prod", "max" or "min"."""
+        if self.dtype.kind == "complex":
+            return reduced_complex(self, monoid, axes, keepdim)
         shape = reduce_shape(self.shape, axes)
         if all(is_size(self.shape[axis], 1) for axis in axes):
             node = self.reshape(shape)
@@ -278,11 +327,15 @@ class Node:
 
     def contract(self, other: "Node", labels: tuple[Shape, Shape, Shape]) -> "Node":
         """Multiply and sum out the labels that are not in `labels[2]` (einsum)."""
+        if self.dtype.kind == "complex":
+            return product_of_parts(self, other, "contract", labels)
         shape = contract_shape(self.shape, other.shape, labels)
         return Node("contract", (self, other), labels, shape, self.dtype, self.device)
 
     def conv(self, weight: "Node", spec: ConvSpec) -> "Node":
         """Correlate x (N, G, C, *S) with weight (G, O, C, *K) -> (N, G, O, *S')."""
+        if self.dtype.kind == "complex":
+            return product_of_parts(self, weight, "conv", spec)
         shape = conv_shape(self.shape, weight.shape, spec)
         return Node("conv", (self, weight), spec, shape, self.dtype, self.device)
 
@@ -317,6 +370,46 @@ class Node:
         return Node(op, (self, *others), arg, self.shape, self.dtype, self.device)
 
 
+def as_parts(node: Node) -> tuple[Node, Node]:
+    """Take real and imaginary parts; those of real numbers are 0."""
+    return node.parts() if node.dtype.is_complex else (node, node.const_like(0))
+
+
+def ends_of(value: Any) -> tuple[Any, Any]:
+    """Take the real and imaginary part of a number."""
+    return (value.real, value.imag) if isinstance(value, complex) else (value, 0)
+
+
+def product_of_parts(a: Node, b: Node, method: str, arg: Any) -> Node:
+    """Multiply complex operands by a method that is linear in both."""
+    (x, y), (u, v) = a.parts(), b.parts()
+    multiply = lambda left, right: getattr(left, method)(right, arg)  # noqa: E731
+    real: Node = multiply(x, u) - multiply(y, v)
+    return real.paired(multiply(x, v) + multiply(y, u))
+
+
+def reduced_complex(node: Node, monoid: str, axes: Shape, keepdim: bool) -> Node:
+    """Add complex numbers up by parts, or multiply them, half with half until one is left."""
+    if monoid == "sum":
+        return node.in_parts("reduce", monoid, axes, keepdim)
+    if monoid != "prod":
+        text = f"is not defined for {node.dtype.name}: complex numbers have no order"
+        raise DTypeError(monoid, text, "take .abs() or .real first")
+    kept = tuple(axis for axis in range(node.rank) if axis not in axes)
+    lead = tuple(node.shape[axis] for axis in kept)
+    size = product(tuple(node.shape[axis] for axis in axes))
+    rest = node.permute((*kept, *axes)).reshape((*lead, size))
+    whole, before = tuple((0, n, 1) for n in lead), ((0, 0),) * len(lead)
+    if not size:
+        rest, size = node.const_like(1).reshape((*lead, 0)).pad((*before, (0, 1)), 1), 1
+    while size > 1:
+        half = (size + 1) // 2
+        rest = rest.pad((*before, (0, 2 * half - size)), 1)
+        rest = rest.slice((*whole, (0, half, 1))) * rest.slice((*whole, (half, 2 * half, 1)))
+        size = half
+    return rest.reshape(reduce_shape(node.shape, axes, keepdim))
+
+
 def is_move(node: Node) -> bool:
     """Tell whether a node has all elements of its input, in another order or shape."""
     view = node.row.view
@@ -336,6 +429,9 @@ def is_plain_leaf(node: Node) -> bool:
 
 def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant node; the value takes the Python type of the dtype's kind."""
+    if dtype.kind == "complex":
+        real, imag = (constant(part, shape, dtype.real, device) for part in ends_of(value))
+        return real.paired(imag)
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
     number = converted(python, value)
     return Node("const", (), number, shape, dtype, device)
@@ -349,6 +445,7 @@ def folding(op: str, dtypes: tuple[DType, ...], dtype: DType) -> Callable[..., A
         inputs = [Node("const", (), value, (), kind, "cpu") for value, kind in zip(values, dtypes)]
         return fold_constant(Node(op, tuple(inputs), None, (), dtype, "cpu")).arg
 
+    folded.folded = op, dtypes, dtype  # type: ignore[attr-defined]
     return folded
 
 

@@ -3,10 +3,12 @@
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
 graph/scattering.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
-graph/sorting.py, loops over time in graph/recurrence.py, host calls in graph/host_call.py, and
-composites in graph/composites.py and graph/norms.py.
+graph/sorting.py, loops over time in graph/recurrence.py, host calls in graph/host_call.py,
+complex numbers in graph/complex_numbers.py, and composites in graph/composites.py and
+graph/norms.py.
 """
 
+from picograd.graph.complex_numbers import COMPLEX_ROWS
 from picograd.graph.composites import COMPOSITES
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS
@@ -34,6 +36,7 @@ TABLES = (  # each has added its rows to OPS
     SCATTER_ROWS,
     RECURRENCE_ROWS,
     PART_ROWS,
+    COMPLEX_ROWS,
     HOST_ROWS,
 )
 FUNCTIONS.update(MATRICES | TRANSFORMS | INCOMPLETE)

@@ -37,7 +37,7 @@ def put(base: Node, value: Node, steps: Steps) -> Node:
     """Write a value of the view's shape; a view of all elements leaves nothing of the base."""
     if not value.size:
         return base
-    if value.size == base.size:
+    if value.size == base.size or value.dtype is not base.dtype:  # parts of complex numbers
         return taken_back(base, value, steps)
     return Node("put", (base, value), steps, base.shape, base.dtype, base.device)
 

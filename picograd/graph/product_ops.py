@@ -13,12 +13,13 @@ from picograd.graph.axes import derived_conv, link_contract, link_conv
 from picograd.graph.batch_rules import batch_contract, batch_conv
 from picograd.graph.bounded_rules import bound_contract, bound_conv
 from picograd.graph.node import Node
-from picograd.graph.row import FACTOR, FLOAT, Op, Role, Sizes, table
+from picograd.graph.row import FACTOR, DTypeRule, Op, Role, Sizes, table
 from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
 from picograd.graph.size_bounds import conv_bound
 
 Array = Any
 Gradients = tuple[Node | None, ...]
+CORRELATED = DTypeRule(("float", "complex"), wanted="a float dtype")
 
 
 def contract(node: Node, a: Array, b: Array) -> Array:
@@ -144,7 +145,7 @@ PRODUCT_ROWS = table(
         "conv",
         Role.CONV,
         2,
-        FLOAT,
+        CORRELATED,
         conv,
         conv_vjp,
         hero="conv",

@@ -32,6 +32,7 @@ from picograd.graph.composites import CustomGradient
 from picograd.graph.ends import End, ended, sources_of
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
+from picograd.traced_number import SIZED, TracedNumber
 
 Key = tuple[Any, ...]
 OUTSIDE = (Role.MEMORY, Role.WRITE, Role.SCALAR)  # what no body reads by itself
@@ -108,8 +109,10 @@ def make_body(
     inner = toposort([*nexts, *results], lambda node: id(node) in given)
     order = [*flat, *(node for node in inner if id(node) not in given)]
     numbers = {id(node): number for number, node in enumerate(order)}
-    rows = tuple([row_key(node, numbers) for node in order])
     places = tuple(numbers[id(node)] for node in nexts)
+    if SIZED and any(type(size) is TracedNumber for node in order for size in node.shape):
+        return Body(leaves, places, order, ()), numbers  # to compare sizes is to read them
+    rows = tuple([row_key(node, numbers) for node in order])
     key = (tuple(map(len, leaves)), rows, places)
     body = BODIES.get(key)
     if body is None:

@@ -39,6 +39,7 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     on_bools   the op that it is for two bools, in the arithmetic of users
     operand    how it takes a Python number beside a tensor: in float32 where that has 16 bits
                ("wide"), an integer as code ("code"), or as a value that has to fit ("value")
+    of_complex `of_complex(*inputs)`: the value for complex inputs, in real arithmetic
     pointwise  `is_pointwise`: a composite that works on each element by itself
     cost       what one element takes, in simple scalar operations: estimates of fusion count it
     domain     where tests sample inputs, and where the derivative is continuous enough to check
@@ -56,9 +57,10 @@ from picograd.target import Target
 class Role(Enum):
     """What a node is to the schedule; a composite is none of it, as it is expanded before."""
 
-    __hash__ = object.__hash__  # members are keys of tables that are looked at for every node
     MEMORY = "contents of memory"
     INPUT = "what is bound to a loop's body at every step"
+    PAIR = "complex numbers of real and imaginary parts"
+    PARTS = "the parts of complex numbers"
     NUMBER = "one value, known when it is recorded: the argument"
     SCALAR = "a number that is passed to the kernel"
     POSITION = "the position along an axis"
@@ -84,6 +86,11 @@ class Role(Enum):
     COMPOSITE = "written as primitives"
 
 
+# Members are keys of tables that are looked at for every node; said outside of the class, which
+# type checkers would else take for one that is hashed as its base is not.
+Role.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
 @dataclass(frozen=True, slots=True)
 class DTypeRule:
     """Which kinds of dtype an op takes, and what it returns: the same dtype, or another.
@@ -106,10 +113,14 @@ class DTypeRule:
 
 
 EVERY_KIND = ("bool", "uint", "int", "float")
-STORED_KIND = (*EVERY_KIND, "float8")
+COMPLEX_KIND = "complex"
+STORED_KIND = (*EVERY_KIND, "float8", COMPLEX_KIND)
 ANY = DTypeRule(STORED_KIND)
 ORDERED = DTypeRule(EVERY_KIND, wanted="any dtype but an 8-bit float")
-FACTOR = DTypeRule(("uint", "int", "float", "float8"), wanted="an integer or float dtype")
+FACTOR = DTypeRule(
+    ("uint", "int", "float", "float8", "complex"), wanted="an integer or float dtype"
+)
+SUMMED = DTypeRule((*EVERY_KIND, COMPLEX_KIND), wanted="any dtype but an 8-bit float")
 NUMBER = DTypeRule(("uint", "int", "float"), wanted="an integer or float dtype")
 FLOAT = DTypeRule(("float",), wanted="a float dtype")
 INTEGER = DTypeRule(("uint", "int"), wanted="an integer dtype")
@@ -208,6 +219,7 @@ class Op:
     reinterpret: Callable[[Any, DType, DType], Any] | None = None
     is_showing: bool = False
     dimensions: Callable[[Any], tuple[int, ...] | None] | None = None
+    of_complex: Callable[..., Any] | None = None
 
     @property
     def may_expand(self) -> bool:
@@ -253,4 +265,4 @@ def ops_of(role: Role) -> set[str]:
 
 NUMBERS, SCALARS, POSITIONS = map(ops_of, (Role.NUMBER, Role.SCALAR, Role.POSITION))
 MEMORY, WRITES, VIEWS = map(ops_of, (Role.MEMORY, Role.WRITE, Role.VIEW))
-INPUTS = ops_of(Role.INPUT)
+INPUTS, PAIRS = map(ops_of, (Role.INPUT, Role.PAIR))

@@ -98,9 +98,12 @@ def holds(bounds: Bounds, sizes: Sequence[int]) -> bool:
 
 
 def is_near(bounds: Bounds, sizes: Sequence[int], far: int) -> bool:
-    """Tell whether bounds are at most so many times the sizes, or twice that for other powers."""
-    least = LEAST + 1  # 1: of a history
-    return all(bound <= 2 * far * max(sizes[at], least) for at, bound in bounds.items())
+    """Tell whether bounds are at most so many times the sizes, or twice that for other powers.
+
+    The least bounds, of a loop and its history, are far from nothing.
+    """
+    least = LEAST_STEPS + LEAST
+    return all(bound <= least or bound <= 2 * far * sizes[at] for at, bound in bounds.items())
 
 
 # bounds that follow from others

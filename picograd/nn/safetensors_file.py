@@ -32,6 +32,7 @@ FILE_NAMES = {
     "BF16": "bfloat16",
     "F32": "float32",
     "F64": "float64",
+    "C64": "complex64",
 }
 IN_FILES = {ours: name for name, ours in FILE_NAMES.items()}
 MOST_HEADER = 100_000_000  # bytes, by the specification

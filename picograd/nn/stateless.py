@@ -25,7 +25,9 @@ def functional_call(
     [[1.0], [1.0], [1.0]]
     """
     given = joined(parameters)
-    inputs = () if args is None else args if isinstance(args, tuple) else (args,)
+    inputs = args if isinstance(args, tuple) else (args,)
+    if args is None:
+        inputs = ()
     with replaced(module, given, strict):
         return module(*inputs, **(kwargs or {}))
 
@@ -45,10 +47,10 @@ def joined(parameters: Any) -> dict[str, Any]:
 @contextmanager
 def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator[None]:
     """Put tensors into the places of parameters and buffers inside the block."""
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    aliases = {
-        name: each for name, each in module.state_dict(keep_vars=True).items() if name not in own
-    }
+    own: dict[str, Any] = dict(module.named_parameters())
+    own.update(module.named_buffers())
+    state = module.state_dict(keep_vars=True)
+    aliases = {name: each for name, each in state.items() if name not in own}
     own.update(aliases)
     unknown = [name for name in given if name not in own]
     if unknown:
@@ -56,7 +58,8 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
         raise StateError("functional_call", text, "use the names of named_parameters()")
     missing = [name for name in own if name not in given and name not in aliases]
     if strict and missing:
-        raise StateError("functional_call", f"missing {', '.join(missing)}", "use strict=False")
+        text = f"missing {', '.join(missing)}"
+        raise StateError("functional_call", text, "use strict=False")
     substitutes = {id(own[name]): value for name, value in given.items()}
     undo: list[tuple[Any, Any, Any]] = []
     try:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from picograd.device_name import device
-from picograd.dtype import ALL, DType, dtype_named
+from picograd.dtype import BY_NAME, DType, dtype_named
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
@@ -38,6 +38,8 @@ STORAGES = {
     "BFloat16": "bfloat16",
     "Float": "float32",
     "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
 }
 
 
@@ -222,7 +224,7 @@ def _tensor_v3(
 def _parameter(_machine: Machine, value: Any, wants: Any, *_: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise PickleProblem("a parameter holds no tensor")
-    return Parameter(value, wants is True and value.dtype.is_float)
+    return Parameter(value, wants is True and value.dtype.is_differentiable)
 
 
 def _ordered_dict(_machine: Machine, pairs: Any = ()) -> dict[Any, Any]:
@@ -269,7 +271,7 @@ CALLABLE: Mapping[str, Callable[..., Any]] = {
     "builtins set": _set,
     "_codecs encode": _encode,
 }
-DTYPE_NAMES = {dtype.name for dtype in ALL}
+DTYPE_NAMES = set(BY_NAME)
 
 # the instructions
 

@@ -19,6 +19,7 @@ from picograd.tensor.making import from_data as from_data
 from picograd.tensor.making import initial_values as initial_values
 from picograd.tensor.making import tensors_like as tensors_like
 from picograd.tensor.math import arithmetic as arithmetic
+from picograd.tensor.math import complex_functions as complex_functions
 from picograd.tensor.math import gamma as gamma
 from picograd.tensor.math import methods_elementwise as methods_elementwise
 from picograd.tensor.math import methods_operator as methods_operator

@@ -51,6 +51,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -113,6 +114,7 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "complex",
     "concat",
     "concatenate",
     "conj",
@@ -314,6 +316,7 @@ __all__ = [
     "permute",
     "pinverse",
     "poisson",
+    "polar",
     "positive",
     "pow",
     "prod",
@@ -415,6 +418,8 @@ __all__ = [
     "var",
     "var_mean",
     "vdot",
+    "view_as_complex",
+    "view_as_real",
     "vsplit",
     "vstack",
     "where",
@@ -534,6 +539,7 @@ def aminmax(
     keepdims: bool = ...,
     out: Any = None,
 ) -> Extremes: ...
+def angle(input: Tensor, *, out: Any = None) -> Tensor: ...
 def any(
     input: Tensor,
     dim: Axis = None,
@@ -719,6 +725,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 def combinations(
     input: Tensor, r: int = 2, with_replacement: bool = False, *, out: Any = None
 ) -> Tensor: ...
+def complex(input: Tensor, imag: Tensor, *, out: Any = None) -> Tensor: ...
 def concat(
     input: Tensor | Sequence[Tensor], *others: Any, dim: builtins.int = ..., out: Any = None
 ) -> Tensor: ...
@@ -1395,6 +1402,7 @@ def pinverse(
     out: Any = None,
 ) -> Tensor: ...
 def poisson(input: Tensor, generator: Generator | None = None, *, out: Any = None) -> Tensor: ...
+def polar(input: Tensor, angle: Tensor, *, out: Any = None) -> Tensor: ...
 def positive(input: Tensor, *, out: Any = None) -> Tensor: ...
 def pow(input: Tensor, exponent: TensorLike, *, out: Any = None) -> Tensor: ...
 def prod(
@@ -1808,6 +1816,8 @@ def var_mean(
     out: Any = None,
 ) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def view_as_complex(input: Tensor, *, out: Any = None) -> Tensor: ...
+def view_as_real(input: Tensor, *, out: Any = None) -> Tensor: ...
 def vsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
 def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 @overload

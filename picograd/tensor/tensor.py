@@ -79,6 +79,7 @@ from picograd.tensor.core.recording import (
     wrap,
     write,
 )
+from picograd.tensor.core.size_attribute import SizeAttribute
 from picograd.tensor.core.spelling import spell_methods
 from picograd.tensor.indexing import indexing, masking, selecting
 from picograd.tensor.linalg import products
@@ -132,7 +133,7 @@ class Tensor(
             name = ""
         wanted = optional_dtype(dtype)
         if isinstance(data, Tensor):
-            node = build.detach(foreign.apart(data._node))
+            node = build.detach(foreign.apart(data._node).below("detach"))
             node = node if wanted is None else node.cast(wanted)
             node = node if device is None else build.copy(node, creation.device_named(device))
         elif isinstance(data, Node):
@@ -169,20 +170,7 @@ class Tensor(
         """Count the elements."""
         return self._node.size
 
-    @overload
-    def size(self, dim: None = None) -> Shape: ...
-
-    @overload
-    def size(self, dim: int) -> int: ...
-
-    def size(self, dim: int | None = None) -> Shape | int:
-        """Give the shape, or the size of one axis.
-
-        >>> Tensor([[1.0, 2.0]]).size()
-        (1, 2)
-        """
-        shape = self._node.shape
-        return shape if dim is None else shape[as_axis(dim, len(shape), "size")]
+    size = SizeAttribute()
 
     def element_size(self) -> int:
         """Count the bytes of one element.
@@ -230,7 +218,9 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
         """
-        realize_tensors((self, *others))
+        pending.compute(
+            [self._node, *(tensor._node for tensor in others)] if others else [self._node]
+        )
         return self
 
     def numpy(self) -> "np.ndarray[Any, Any]":
@@ -243,7 +233,7 @@ class Tensor(
         """
         check_not_tracing("numpy()")
         if leaf_buffer(self._node) is None:
-            realize_tensors((self,))
+            pending.compute([self._node])
         buffer = leaf_buffer(self._node)
         if buffer is None:
             raise DTypeError("numpy()", "the tensor was not computed", "report this")
@@ -422,7 +412,7 @@ class Tensor(
         >>> Tensor([1.0], requires_grad=True).detach().requires_grad
         False
         """
-        found = made(build.detach(self._node))
+        found = made(build.detach(self._node))  # what is below may be a result of a formula
         note_view(found, self, build.detach)
         return found
 
@@ -579,7 +569,7 @@ class Tensor(
         check_overlap("copy_", self, value)
         source = as_tensor(value, self).to(self.device)
         node = indexing.fit_value(indexing.value_node(self._node, read(source)), self.shape)
-        write(self, node, MODE.enabled and source._tracks and self.dtype.is_float)
+        write(self, node, MODE.enabled and source._tracks and self.dtype.is_differentiable)
         return self
 
     def zero_(self) -> "Tensor":
@@ -979,8 +969,3 @@ def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any,
         raise DTypeError(op, f"{len(others)} arguments follow the list", "pass the axis alone")
     given = others[0] if others else UNSET
     return tensors, either(op, "the second argument", given, "dim", dim, 0)
-
-
-def realize_tensors(tensors: Sequence[Tensor]) -> None:
-    """Compute tensors together, with whatever has to run in the same plan."""
-    pending.compute([tensor._node for tensor in tensors])

@@ -76,7 +76,7 @@ class View:
         if self.function is strided:
             return tuple(self.operands[1])
         shown = self.on(self.base.node).dtype
-        if shown is not self.base.dtype:
+        if shown is not self.base.dtype and not (shown.is_complex or self.base.dtype.is_complex):
             return self.bit_strides(shown.itemsize)
         steps = self.steps()
         strides: Strides | None = strides_of(self.base)
@@ -252,7 +252,7 @@ def scattered(show: Callable[[Node], Node], base: Node, value: Node, is_repeated
 def changed(before: Node, after: Node) -> Node:
     """Mark where two values differ; NaN does not differ from NaN."""
     is_same = after.binary("equal", before)
-    if before.dtype.is_float:
+    if before.dtype.is_differentiable:
         are_nan = [each.binary("equal", each).binary("equal", False) for each in (before, after)]
         is_same = is_same.binary("logical_or", are_nan[0].binary("logical_and", are_nan[1]))
     return is_same.binary("equal", False)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from picograd.tensor.tensor import Tensor as Tensor
 
     # what stands beside a tensor in an operation: numbers, arrays, nested lists
-    TensorLike: TypeAlias = "Tensor | Scalar | np.generic | Sequence[Any] | ArrayExporter"
+    TensorLike: TypeAlias = "Tensor | Scalar | complex | np.generic | Sequence[Any] | ArrayExporter"
     # what a tensor is made of
     Data: TypeAlias = TensorLike | MemoryExporter
     Sizes: TypeAlias = int | Sequence[int]  # one size for all axes, or one each

@@ -51,13 +51,13 @@ def promoted(op: str, a: Any, b: Any, floating: bool = False) -> tuple[Tensor, T
         need_tensor(op, b)
     tracks = MODE.enabled and any(isinstance(x, Recorded) and x._tracks for x in (a, b))
     first, second = pair(op, read(a), read(b), floating)
-    tracks = tracks and first.dtype.is_float
+    tracks = tracks and first.dtype.is_differentiable
     return wrap(first, tracks), wrap(second, tracks)
 
 
 def as_float(x: Tensor) -> Tensor:
     """Turn bool and integers into float32."""
-    return x if x.dtype.is_float else x.float()
+    return x if x.dtype.is_differentiable else x.float()
 
 
 def from_host(array: Any, like: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 
+TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = TypeVar("Switch", bound="GradMode")
 
@@ -215,7 +216,7 @@ def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if id(node) in seen or not node.dtype.is_float:
+        if id(node) in seen or not node.dtype.is_differentiable:
             continue
         seen.add(id(node))
         if node.leaf is not None:
@@ -245,7 +246,7 @@ def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
 
 def start_gradient(op: str, output: Node, given: Node | None) -> Node:
     """Choose what the walk starts from: the given gradient, or ones."""
-    if not output.dtype.is_float:
+    if not output.dtype.is_differentiable:
         text = f"a {output.dtype.name} tensor has no gradient"
         raise GradientError(op, text, "compute the output in floats")
     if given is None:
@@ -270,10 +271,10 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     One that is new is recorded and kept; None for what is not of this kind. No gradient is asked
     of gradients that are `final`: they may be one node.
     """
-    if not root.dtype.is_float or RUNNING.active or RUNNING.traces or HOOKS or WATCHERS:
+    if not root.dtype.is_differentiable or RUNNING.active or RUNNING.traces or WATCHERS:
         return None
     walked = gradient_formula.walk(root, asked_of)
-    if walked is None:
+    if walked is None or (HOOKS and any(node in HOOKS for node in walked.order)):
         return None
     known = gradient_formula.find(walked)
     if known is None:
@@ -361,7 +362,7 @@ def function_of(node: Node) -> GradientFunction | None:
     leaf = leaf_of(node)
     if leaf is not None:
         return AccumulateGradient(node) if leaf.requires_grad else None
-    is_step = node.dtype.is_float and node.inputs and OPS[node.op].is_differentiable
+    is_step = node.dtype.is_differentiable and node.inputs and OPS[node.op].is_differentiable
     return GradientFunction(node) if is_step else None
 
 

@@ -21,7 +21,6 @@ from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
-    Recorded,
     apply,
     apply_each,
     become,
@@ -89,9 +88,6 @@ def overwriting(row: Function, module: str) -> Any:
     function = function_of(row, module)
 
     def call(input: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(input, Recorded):
-            text = f"the input must be a Tensor, not {type(input).__name__}"
-            raise DTypeError(f"{row.name}_", text, "wrap it in picograd.Tensor(...)")
         return rewrite(input, row.name, function(input, *args, **options))
 
     call.__module__, call.__qualname__ = module, f"{row.name}_"
@@ -100,7 +96,7 @@ def overwriting(row: Function, module: str) -> Any:
     shown = inspect.signature(function)
     parameters = [each for each in shown.parameters.values() if each.name != "inplace"]
     vars(call)["__signature__"] = shown.replace(parameters=parameters)
-    return call
+    return guarded(call)
 
 
 def in_place_of(row: Function) -> Any:

@@ -168,7 +168,7 @@ def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]
 
 def is_named(text: str, arguments: list[Any]) -> bool:
     """Tell whether an error's text quotes an argument, or its type where that is no number."""
-    foreign = [each for each in arguments if not isinstance(each, (Recorded, int, float))]
+    foreign = [each for each in arguments if not isinstance(each, (Recorded, int, float, complex))]
     types = {f"'{type(each).__name__}'" for each in foreign}
     return any(kind in text for kind in types) or any(
         isinstance(each, str) and repr(each) in text for each in foreign
@@ -223,7 +223,7 @@ def described(argument: Any) -> str:
     """Describe an argument: a tensor by its dtype and shape, others by their text or type."""
     if isinstance(argument, Recorded):
         return f"{argument.dtype.name}{argument.shape}"
-    if argument is None or isinstance(argument, (bool, int, float, str)):
+    if argument is None or isinstance(argument, (bool, int, float, complex, str)):
         return repr(argument) if len(repr(argument)) < 40 else type(argument).__name__
     return type(argument).__name__
 

@@ -12,9 +12,12 @@ from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, Same, apply, show_memory
+from picograd.tensor.core.recording import Recorded, Same, apply, show_memory, showing
 from picograd.tensor.linalg import decompositions
+from picograd.tensor.math import complex_functions
 from picograd.tensor.shaping import assembling
+
+showing(always=(complex_functions.real_part, complex_functions.imaginary_part))
 
 
 class FamilyMethods(Recorded):
@@ -196,7 +199,7 @@ class FamilyMethods(Recorded):
 
     @property
     def H(self: Any) -> Tensor:
-        """This matrix transposed.
+        """This matrix transposed, and conjugated.
 
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).H.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
@@ -204,16 +207,42 @@ class FamilyMethods(Recorded):
         if self.ndim not in (0, 2):
             text = f"{tuple(self.shape)} is not a matrix"
             raise ShapeError("H", text, "use .mH for stacks of matrices")
-        return self.mT
+        return self.mH
 
     @property
     def mH(self: Any) -> Tensor:
-        """This tensor with its last two axes swapped.
+        """This tensor with its last two axes swapped, and conjugated.
 
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mH.tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
-        return self.mT
+        return self.mT.conj()
+
+    @property
+    def real(self: Any) -> Tensor:
+        """The real parts, a view; a real tensor is its own. Assigned, they are written.
+
+        >>> Tensor([1 + 2j]).real.tolist()
+        [1.0]
+        """
+        return apply(complex_functions.real_part, self) if self.dtype.is_complex else self
+
+    @real.setter
+    def real(self: Any, value: TensorLike) -> None:
+        self.real.copy_(value)
+
+    @property
+    def imag(self: Any) -> Tensor:
+        """The imaginary parts, a view. Assigned, they are written.
+
+        >>> Tensor([1 + 2j]).imag.tolist()
+        [2.0]
+        """
+        return apply(complex_functions.imaginary_part, self)
+
+    @imag.setter
+    def imag(self: Any, value: TensorLike) -> None:
+        self.imag.copy_(value)
 
     @property
     def data(self: Any) -> Tensor:
@@ -230,7 +259,7 @@ class FamilyMethods(Recorded):
             text = f"data must be a tensor, not {type(value).__name__}"
             raise DTypeError("data", text, "wrap it in picograd.Tensor(...), or use copy_")
         source = value
-        if self._tracks and not source.dtype.is_float:
+        if self._tracks and not source.dtype.is_differentiable:
             text = f"a {source.dtype.name} tensor cannot have a gradient"
             raise GradientError("data", text, "use a float dtype")
         if source is not self:
@@ -280,15 +309,6 @@ class FamilyMethods(Recorded):
         False
         """
         return False
-
-    @property
-    def real(self: Any) -> Tensor:
-        """The real part: the tensor itself.
-
-        >>> Tensor([1.0, 2.0]).real.tolist()
-        [1.0, 2.0]
-        """
-        return self
 
     @property
     def retains_grad(self: Any) -> bool:

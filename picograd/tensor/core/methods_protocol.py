@@ -15,10 +15,11 @@ from picograd.engine.realize import buffer_view
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, ExportError, GradientError, ShapeError, ValueRangeError
 from picograd.graph.room import check_pieces
+from picograd.late_names import find
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
 from picograd.tensor.core import autograd, exchange, printing
-from picograd.tensor.core.annotations import DTypeLike, TensorLike
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
 from picograd.tensor.core.recording import NUMBERS, Recorded, Same, copied, restored
 
 
@@ -65,7 +66,7 @@ class ProtocolMethods(Recorded):
         return complex(only(self))
 
     def __index__(self) -> int:
-        if self.dtype.is_float or self._node.size != 1:
+        if self.dtype.is_differentiable or self._node.size != 1:
             text = f"a {self.dtype.name} tensor of shape {self.shape} is not an index"
             raise DTypeError("index()", text, "use a whole number")
         return int(only(self))
@@ -141,6 +142,27 @@ class ProtocolMethods(Recorded):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_pair(self.device)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Give the functions of the Python array API standard, by their names there.
+
+        >>> picograd.Tensor([1.0]).__array_namespace__().__name__
+        'picograd.array_api'
+        """
+        namespace: Any = find("array_api")
+        if api_version not in (None, *namespace.VERSIONS):
+            text = f"version {api_version} of the array API is not there"
+            raise ValueRangeError("__array_namespace__", text, f"ask for {namespace.VERSIONS[-1]}")
+        return namespace
+
+    def to_device(self: Same, device: DeviceLike, /, *, stream: Any = None) -> Same:
+        """Move to a device: `to`, as the array API calls it; `stream` changes nothing.
+
+        >>> picograd.Tensor([1.0]).to_device("cpu").device
+        'cpu'
+        """
+        tensor: Any = self
+        return tensor.to(device)  # type: ignore[no-any-return]
 
 
 def only(tensor: Any) -> Any:

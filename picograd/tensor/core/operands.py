@@ -111,9 +111,14 @@ def result_dtype(a: Node, b: Node) -> DType:
     if bool(a.shape) == bool(b.shape):
         return promote(a.dtype, b.dtype)
     wide, zero_dim = (a, b) if a.shape else (b, a)
-    if category(zero_dim.dtype) > category(wide.dtype):
-        return promote(wide.dtype, zero_dim.dtype)
-    return wide.dtype
+    return beside(wide.dtype, zero_dim.dtype)
+
+
+def beside(wide: DType, zero_dim: DType) -> DType:
+    """Find the dtype of what has axes and what has none: the latter counts by its category."""
+    if category(zero_dim) <= category(wide):
+        return wide
+    return wide.complex if zero_dim.is_complex and wide.is_float else promote(wide, zero_dim)
 
 
 def common_dtype(nodes: Sequence[Node]) -> DType:
@@ -126,16 +131,19 @@ def common_dtype(nodes: Sequence[Node]) -> DType:
     wide, zero_dim = dtypes
     if wide is None or zero_dim is None:
         return wide or zero_dim or default_float()
-    return promote(wide, zero_dim) if category(zero_dim) > category(wide) else wide
+    return beside(wide, zero_dim)
 
 
 def read_factor(op: str, value: Any, dtype: DType) -> Scalar:
     """Read a number that multiplies operands of a dtype: one that would change it is an error."""
     number = given(read_scalar(op, value))
+    if isinstance(number, complex) and not dtype.is_complex:
+        text = f"the factor {number} is complex, the operands are {dtype.name}"
+        raise DTypeError(op, text, "pass a real number")
     if isinstance(number, bool) and dtype.kind != "bool":
         text = f"a bool factor is for bool operands, not {dtype.name}"
         raise DTypeError(op, text, "pass a number")
-    if isinstance(number, float) and not dtype.is_float:
+    if isinstance(number, float) and not dtype.is_differentiable:
         text = f"the factor {number} is a float, the operands are {dtype.name}"
         raise DTypeError(op, text, "pass an int, or cast an operand to a float dtype")
     return fitting_integer(op, number, dtype) if dtype.is_integer else number
@@ -145,9 +153,9 @@ def read_scalar(op: str, value: Any) -> Scalar:
     """Check that an operand is a Python or NumPy number."""
     if type(value) in PYTHON:
         return value.item() if type(value) is TracedNumber else value  # type: ignore[no-any-return]
-    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
-        return value
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+        return value  # type: ignore[return-value]
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         number: Scalar = value.item()
         return given(number) if type(number) is float else number
     text = f"operand must be a Tensor or a number, not {type(value).__name__}"
@@ -167,14 +175,14 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
         second, first = pair_scalar(op, b, a, floating)
         return first, second
     if a.dtype is b.dtype and a.device == b.device and is_shape(a.shape, b.shape):
-        if not floating or a.dtype.kind == "float":
+        if not floating or a.dtype.kind in ("float", "complex"):
             return a, b
     if a.device != b.device:
         a, b = meet(op, a, b)
     dtype = result_dtype(a, b)
     if floating:
         check_computed(op, dtype)
-        dtype = dtype if dtype.is_float else default_float()
+        dtype = dtype if dtype.is_differentiable else default_float()
     if a.dtype is not dtype:
         a = build.cast(a, dtype)
     if b.dtype is not dtype:
@@ -199,7 +207,7 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
     """Make a constant of `value` beside a node."""
     number = read_scalar(op, value)
     dtype = scalar_dtype(number, node.dtype)
-    if floating and not dtype.is_float:
+    if floating and not dtype.is_differentiable:
         dtype = default_float()
     if node.dtype is not dtype:
         node = build.cast(node, dtype)
@@ -211,8 +219,15 @@ def pair_scalar(op: str, node: Any, value: Any, floating: bool) -> tuple[Node, N
     return node, constant(op, number, node.shape, dtype, node.device)
 
 
-def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) -> Node:
+def constant(op: str, value: Any, shape: Shape, dtype: DType, device: str) -> Node:
     """Make a constant of a dtype; a number that does not fit an integer dtype is an error."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        text = f"{value} is complex, the dtype is {dtype.name}"
+        raise DTypeError(op, text, "pass its .real")
+    if dtype.is_complex:
+        parts = value.real, value.imag if isinstance(value, complex) else 0.0
+        real, imag = (constant(op, given(each), shape, dtype.real, device) for each in parts)
+        return real.paired(imag)
     if dtype.is_float:
         is_rounded = dtype.is_narrow_float and op not in IN_FLOAT32
         number = value
@@ -228,12 +243,14 @@ def constant(op: str, value: Scalar, shape: Shape, dtype: DType, device: str) ->
 @cache
 def conversion(kind: str, op: str, dtype: DType) -> Callable[[Any], Any]:
     """Give a function of a number; the same one each time, since traces compare them."""
-    functions = {
+    functions: dict[str, Any] = {
         "wrapped": lambda value: wrapped_integer(op, int(value), dtype),
         "rounded": lambda value: float(convert(float(value), dtype)),
         "fitting": lambda value: fitting_integer(op, value, dtype),
     }
-    return functions[kind]
+    found = functions[kind]
+    found.folded = "cast", None, dtype  # how a graph would compute it
+    return found  # type: ignore[no-any-return]
 
 
 def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:
@@ -272,7 +289,7 @@ def promote_all(op: str, nodes: Sequence[Node]) -> list[Node]:
 def floating(op: str, node: Node) -> Node:
     """Cast bool and integers to float32, as PyTorch's float functions do."""
     check_computed(op, node.dtype)
-    return node if node.dtype.is_float else build.cast(node, default_float())
+    return node if node.dtype.is_differentiable else build.cast(node, default_float())
 
 
 def check_computed(op: str, dtype: DType) -> None:
@@ -280,6 +297,14 @@ def check_computed(op: str, dtype: DType) -> None:
     if dtype.kind == "float8":
         text = f"takes a float dtype, not {dtype.name}"
         raise DTypeError(op, text, "call .float() first")
+
+
+def check_ordered(op: str, dtype: DType) -> None:
+    """Raise DTypeError for numbers that have no order, and for 8-bit floats."""
+    check_computed(op, dtype)
+    if dtype.is_complex:
+        text = f"is not defined for {dtype.name}: complex numbers have no order"
+        raise DTypeError(op, text, "take .abs() or .real first")
 
 
 def need_float(op: str, node: Node) -> None:

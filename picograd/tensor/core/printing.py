@@ -89,6 +89,8 @@ def formatter(values: Array) -> Callable[[Any], str]:
 
     As in PyTorch the width is that of the finite floats other than 0.
     """
+    if values.dtype.kind == "c":
+        return complex_formatter(values)
     counted = values.reshape(-1)
     write: Callable[[Any], str] = str
     if values.dtype.kind == "f":
@@ -97,6 +99,17 @@ def formatter(values: Array) -> Callable[[Any], str]:
     texts = [write(value) for value in counted.tolist()]
     width = max(map(len, texts), default=0)
     return lambda value: write(value).rjust(width)
+
+
+def complex_formatter(values: Array) -> Callable[[Any], str]:
+    """Choose how complex numbers are written: each part in a width of its own."""
+    real, imag = formatter(values.real), formatter(np.abs(values.imag))
+
+    def write(value: complex) -> str:
+        sign = "-" if math.copysign(1, value.imag) < 0 else "+"
+        return f"{real(value.real)}{sign}{imag(abs(value.imag)).strip()}j"
+
+    return write
 
 
 def float_writer(values: Array) -> Callable[[float], str]:
@@ -158,7 +171,8 @@ def format_tensor(
     parts = [format_array(array, len(head)) if array.size else "[]"]
     if array.size == 0 and array.ndim != 1:
         parts.append(f"size={array.shape}")
-    is_usual = dtype in (default_float(), int64, bool_) if array.size else dtype is default_float()
+    float_ = default_float()
+    is_usual = dtype in (float_, int64, bool_, float_.complex) if array.size else dtype is float_
     if not is_usual:
         parts.append(f"dtype={dtype!r}")
     if not is_host(device):

@@ -16,6 +16,7 @@ from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending
+from picograd.engine.carried import entries
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
@@ -47,7 +48,7 @@ from picograd.tensor.core import aliasing, autograd, running_vmaps
 from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted
-from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import FUNCTIONS, composed
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -57,7 +58,7 @@ from picograd.tensor.shaping import assembling, bits
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
 STEPS = 16  # nodes that are looked at
-NUMBERS = (bool, int, float, np.generic)
+NUMBERS = (bool, int, float, complex, np.generic)
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
@@ -210,7 +211,7 @@ class Recorded:
         self._is_frozen = not wanted and self.is_leaf
         if wanted == self._tracks:
             return
-        if wanted and not self.dtype.is_float:
+        if wanted and not self.dtype.is_differentiable:
             text = f"a {self.dtype.name} tensor cannot have a gradient"
             raise GradientError("requires_grad", text, "use a float dtype")
         if not wanted and not self.is_leaf:
@@ -245,19 +246,18 @@ class Recorded:
         """Let the graph go once the value is computed; the engine calls this."""
         node = self._node
         buffer = node.realized
-        if buffer is None or node.op in MEMORY or not self.is_leaf:
+        if buffer is None or node.op in MEMORY or (self._tracks and not self.is_leaf):
             return
         storage = Storage(buffer)
-        if VERSIONS:
+        if entries(VERSIONS):
             storage.version = VERSIONS.get(node, 0)
-        keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind == "float"
+        keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
         leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
         leaf.leaf = weakref.ref(self)
         if RUNNING.traces:
             note_changed(self)
-        pending.forget(node, self)
         self._node = leaf
-        pending.track(leaf, self)
+        pending.LIVE.move(id(node), id(leaf), self)
         self._history = node if keeps else None
 
 
@@ -330,7 +330,7 @@ def made(node: Node) -> Any:
 def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
     check_size(node.op, node.shape, node.dtype.itemsize)
-    tensor = made(build.detach(node) if node.dtype.is_float else node)
+    tensor = made(build.detach(node.below("detach")) if node.dtype.is_differentiable else node)
     if requires_grad is not None:
         tensor.requires_grad = requires_grad
     return tensor
@@ -388,7 +388,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     is_view = function in SHOWING
     if foreign.SHARED and not is_view and function not in KEEPING:
         result = foreign.apart(result)
-    tracks = tracks and result.dtype.kind == "float" and function not in CUTTING
+    tracks = tracks and result.dtype.kind in TRACKED and function not in CUTTING
     made = wrap(result, tracks)
     if is_view:
         note_view(made, operands[0], function, *nodes[1:])
@@ -411,8 +411,8 @@ def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     if not found:
         return made
     (results,) = found
-    tracked = any(isinstance(each, Recorded) and each._tracks for each in operands)
-    others = [wrap(node, tracked and MODE.enabled and node.dtype.is_float) for node in results[1:]]
+    tracked = MODE.enabled and any(isinstance(x, Recorded) and x._tracks for x in operands)
+    others = [wrap(node, tracked and node.dtype.kind in TRACKED) for node in results[1:]]
     return (made, *others)
 
 
@@ -449,13 +449,13 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
     if foreign.SHARED and function not in KEEPING:
         result = foreign.apart(result)
-    return wrap(result, tracks and result.dtype.is_float)
+    return wrap(result, tracks and result.dtype.is_differentiable)
 
 
 def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
     """Wrap several results of one tensor."""
     tracks = source._tracks and MODE.enabled
-    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
+    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
 def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
@@ -483,9 +483,9 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     if isinstance(value, (tuple, list)) and any(isinstance(each, Recorded) for each in value):
         text = f"a {type(value).__name__} of tensors is no tensor"
         raise DTypeError("op", text, "take one of them, as in x.max(1).values, or stack them")
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         dtype = scalar_dtype(value, like.dtype)
-        if dtype.is_integer and not -128 <= value < 128:
+        if isinstance(value, int) and dtype.is_integer and not -128 <= value < 128:
             dtype = int64
         return wrap(constant("op", value, (), dtype, like.device), False)
     return Recorded.kind(value, device=like.device)
@@ -965,7 +965,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
         tensor._move(build.detach(view.on(base._node)))
         return
     node = view.on(build.detach(base._node) if is_cut else base._node)
-    tracks = base._tracks and view.passes and node.dtype.is_float
+    tracks = base._tracks and view.passes and node.dtype.is_differentiable
     was_made = tensor._node.leaf is not None
     take(tensor, node, tracks)
     if was_made and not tracks:

@@ -35,7 +35,7 @@ class finfo:
     resolution: float
 
     def __init__(self, dtype: DTypeLike | None = None) -> None:
-        wanted = default_float() if dtype is None else to_dtype(dtype)
+        wanted = default_float() if dtype is None else to_dtype(dtype).real
         if wanted.name not in FORMATS:
             raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
         digits, bias = FORMATS[wanted.name]

@@ -278,7 +278,7 @@ def store(
     ones = (1,) * (len(values.shape) - len(inside.shape))
     wide = broadcast_to(inside.reshape((*inside.shape, *ones)), values.shape)
     nothing = scan_identity(monoid, values.dtype)
-    if monoid == "sum" and values.dtype.is_float:
+    if monoid == "sum" and values.dtype.is_differentiable:
         nothing = -0.0  # 0 would change it
     return base.scatter(wide.where(values, nothing), indices, axes, monoid)
 

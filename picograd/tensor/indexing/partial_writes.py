@@ -70,9 +70,9 @@ def slice_scatter(
     axis = as_axis(dim, input.ndim, "slice_scatter")
     part = slice(start, end, step)
     count = len(range(*part.indices(input.shape[axis])))
-    check_source(
-        "slice_scatter", input, src, (*input.shape[:axis], count, *input.shape[axis + 1 :])
-    )
+    shape = list(input.shape)
+    shape[axis] = count
+    check_source("slice_scatter", input, src, tuple(shape))
     return written(input, (*(slice(None),) * axis, part), src)
 
 
@@ -119,7 +119,9 @@ def index_put(
         return written(input, items, values)
     tracks = input._tracks or (isinstance(values, Recorded) and values._tracks)
     node = read(input)
-    region = masking.region_of(node.shape, selector(items)) if is_tracing() else None
+    region = None
+    if is_tracing():
+        region = masking.region_of(node.shape, selector(items))
     if region is not None:
         value = indexing.value_node(node, read(values))
         total = selecting.write_where(node, region, value, is_sum=True)

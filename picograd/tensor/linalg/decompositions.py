@@ -319,13 +319,13 @@ def matmul(A: Tensor, B: Tensor) -> Tensor:
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Sum the products along an axis; the others broadcast.
+    """Sum the products along an axis; the others broadcast, complex x is conjugated.
 
     >>> picograd.linalg.vecdot(picograd.Tensor([1.0, 2.0]), picograd.Tensor([3.0, 4.0])).item()
     11.0
     """
     need_tensor("linalg.vecdot", x, y)
-    return (x * y).sum(dim)
+    return (x.conj() * y).sum(dim)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:

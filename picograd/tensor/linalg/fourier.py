@@ -71,7 +71,7 @@ def need_pairs(op: str, node: Node) -> None:
 
 
 def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inverse: bool) -> Node:
-    """Transform one axis of a complex tensor."""
+    """Transform one axis of complex numbers, given as pairs."""
     op = "ifft" if is_inverse else "fft"
     need_pairs(op, node)
     axis = as_axis(dim, len(node.shape) - 1, op)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.host_call import host_call, unpacked
@@ -23,7 +23,15 @@ def wide(op: str, node: Node, is_square: bool = True) -> Node:
     need_rank(f"linalg.{op}", node, 2)
     if is_square and node.shape[-1] != node.shape[-2]:
         raise ShapeError(f"linalg.{op}", f"{node.shape} is not square", "pass square matrices")
+    need_real(f"linalg.{op}", node)
     return floating(op, node).accumulated()
+
+
+def need_real(op: str, node: Node) -> None:
+    """Raise DTypeError for complex numbers, which no function of the host takes."""
+    if node.dtype.is_complex:
+        text = f"is not there for {node.dtype.name}"
+        raise DTypeError(op, text, "pass real numbers, or compute it with NumPy")
 
 
 def inverse(node: Node) -> Node:

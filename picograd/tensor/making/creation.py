@@ -36,7 +36,7 @@ from picograd.tensor.core.operands import (
 )
 from picograd.traced_number import TracedNumber, derived, plain
 
-SUPPORTED = "biuf"  # NumPy kinds: bool, signed, unsigned, float
+SUPPORTED = "biufc"  # NumPy kinds: bool, signed, unsigned, float, complex
 
 
 def device_named(device: DeviceLike | None) -> str:
@@ -54,6 +54,9 @@ def from_data(data: Any, dtype: DType | None, device: str) -> Node:
         return full((), data, dtype, device)
     array = as_array(data, dtype)
     wanted = dtype or dtype_of(data, array)
+    if array.dtype.kind == "c" and not wanted.is_complex:
+        text = f"complex numbers do not fit {wanted.name}"
+        raise DTypeError("Tensor", text, "pass their real parts, or a complex dtype")
     if wanted.is_integer and not isinstance(data, np.ndarray):
         check_range(array, wanted)
     return from_array(array, wanted, device)
@@ -86,8 +89,8 @@ def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
         return default_float()  # `from_array` says what is wrong
     if hasattr(data, "dtype") or hasattr(data, "__array__"):
         return to_dtype(array.dtype)
-    if array.dtype.kind == "f":
-        return default_float() if not holds_arrays(data) else to_dtype(array.dtype)
+    if array.dtype.kind in "fc" and not holds_arrays(data):
+        return default_float() if array.dtype.kind == "f" else default_float().complex
     return to_dtype(array.dtype)
 
 
@@ -105,7 +108,7 @@ def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
     """
     if isinstance(data, np.ndarray):
         return data
-    if isinstance(data, (bool, int, float)):
+    if isinstance(data, (bool, int, float, complex)):
         return number_array(data, dtype)
     if isinstance(data, (list, tuple, range)):
         return list_array(data, dtype)
@@ -121,7 +124,7 @@ def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
     raise DTypeError("Tensor", text, "pass numbers, nested lists or an array")
 
 
-def number_array(value: Scalar, dtype: DType | None) -> "np.ndarray[Any, Any]":
+def number_array(value: Scalar | complex, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """Make a zero-dim array of a Python number."""
     if isinstance(value, bool):
         return np.asarray(value)
@@ -131,7 +134,7 @@ def number_array(value: Scalar, dtype: DType | None) -> "np.ndarray[Any, Any]":
         if not -(1 << 63) <= value < 1 << 63:
             raise DTypeError("Tensor", f"{value} does not fit int64", "pass a float")
         return np.asarray(value, np.int64)
-    return np.asarray(value, np.float64)
+    return np.asarray(value, np.complex128 if isinstance(value, complex) else np.float64)
 
 
 def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
@@ -174,7 +177,7 @@ def odd_element(data: Any) -> Any:
             found = odd_element(each)
             if found is not None or None in each:
                 return found
-        elif not isinstance(each, (bool, float, np.number)):
+        elif not isinstance(each, (bool, float, complex, np.number)):
             if not isinstance(each, int) or not -(1 << 63) <= each < 1 << 64:
                 return each
     return None
@@ -236,7 +239,7 @@ def fill_of(number: Scalar) -> Scalar:
 
 def python_type(number: Scalar) -> type:
     """Find the Python type that decides a dtype."""
-    return next(kind for kind in (bool, int, float) if isinstance(number, kind))
+    return next(kind for kind in (bool, int, float, complex) if isinstance(number, kind))
 
 
 def filled(

@@ -12,7 +12,7 @@ import numpy as np
 from picograd.dtype import to_dtype
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import row_major
 from picograd.target import is_host
@@ -387,19 +387,8 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 @composed()
-def is_complex(input: Tensor) -> bool:
-    """Tell whether the dtype is complex: never, there are none.
-
-    >>> picograd.is_complex(picograd.Tensor([1.0]))
-    False
-    """
-    need_tensor("is_complex", input)
-    return False
-
-
-@composed()
 def is_conj(input: Tensor) -> bool:
-    """Tell whether a conjugate is still to be taken: never, there are no complex numbers.
+    """Tell whether a conjugate is still to be taken: never, `conj` takes it at once.
 
     >>> picograd.is_conj(picograd.Tensor([1.0]))
     False
@@ -409,19 +398,8 @@ def is_conj(input: Tensor) -> bool:
 
 
 @composed()
-def conj(input: Tensor) -> Tensor:
-    """Give the complex conjugate: the tensor itself.
-
-    >>> picograd.Tensor([1.0, -2.0]).conj().tolist()
-    [1.0, -2.0]
-    """
-    need_tensor("conj", input)
-    return input
-
-
-@composed()
 def is_neg(input: Tensor) -> bool:
-    """Tell whether a tensor is still to be negated: never, only complex ones wait.
+    """Tell whether a tensor is still to be negated: never, `neg` does it at once.
 
     >>> picograd.is_neg(picograd.Tensor([-1.0]))
     False
@@ -453,45 +431,6 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 
 @composed()
-def conj_physical(input: Tensor) -> Tensor:
-    """Give the complex conjugate: the tensor itself.
-
-    >>> picograd.Tensor([1.0, -2.0]).conj_physical().tolist()
-    [1.0, -2.0]
-    """
-    need_tensor("conj_physical", input)
-    return input
-
-
-@composed(method=False)
-def real(input: Tensor) -> Tensor:
-    """Give the real part: the tensor itself.
-
-    >>> picograd.real(picograd.Tensor([1.0, -2.0])).tolist()
-    [1.0, -2.0]
-    """
-    need_tensor("real", input)
-    return input
-
-
-@composed(method=False)
-def imag(input: Tensor) -> Tensor:
-    """Refuse to give the imaginary part, as PyTorch does: no tensor is complex.
-
-    Raises DTypeError, which is a RuntimeError.
-
-    >>> try:
-    ...     picograd.imag(picograd.Tensor([1.0]))
-    ... except RuntimeError as error:
-    ...     print(error)
-    imag: a float32 tensor has no imaginary part. ...
-    """
-    need_tensor("imag", input)
-    text = f"a {input.dtype.name} tensor has no imaginary part"
-    raise DTypeError("imag", text, "use x * 0; Fourier transforms have it along the last axis")
-
-
-@composed()
 def is_signed(input: Tensor) -> bool:
     """Tell whether the dtype has negative numbers.
 
@@ -499,7 +438,7 @@ def is_signed(input: Tensor) -> bool:
     True
     """
     need_tensor("is_signed", input)
-    return input.dtype.kind in ("int", "float")
+    return input.dtype.kind in ("int", "float", "complex")
 
 
 @composed(function=False)

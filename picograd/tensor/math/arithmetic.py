@@ -6,7 +6,7 @@ Functions of tensors made of their methods; operands promote and broadcast as in
 import math
 from typing import Any, NamedTuple
 
-from picograd.dtype import int16, int32, int64
+from picograd.dtype import complex128, int16, int32, int64
 from picograd.errors import DTypeError
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -40,17 +40,6 @@ def positive(input: Tensor) -> Tensor:
     if input.dtype.kind == "bool":
         raise DTypeError("positive", "is not defined for bool", "call .int() first")
     return input
-
-
-@composed(in_place=True)
-def sgn(input: Tensor) -> Tensor:
-    """Compute -1, 0 or 1: `sign`, which for real numbers is the same.
-
-    >>> picograd.sgn(picograd.Tensor([-3.0, 0.0])).tolist()
-    [-1.0, 0.0]
-    """
-    need_tensor("sgn", input)
-    return input.sign()
 
 
 @composed(in_place=True)
@@ -108,16 +97,22 @@ def extreme(a: Tensor, b: Tensor, is_first: Tensor) -> Tensor:
 
 @composed(in_place=True)
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
-    """Compute input ** exponent in float64.
+    """Compute input ** exponent in float64, or complex128.
 
     >>> picograd.float_power(picograd.Tensor([2, 3]), -1).dtype
     picograd.float64
     """
-    a: Any = input.double() if is_tensor(input) else input
-    b: Any = exponent.double() if is_tensor(exponent) else exponent
+    a, b = wide(input), wide(exponent)
     need_tensor("float_power", a if is_tensor(a) else b)
     result: Tensor = a**b
     return result
+
+
+def wide(x: Any) -> Any:
+    """Convert a tensor to float64, or complex128."""
+    if not is_tensor(x):
+        return x
+    return x.cast(complex128) if x.dtype.is_complex else x.double()
 
 
 @composed()
@@ -166,7 +161,9 @@ def frexp(input: Tensor) -> Parts:
     exponent = (bits & (2 * bias + 1)) - (bias - 1) - is_small.long() * lift
     exponent = x.isfinite().logical_and(x != 0).where(exponent, 0)
     half = exponent // 2  # the whole power may be beyond the largest number
-    return Parts(input * power_of_two(-half, x) * power_of_two(half - exponent, x), exponent.int())
+    rest = power_of_two(half - exponent, x)
+    mantissa = input * power_of_two(-half, x) * rest
+    return Parts(mantissa, exponent.int())
 
 
 def power_of_two(exponent: Tensor, like: Tensor) -> Tensor:
@@ -210,7 +207,8 @@ def nextafter(input: Tensor, other: TensorLike) -> Tensor:
     least = (b.signbit().cast(whole) << (whole.bits - 1)) + 1
     stepped = (a == 0).where(least.bitcast(a.dtype), stepped)
     result = (a == b).where(b, stepped)
-    value = (a.isnan().logical_or(b.isnan())).where(a + b, result)
+    is_nan = a.isnan().logical_or(b.isnan())
+    value = is_nan.where(a + b, result)
     return apply(steady, value, *given)
 
 
@@ -289,12 +287,14 @@ def isneginf(input: Tensor) -> Tensor:
 
 @composed()
 def isreal(input: Tensor) -> Tensor:
-    """Tell which elements are real: all, since there are no complex numbers.
+    """Tell which elements have no imaginary part.
 
     >>> picograd.isreal(picograd.Tensor([1.0])).tolist()
     [True]
     """
     need_tensor("isreal", input)
+    if input.dtype.is_complex:
+        return input.imag == 0
     return (input == input).logical_or(True)
 
 

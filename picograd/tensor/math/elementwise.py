@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bool_, float32, int64
+from picograd.dtype import DType, bool_, complex64, float32, int64
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -37,7 +37,7 @@ def arithmetic(op: str, a: Operand, b: Operand) -> Node:
     first, second = pair(op, a, b)
     if first.dtype is bool_:
         return arithmetic_bool(op, first, second)
-    if op in ("floordiv", "mod") and not first.dtype.is_float and first.size:
+    if op in ("floordiv", "mod") and first.dtype.is_integer and first.size:
         demand_divisor(op, b)
     return build.binary(op, first, second)
 
@@ -105,7 +105,7 @@ def power(op: str, a: Operand, b: Operand) -> Node:
 
 def short_power(a: Node, exponent: Scalar) -> Node | None:
     """Spell a power by multiplication or a root where that is exact."""
-    is_whole_base = not a.dtype.is_float
+    is_whole_base = not a.dtype.is_differentiable
     if isinstance(exponent, bool) or (is_whole_base and isinstance(exponent, float)):
         return None
     if exponent == 2 and a.dtype is not bool_:
@@ -200,7 +200,7 @@ def unary(op: str, node: Node) -> Node:
 
 def rounding(op: str, node: Node) -> Node:
     """Compute floor, ceil, round or trunc; integers stay."""
-    return build.elementwise(op, node) if node.dtype.is_float else node
+    return node if node.dtype.kind in ("bool", "int", "uint") else build.elementwise(op, node)
 
 
 def round_decimals(a: Node, decimals: int) -> Node:
@@ -229,6 +229,8 @@ def sign(x: Node) -> Node:
     >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
     [-1.0, 0.0, 1.0]
     """
+    if x.dtype.is_complex:
+        raise DTypeError("sign", f"is not defined for {x.dtype.name}", "use sgn: x / |x|")
     return x if x.dtype is bool_ else build.elementwise("sign", x)
 
 
@@ -239,7 +241,7 @@ def is_nan(x: Node) -> Node:
     >>> Tensor([1.0, float("inf"), float("nan")]).isnan().tolist()
     [False, False, True]
     """
-    if x.dtype.is_float:
+    if x.dtype.is_differentiable:
         return build.elementwise("isnan", x)
     return build.const(False, x.shape, bool_, x.device)
 
@@ -251,6 +253,8 @@ def is_infinite(x: Node) -> Node:
     >>> Tensor([1.0, float("inf"), float("nan")]).isinf().tolist()
     [False, True, False]
     """
+    if x.dtype.is_complex:
+        return logical("logical_or", *map(is_infinite, x.parts()))
     if x.dtype.is_float:
         return compare("equal", build.elementwise("abs", x), math.inf)
     return build.const(False, x.shape, bool_, x.device)
@@ -263,6 +267,8 @@ def is_finite(x: Node) -> Node:
     >>> Tensor([1.0, float("inf"), float("nan")]).isfinite().tolist()
     [True, False, False]
     """
+    if x.dtype.is_complex:
+        return logical("logical_and", *map(is_finite, x.parts()))
     if x.dtype.is_float:
         return compare("less", build.elementwise("abs", x), math.inf)
     return build.const(True, x.shape, bool_, x.device)
@@ -291,6 +297,8 @@ def choices(condition: Node, a: Operand, b: Operand) -> tuple[Node, Node]:
 
 def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
     """Find the default dtype of two Python numbers."""
+    if isinstance(a, complex) or isinstance(b, complex):
+        return complex64
     if isinstance(a, float) or isinstance(b, float):
         return float32
     return bool_ if isinstance(a, bool) and isinstance(b, bool) else int64

@@ -412,11 +412,11 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
         made = paired(op, a, b)
         if made is not None:
             return made
-    if not isinstance(b, (Recorded, int, float, np.generic)):
+    if not isinstance(b, (Recorded, int, float, complex, np.generic)):
         if not hasattr(b, "__array__") and not isinstance(b, (list, tuple)):
             return NotImplemented
         b = as_tensor(b, a)
-    if not isinstance(a, (Recorded, int, float, np.generic)):
+    if not isinstance(a, (Recorded, int, float, complex, np.generic)):
         if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):
             return NotImplemented
         a = as_tensor(a, b)

@@ -192,6 +192,8 @@ def ceil_excess(size: int, margin: int, reach: int, stride: int) -> int:
 
 def lowest(x: Node) -> float | int:
     """The identity of max for the dtype of `x`."""
+    if x.dtype.is_complex:
+        raise DTypeError("max_pool", f"is not defined for {x.dtype.name}", "take .abs() or .real")
     if x.dtype.is_float:
         return -math.inf
     return 0 if x.dtype.kind == "uint" else -(1 << (x.dtype.bits - 1))

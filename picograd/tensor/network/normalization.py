@@ -111,8 +111,8 @@ def group_norm(
     # Channels stay an axis of their own: what scales them works on the rows that were averaged.
     sizes = num_groups, channels // num_groups, math.prod(input.shape[2:])
     rows = input.reshape(batch, *sizes)
-    normed = y = apply(composite.layer_norm, rows, 2, None, None, eps)
-    y = y if weight is None else y * weight.reshape(*sizes[:2], 1)
+    normed = apply(composite.layer_norm, rows, 2, None, None, eps)
+    y = normed if weight is None else normed * weight.reshape(*sizes[:2], 1)
     y = y if bias is None else y + bias.reshape(*sizes[:2], 1)
     return y.cast(normed.dtype).reshape(input.shape)  # what autocast chose
 

@@ -11,7 +11,7 @@ from picograd.graph.node import Node
 from picograd.graph.scanning import extremum_index, scan
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.function import recorded
-from picograd.tensor.core.operands import as_axis, check_computed, need_float
+from picograd.tensor.core.operands import as_axis, check_computed, check_ordered, need_float
 
 
 class Ordered(NamedTuple):
@@ -76,17 +76,34 @@ def lifted(node: Node, function: Callable[[Node], Node]) -> Node:
 def cumulative(op: str, monoid: str, node: Node, axis: Any, dtype: DType | None) -> Node:
     """Compute `cumsum` or `cumprod`; bool and integers accumulate in int64, as PyTorch."""
     position = as_axis(axis, max(node.rank, 1), op)
-    if dtype is None and not node.dtype.is_float:
+    if dtype is None and not node.dtype.is_differentiable:
         dtype = int64
     wide = node if dtype is None else node.cast(dtype)
+    if wide.dtype.is_complex:
+        return running_complex(op, wide, position)
     check_computed(op, wide.dtype)
     return with_axis(wide, lambda x: scan(x, monoid, position))
+
+
+def running_complex(op: str, node: Node, axis: int) -> Node:
+    """Add complex numbers up by parts; multiply each with the one 1, 2, 4, ... places before."""
+    if not node.rank or not node.size:
+        return node
+    if op == "cumsum":
+        real, imag = (scan(part, "sum", axis) for part in node.parts())
+        return real.paired(imag)
+    size, step = node.shape[axis], 1
+    while step < size:
+        ranges = tuple((0, size - step * (at == axis), 1) for at, size in enumerate(node.shape))
+        pads = tuple((step * (at == axis), 0) for at in range(node.rank))
+        node, step = node * node.slice(ranges).pad(pads, 1), 2 * step
+    return node
 
 
 def running_extreme(op: str, monoid: str, node: Node, axis: Any) -> Node:
     """Compute the values of `cummax` or `cummin`; NaN propagates."""
     position = as_axis(axis, max(node.rank, 1), op)
-    check_computed(op, node.dtype)
+    check_ordered(op, node.dtype)
     wide = node.cast(uint8) if node.dtype is bool_ else node
     found = with_axis(wide, lambda x: scan(x, monoid, position))
     return found.cast(node.dtype)
@@ -94,6 +111,7 @@ def running_extreme(op: str, monoid: str, node: Node, axis: Any) -> Node:
 
 def running_index(op: str, monoid: str, node: Node, axis: Any) -> Node:
     """Compute the indices of `cummax` or `cummin`: the last of equal ones."""
+    check_ordered(op, node.dtype)
     position = as_axis(axis, max(node.rank, 1), op)
     wide = node.cast(uint8) if node.dtype is bool_ else node
     if not node.size:

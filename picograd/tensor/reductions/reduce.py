@@ -68,6 +68,9 @@ def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | Non
     [2.0, 3.0]
     """
     x = x if dtype is None else x.cast(dtype)
+    if x.dtype.is_complex:
+        real, imag = (mean(part, dim, keepdim) for part in x.parts())
+        return real.paired(imag)
     need_float("mean", x)
     return composite.mean(x, as_axes(dim, x.rank, "mean"), keepdim)
 
@@ -80,7 +83,7 @@ def nansum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | N
     4.0
     """
     x = x if dtype is None else x.cast(dtype)
-    clean = x.unary("isnan").where(0, x) if x.dtype.is_float else x
+    clean = x.unary("isnan").where(0, x) if x.dtype.is_differentiable else x
     return total("sum", clean, dim, keepdim, None)
 
 
@@ -212,9 +215,8 @@ def std(
     >>> Tensor([1.0, 2.0, 3.0]).std().item()
     1.0
     """
-    need_float("std", x)
     lost_ones = lost(correction, unbiased)
-    return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype)
+    return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype.real)
 
 
 @recorded()
@@ -327,6 +329,8 @@ def norm(
     5.0
     """
     x = x if dtype is None else x.cast(dtype)
+    if x.dtype.is_complex:
+        x = elementwise.absolute(x)
     need_float("norm", x)
     return wide_norm(x.accumulated(), p, dim, keepdim).cast(x.dtype)
 
@@ -343,7 +347,7 @@ def reduce(op: str, monoid: str, node: Node, axis: Axes, keepdim: bool) -> Node:
 
 def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -> Node:
     """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
-    if dtype is None and not node.dtype.is_float:
+    if dtype is None and not node.dtype.is_differentiable:
         dtype = int64
     return reduce(op, op, node if dtype is None else node.cast(dtype), axis, keepdim)
 
@@ -425,6 +429,9 @@ def position(op: str, node: Node, axis: int | None, keepdim: bool) -> Node:
 
 def variance(op: str, node: Node, axis: Axes, keepdim: bool, correction: Scalar) -> Node:
     """Average squared distance from the mean, divided by count - correction."""
+    if node.dtype.is_complex:
+        real, imag = (variance(op, part, axis, keepdim, correction) for part in node.parts())
+        return real + imag
     need_float(op, node)
     axes = as_axes(axis, len(node.shape), op)
     return composite.var(node, axes, read_scalar(op, correction), keepdim)

@@ -23,7 +23,7 @@ from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import (
     as_axis,
     as_sizes,
-    check_computed,
+    check_ordered,
     need_float,
     need_integer,
     read_scalar,
@@ -129,7 +129,7 @@ def axis_of(op: str, node: Node, axis: Any) -> int:
 def order(op: str, node: Node, axis: Any, is_descending: bool = False) -> Node:
     """Compute the stable permutation that sorts an axis."""
     position = axis_of(op, node, axis)
-    check_computed(op, node.dtype)
+    check_ordered(op, node.dtype)
     if not node.rank:
         return node.const_like(0).cast(int64)
     if not node.size:

@@ -535,14 +535,14 @@ def cov(
     weights = observation_weights(op, x, fweights, aweights)
     if weights is None:
         centred = x - x.mean(1, True)
-        result = centred @ centred.mT / float(max(x.shape[1] - correction, 0))
+        result = centred @ centred.mH / float(max(x.shape[1] - correction, 0))
     else:
         total = weights.sum()
         centred = x - (x * weights).sum(1, True) / total
         spread = total - correction
         if aweights is not None and correction:
             spread = total - correction * (weights * aweights).sum() / total
-        result = (centred * weights) @ centred.mT / spread.clamp(0, None)
+        result = (centred * weights) @ centred.mH / spread.clamp(0, None)
     return result if input.ndim > 1 else result.reshape(())
 
 

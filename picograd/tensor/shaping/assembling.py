@@ -11,6 +11,7 @@ import numpy as np
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
+from picograd.graph.complex_rules import conjugate
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_pieces
 from picograd.graph.shape import is_size, normalise_permutation
@@ -345,7 +346,7 @@ def is_close(
         raise ValueRangeError("isclose", text, "use 0 or more")
     x, y = pair("isclose", a, other)
     same = x.binary("equal", y)
-    if x.dtype.is_float:
+    if x.dtype.is_differentiable:
         both = elementwise.is_finite(x).binary("logical_and", elementwise.is_finite(y))
         gap = (x - y).unary("abs")
         near = gap.binary("less_equal", y.unary("abs") * rtol + atol)
@@ -371,6 +372,9 @@ def nan_to_num(
     >>> Tensor([1.0, float("nan"), 3.0]).nan_to_num(0.0).tolist()
     [1.0, 0.0, 3.0]
     """
+    if x.dtype.is_complex:
+        real, imag = (nan_to_num(part, nan, posinf, neginf) for part in x.parts())
+        return real.paired(imag)
     if not x.dtype.is_float:
         return x
     top = posinf if posinf is not None else largest(x)
@@ -492,7 +496,7 @@ def addcdiv(x: Node, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> N
     op = "addcdiv"
     tensor1, tensor2 = factors_of(op, x, tensor1, tensor2)
     dtype = common_dtype([x, tensor1, tensor2])
-    if not (tensor1.dtype.is_float or tensor2.dtype.is_float):
+    if not (tensor1.dtype.is_differentiable or tensor2.dtype.is_differentiable):
         text = f"divides integers, {tensor1.dtype.name} by {tensor2.dtype.name}"
         raise DTypeError(op, text, "call .float() on one of them")
     parts = (build.cast(each, dtype).accumulated() for each in (tensor1, tensor2))
@@ -562,14 +566,15 @@ def matrix_vector(x: Node, vec: Node) -> Node:
 
 @recorded("vdot")
 def vector_dot(x: Node, other: Node) -> Node:
-    """Sum the products of two vectors.
+    """Sum the products of two vectors; a complex first one is conjugated.
 
     >>> Tensor([1.0, 2.0, 3.0]).vdot(Tensor([1.0, 1.0, 2.0])).item()
     9.0
     """
     if len(x.shape) != 1 or len(other.shape) != 1:
         raise ShapeError("vdot", f"{x.shape} and {other.shape}", "pass two vectors")
-    return products.matmul(x, other)
+    first = conjugate(x) if x.dtype.is_complex else x
+    return products.matmul(first, other)
 
 
 def select(node: Node, axis: Any, index: int) -> Node:

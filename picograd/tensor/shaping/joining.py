@@ -227,13 +227,13 @@ def powers_of(x: Tensor, count: int) -> Tensor:
 
 @composed()
 def adjoint(input: Tensor) -> Tensor:
-    """Swap the last two axes: the conjugate transpose, which for real numbers is `mT`.
+    """Swap the last two axes, and conjugate: for real numbers `mT`.
 
     >>> picograd.adjoint(picograd.Tensor([[1, 2]])).tolist()
     [[1], [2]]
     """
     need_tensor("adjoint", input)
-    return input.mT
+    return input.mT.conj()
 
 
 @composed()
@@ -314,7 +314,7 @@ def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Tensor, ...]
     )
     nodes = function([read(each) for each in listed], *options)
     tracks = MODE.enabled and any(each.requires_grad for each in listed)
-    return tuple(wrap(node, tracks and node.dtype.is_float) for node in nodes)
+    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
 @composed()

@@ -1,0 +1,160 @@
+"""Functions of the array API that make tensors."""
+
+from typing import Any
+
+from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes
+from picograd.tensor.making.from_data import asarray as shared_tensor
+from picograd.tensor.shaping.joining import meshgrid as grids
+from picograd.tensor.tensor import Tensor
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
+    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def asarray(
+    obj: Data,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """Make a tensor of an array, number or nested list, sharing memory where possible."""
+    return shared_tensor(obj, dtype=dtype, device=device, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """Make a tensor of another library's memory."""
+    return Tensor.from_dlpack(x, device=device, copy=copy)
+
+
+def arange(
+    start: Scalar,
+    /,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Count from start, or 0, up to but not including stop; empty if step leads away from it."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if (last - first) * step <= 0:
+        kind = float if float in map(type, (first, last, step)) else int
+        return Tensor.zeros(0, dtype=kind if dtype is None else dtype, device=device)
+    return Tensor.arange(first, last, step, dtype=dtype, device=device)
+
+
+def linspace(
+    start: Scalar,
+    stop: Scalar,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Space numbers evenly, with or without the last one."""
+    if endpoint:
+        return Tensor.linspace(start, stop, num, dtype=dtype, device=device)
+    return Tensor.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Make a matrix with ones on its k-th diagonal."""
+    columns = n_rows if n_cols is None else n_cols
+    k = max(-n_rows, min(k, columns))
+    rows = Tensor.arange(n_rows, device=device).unsqueeze(1)
+    found = rows + k == Tensor.arange(columns, device=device)
+    return found.cast(float if dtype is None else dtype)
+
+
+def zeros(
+    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make zeros."""
+    return Tensor.zeros(shape, dtype=dtype, device=device)
+
+
+def ones(
+    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make ones."""
+    return Tensor.ones(shape, dtype=dtype, device=device)
+
+
+def empty(
+    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make a tensor whose values nobody promises."""
+    return Tensor.empty(shape, dtype=dtype, device=device)
+
+
+def full(
+    shape: Sizes,
+    fill_value: Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Fill a shape with one value."""
+    return Tensor.full(shape, fill_value, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor,
+    /,
+    fill_value: Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Fill the shape of a tensor with one value."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(
+    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make zeros in the shape of a tensor."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(
+    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make ones in the shape of a tensor."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(
+    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Make a tensor in the shape of another, whose values nobody promises."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+    """Repeat coordinates over the grid they span."""
+    return list(grids(*arrays, indexing=indexing))
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Keep the lower triangle of matrices."""
+    return x.tril(k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Keep the upper triangle of matrices."""
+    return x.triu(k)

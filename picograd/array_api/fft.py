@@ -1,0 +1,81 @@
+"""The array API's extension for Fourier transforms."""
+
+from collections.abc import Callable
+from typing import Any
+
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.linalg import fourier
+from picograd.tensor.tensor import Tensor
+
+ALONG = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+OVER = ("fftn", "ifftn", "rfftn", "irfftn")
+__all__ = [*ALONG, *OVER, "fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+def along(name: str) -> Callable[..., Tensor]:
+    """Make a transform along one axis."""
+    compute: Any = getattr(fourier, name)
+
+    def call(
+        x: Tensor,
+        /,
+        *,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str = "backward",
+    ) -> Any:  # fmt: skip
+        return compute(x, n, axis, norm)
+
+    return named(call, name)
+
+
+def over(name: str) -> Callable[..., Tensor]:
+    """Make a transform over several axes."""
+    compute: Any = getattr(fourier, name)
+
+    def call(
+        x: Tensor,
+        /,
+        *,
+        s: Any = None,
+        axes: Any = None,
+        norm: str = "backward",
+    ) -> Any:  # fmt: skip
+        return compute(x, s, axes, norm)
+
+    return named(call, name)
+
+
+def named(call: Any, name: str) -> Callable[..., Tensor]:
+    """Name a function that is made here."""
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Compute `picograd.fft.{name}`."
+    return call  # type: ignore[no-any-return]
+
+
+globals().update({name: along(name) for name in ALONG})
+globals().update({name: over(name) for name in OVER})
+
+
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """List the frequencies of a transform."""
+    return fourier.fftfreq(n, d, dtype=dtype, device=device)
+
+
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """List the frequencies of a transform of real numbers."""
+    return fourier.rfftfreq(n, d, dtype=dtype, device=device)
+
+
+def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
+    """Move frequency 0 to the middle."""
+    return fourier.fftshift(x, axes)
+
+
+def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
+    """Move frequency 0 back to the front."""
+    return fourier.ifftshift(x, axes)

@@ -1,0 +1,312 @@
+"""Complex arithmetic in real arithmetic: the columns `of_complex` of elementwise rows.
+
+A rule gets the complex inputs of an op, all of one dtype, and gives its value; it works on their
+real and imaginary parts. Branch cuts are those of C99. Formulas avoid cancellation and needless
+overflow: roots and inverse functions are W. Kahan's ("Branch cuts for complex elementary
+functions", 1987), division scales by the larger part of the divisor (R. L. Smith, 1962).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Node = Any  # graph.node.Node, which imports this table
+Rule = Callable[..., Node]
+
+
+def each_part(op: str) -> Rule:
+    """Make the rule of an op that works on each part by itself."""
+
+    def rule(*inputs: Node) -> Node:
+        real, imag = zip(*(x.parts() for x in inputs))
+        return combined(op, *real).paired(combined(op, *imag))
+
+    return rule
+
+
+def combined(op: str, *inputs: Node) -> Node:
+    """Apply an op to one or two real nodes."""
+    first, *others = inputs
+    return first.binary(op, *others) if others else first.unary(op)
+
+
+def any_part(op: str, join: str) -> Rule:
+    """Make the rule of a predicate that asks both parts."""
+
+    def rule(*inputs: Node) -> Node:
+        real, imag = zip(*(x.parts() for x in inputs))
+        return combined(op, *real).binary(join, combined(op, *imag))
+
+    return rule
+
+
+def fixed(x: Node) -> Node:
+    """Take a node as a number without a gradient."""
+    return x.composite("detach")
+
+
+def is_negative(x: Node) -> Node:
+    """Tell which numbers have a minus sign, zeros among them."""
+    is_less = x.binary("less", 0)
+    is_zero_below = x.unary("reciprocal").binary("less", 0)
+    return is_less.binary("logical_or", is_zero_below)
+
+
+def turned(z: Node) -> Node:
+    """Multiply by i."""
+    real, imag = z.parts()
+    return (-imag).paired(real)
+
+
+def turned_back(z: Node) -> Node:
+    """Multiply by -i."""
+    real, imag = z.parts()
+    return imag.paired(-real)
+
+
+def shifted(z: Node, number: int) -> Node:
+    """Add a real number; the imaginary part keeps its sign."""
+    a, b = z.parts()
+    return (a + number).paired(b)
+
+
+def conjugate(z: Node) -> Node:
+    """Turn the sign of the imaginary part."""
+    real, imag = z.parts()
+    return real.paired(-imag)
+
+
+def product(z: Node, w: Node) -> Node:
+    """(a + bi)(c + di)."""
+    a, b = z.parts()
+    c, d = w.parts()
+    real = a * c - b * d
+    imag = a * d + b * c
+    return real.paired(imag)
+
+
+def scaled(z: Node, factor: Any) -> Node:
+    """Multiply by a real number."""
+    a, b = z.parts()
+    return (a * factor).paired(b * factor)
+
+
+def quotient(z: Node, w: Node) -> Node:
+    """Divide, scaled by the larger part of the divisor; a divisor 0 divides each part by 0."""
+    a, b = z.parts()
+    c, d = w.parts()
+    first, second = c.unary("abs"), d.unary("abs")
+    larger = fixed(first.binary("maximum", second))
+    is_zero = larger.binary("equal", 0)
+    scale = is_zero.where(1, larger)
+    x = c / scale
+    y = d / scale
+    size = is_zero.where(larger, c * x + d * y)
+    real = is_zero.where(a, a * x + b * y)
+    imag = is_zero.where(b, b * x - a * y)
+    return (real / size).paired(imag / size)
+
+
+def reciprocal(z: Node) -> Node:
+    """1 / z."""
+    return quotient(z.const_like(1), z)
+
+
+def modulus(z: Node) -> Node:
+    """|z|, a real number; the gradient at 0 is 0, as in PyTorch."""
+    a, b = z.parts()
+    no_real, no_imag = a.binary("equal", 0), b.binary("equal", 0)
+    is_zero = no_real.binary("logical_and", no_imag)
+    safe = is_zero.where(1, a)
+    return is_zero.where(0, safe.binary("hypot", b))
+
+
+def angle(z: Node) -> Node:
+    """The angle to the positive real axis, from -pi to pi."""
+    a, b = z.parts()
+    return b.binary("atan2", a)
+
+
+def direction(z: Node) -> Node:
+    """z / |z|; 0 at 0."""
+    size = modulus(z)
+    safe = size.binary("equal", 0).where(1, size)
+    a, b = z.parts()
+    return (a / safe).paired(b / safe)
+
+
+def exponential(z: Node) -> Node:
+    """e^a (cos b + i sin b)."""
+    a, b = z.parts()
+    size = a.unary("exp")
+    real = size * b.unary("cos")
+    imag = size * b.unary("sin")
+    return real.paired(imag)
+
+
+def exponential_less_one(z: Node) -> Node:
+    """e^z - 1, near 0 too."""
+    a, b = z.parts()
+    half = (b * 0.5).unary("sin")
+    whole = a.unary("expm1") * b.unary("cos")
+    imag = a.unary("exp") * b.unary("sin")
+    return (whole - half * half * 2).paired(imag)
+
+
+def logarithm(z: Node) -> Node:
+    """log |z| + i angle."""
+    return modulus(z).unary("log").paired(angle(z))
+
+
+def logarithm_of_next(z: Node) -> Node:
+    """log(1 + z), near 0 too."""
+    a, b = z.parts()
+    is_small = modulus(z).binary("less", 0.5)
+    x = is_small.where(a, 0)
+    y = is_small.where(b, 0)
+    near = (x * (x + 2) + y * y).unary("log1p") * 0.5
+    size = is_small.where(1, a + 1).binary("hypot", b)
+    real = is_small.where(near, size.unary("log"))
+    return real.paired(b.binary("atan2", a + 1))
+
+
+def root(z: Node) -> Node:
+    """The square root of a real part that is not negative; its sign is that of the imaginary."""
+    a, b = z.parts()
+    size = modulus(z)
+    is_zero = size.binary("equal", 0)
+    inner = (a.unary("abs") + size) * 0.5
+    larger = is_zero.where(1, inner).unary("sqrt")
+    smaller = b / (larger + larger)
+    is_left = a.binary("less", 0)
+    below = is_negative(b).where(-larger, larger)
+    real = is_left.where(smaller.unary("abs"), larger)
+    imag = is_left.where(below, smaller)
+    real = is_zero.where(0, real)
+    return real.paired(is_zero.where(b, imag))
+
+
+def power(z: Node, w: Node) -> Node:
+    """e^(w log z); 0 to the power of 0 is 1, to another one 0."""
+    base, exponent = modulus(z), modulus(w)
+    is_zero = base.binary("equal", 0)
+    safe = is_zero.where(z.const_like(1), z)
+    at_zero = exponent.binary("equal", 0).cast(base.dtype)
+    found = exponential(product(w, logarithm(safe)))
+    return is_zero.where(at_zero.paired(at_zero * 0), found)
+
+
+def sine(z: Node) -> Node:
+    """sin a cosh b + i cos a sinh b."""
+    a, b = z.parts()
+    real = a.unary("sin") * b.unary("cosh")
+    imag = a.unary("cos") * b.unary("sinh")
+    return real.paired(imag)
+
+
+def cosine(z: Node) -> Node:
+    """cos a cosh b - i sin a sinh b."""
+    a, b = z.parts()
+    real = a.unary("cos") * b.unary("cosh")
+    imag = a.unary("sin") * b.unary("sinh")
+    return real.paired(-imag)
+
+
+def hyperbolic_tangent(z: Node) -> Node:
+    """(t + i s sin b cos b) / (t^2 + s cos^2 b) with t = tanh a and s = 1 / cosh^2 a."""
+    a, b = z.parts()
+    t = a.unary("tanh")
+    slope = a.unary("cosh").unary("reciprocal")
+    x = slope * b.unary("cos")
+    y = slope * b.unary("sin")
+    size = t * t + x * x
+    return (t / size).paired(x * y / size)
+
+
+def arc_sine(z: Node) -> Node:
+    """Kahan's formula."""
+    below, above = root(shifted(-z, 1)), root(shifted(z, 1))
+    a, _ = z.parts()
+    _, across = product(conjugate(below), above).parts()
+    along, _ = product(below, above).parts()
+    return a.binary("atan2", along).paired(across.unary("asinh"))
+
+
+def arc_cosine(z: Node) -> Node:
+    """Kahan's formula."""
+    below, above = root(shifted(-z, 1)), root(shifted(z, 1))
+    low, high = below.parts()[0], above.parts()[0]
+    _, across = product(conjugate(above), below).parts()
+    real = low.binary("atan2", high) * 2
+    return real.paired(across.unary("asinh"))
+
+
+def area_cosine(z: Node) -> Node:
+    """Kahan's formula."""
+    below, above = root(shifted(z, -1)), root(shifted(z, 1))
+    along, _ = product(conjugate(below), above).parts()
+    low, high = below.parts()[1], above.parts()[0]
+    imag = low.binary("atan2", high) * 2
+    return along.unary("asinh").paired(imag)
+
+
+def area_tangent(z: Node) -> Node:
+    """log1p(4 a / ((1 - a)^2 + b^2)) / 4 + i atan2(2 b, (1 - a)(1 + a) - b^2) / 2."""
+    a, b = z.parts()
+    rest = 1 - a
+    ratio = a * 4 / (rest * rest + b * b)
+    real = ratio.unary("log1p") * 0.25
+    width = rest * (a + 1) - b * b
+    imag = (b * 2).binary("atan2", width)
+    return real.paired(imag * 0.5)
+
+
+def around(rule: Rule) -> Rule:
+    """Make the rule of a trigonometric function of its hyperbolic one: f(z) = -i g(i z)."""
+    return lambda z: turned_back(rule(turned(z)))
+
+
+def logistic(z: Node) -> Node:
+    """1 / (1 + e^-z)."""
+    return reciprocal(shifted(exponential(-z), 1))
+
+
+UNARY_RULES: dict[str, Rule] = {
+    "neg": each_part("neg"),
+    "exp": exponential,
+    "log": logarithm,
+    "sin": sine,
+    "cos": cosine,
+    "tanh": hyperbolic_tangent,
+    "sqrt": root,
+    "rsqrt": lambda z: reciprocal(root(z)),
+    "reciprocal": reciprocal,
+    "abs": modulus,
+    "sign": direction,
+    "sigmoid": logistic,
+    "exp2": lambda z: exponential(scaled(z, math.log(2))),
+    "expm1": exponential_less_one,
+    "log2": lambda z: scaled(logarithm(z), 1 / math.log(2)),
+    "log10": lambda z: scaled(logarithm(z), 1 / math.log(10)),
+    "log1p": logarithm_of_next,
+    "tan": around(hyperbolic_tangent),
+    "asin": arc_sine,
+    "acos": arc_cosine,
+    "atan": around(area_tangent),
+    "sinh": lambda z: turned_back(sine(turned(z))),
+    "cosh": lambda z: cosine(turned(z)),
+    "asinh": lambda z: turned_back(arc_sine(turned(z))),
+    "acosh": area_cosine,
+    "atanh": area_tangent,
+    "isnan": any_part("isnan", "logical_or"),
+}
+BINARY_RULES: dict[str, Rule] = {
+    "add": each_part("add"),
+    "sub": each_part("sub"),
+    "mul": product,
+    "div": quotient,
+    "pow": power,
+    "equal": any_part("equal", "logical_and"),
+    "not_equal": any_part("not_equal", "logical_or"),
+}
+OF_COMPLEX = UNARY_RULES | BINARY_RULES
