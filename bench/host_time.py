@@ -24,8 +24,17 @@ def small_calls():
     a = picograd.tensor(np.ones((2, 2), np.float32))
     line = picograd.tensor(np.ones(1000, np.float32))
     jitted = picograd.jit(lambda a, b: a + b)
+    weight = picograd.tensor(np.ones((2, 2), np.float32), requires_grad=True)
+
+    def backward():
+        weight.grad = None
+        (a @ weight).sum().backward()
+        weight.grad.realize()
+
     return {
         "a + b": lambda: (a + a).realize(),
+        "a @ b": lambda: (a @ a).realize(),
+        "product, sum, backward": backward,
         "jit a + b": lambda: jitted(a, a),
         "cumsum of 1,000": lambda: line.cumsum(0).realize(),
     }
