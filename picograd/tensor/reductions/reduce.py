@@ -215,6 +215,8 @@ def std(
     >>> Tensor([1.0, 2.0, 3.0]).std().item()
     1.0
     """
+    if not x.dtype.is_complex:
+        need_float("std", x)
     lost_ones = lost(correction, unbiased)
     return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype.real)
 
