@@ -102,9 +102,9 @@ def test_another_seed_compiles_nothing(device: str) -> None:
         return Tensor.randn(3, 4, device=device).numpy()
 
     first = draw(0)
-    known = len(LOADED), len(PLANS)
+    kernels, plans = set(LOADED), len(PLANS)  # some of other tests may be let go meanwhile
     others = [draw(seed) for seed in (1, 2**63 + 5, -3, 0)]
-    assert (len(LOADED), len(PLANS)) == known
+    assert set(LOADED) <= kernels and len(PLANS) <= plans
     assert (others[3] == first).all() and not (others[0] == first).any()
 
 
