@@ -32,6 +32,7 @@ from picograd.schedule.loop import (
     dynamic_children,
     dynamics_of,
     indices_of,
+    walk,
 )
 
 BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
@@ -454,11 +455,7 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
 def axes_of_dynamic(dynamic: Dynamic) -> set[Axis]:
     """Every axis the expression of a Dynamic atom depends on."""
     found: set[Axis] = set()
-    pending = [dynamic.expr]
-    while pending:
-        expr = pending.pop()
-        pending += expr.args
+    for expr in walk(dynamic.expr):
         for index in indices_of(expr):
             found |= axes_of(index)
-            pending += [d.expr for d in dynamics_of(index)]
     return found

@@ -114,8 +114,12 @@ def is_product(hero: Facts) -> bool:
 def has_every_axis(source: Facts) -> bool:
     """Tell whether an operand changes along all of its dimensions: nothing in it is repeated."""
     pending = [source]
+    seen: set[int] = set()
     while pending:
         facts = pending.pop()
+        if facts.number in seen:
+            continue
+        seen.add(facts.number)
         if facts.is_loaded:
             return True
         node = facts.node

@@ -196,8 +196,12 @@ def values_before(facts: Facts, base: Facts, is_scatter: bool) -> list[Facts]:
     """
     found: list[Facts] = []
     stack = [facts]
+    seen: set[int] = set()
     while stack:
         each = stack.pop()
+        if each.number in seen:
+            continue
+        seen.add(each.number)
         loads = [load for load in loads_of(each) if load.memory == base.memory]
         if each.is_loaded or not loads:
             continue

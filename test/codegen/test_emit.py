@@ -4,7 +4,7 @@ import pytest
 
 from picograd.codegen.emit import Emitter, compute_dtype, is_uniform, is_unit
 from picograd.codegen.program import Program, verify
-from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32
+from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
 from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index, constant
 from picograd.schedule.loop import Expr, Kernel, Slot
 
@@ -86,6 +86,14 @@ def test_axes_of_an_expression_include_those_of_run_time_indices() -> None:
 )  # fmt: skip
 def test_is_unit(index, wanted: bool) -> None:
     assert is_unit(index, I) is wanted
+
+
+def test_an_expression_that_an_index_is_read_from_is_walked_once() -> None:
+    value = Expr("index", (), axis_index(I), int64)
+    for _ in range(60):  # 2 ** 60 paths
+        value = Expr("add", (value, value), None, int64)
+    drawn = atom_index(Dynamic(value, 0, 9))
+    assert is_unit(axis_index(J) + drawn, J) and not is_unit(axis_index(I) + drawn, I)
 
 
 def test_a_test_is_uniform_if_its_edges_are_whole_vectors() -> None:
