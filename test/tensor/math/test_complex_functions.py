@@ -50,7 +50,7 @@ def test_what_has_no_meaning_is_refused(name: str) -> None:
         getattr(picograd, name)(Tensor(Z), *more)
 
 
-def test_creation_and_printing() -> None:
+def test_creation_and_printing(cpu_by_default: None) -> None:
     assert Tensor([1j, 2]).dtype is picograd.complex64
     assert picograd.tensor(1j, dtype=complex).item() == 1j
     assert Tensor.zeros(2, dtype="complex128").tolist() == [0, 0]
