@@ -18,6 +18,7 @@ from size_programs import (
     run_program,
 )  # fmt: skip
 
+import picograd
 from picograd import Tensor
 from picograd.config import config
 from picograd.engine import realize
@@ -27,17 +28,26 @@ from picograd.engine.sizes import FAMILIES
 from picograd.errors import InternalError
 
 CI_PROGRAMS, CUDA_PROGRAMS = 4, 1
-MODES = ("apart", "together", "backward")
+MODES = ("apart", "together", "backward", "jit")
 FAILURES = (
     AssertionError, RuntimeError, ValueError, TypeError, LookupError, AttributeError, InternalError,
 )  # fmt: skip
 
 
-def run_ours(program: SizeProgram, sizes: Any, mode: str) -> dict[str, Any]:
-    """Run for one pair of sizes; values and gradients as arrays."""
+def runner(program: SizeProgram, mode: str) -> Any:
+    """Make what computes a program for its sizes and leaves: one function if it is jitted."""
     library = Picograd(default_device())
-    leaves = make_leaves(program, sizes, library)
-    names: dict[str, Any] = run_program(program, sizes, library, leaves)
+
+    def run(sizes: Any, leaves: dict[str, Any]) -> dict[str, Any]:
+        return run_program(program, sizes, library, leaves)
+
+    return picograd.jit(run) if mode == "jit" else run
+
+
+def run_ours(program: SizeProgram, sizes: Any, mode: str, run: Any) -> dict[str, Any]:
+    """Run for one pair of sizes; values and gradients as arrays."""
+    leaves = make_leaves(program, sizes, Picograd(default_device()))
+    names: dict[str, Any] = run(sizes, leaves)
     if mode == "together":
         Tensor.realize(*names.values())
     if mode == "apart":
@@ -58,9 +68,10 @@ def differences(program: SizeProgram, mode: str, dynamic: int) -> list[str]:
     """List what differs from PyTorch, size by size."""
     found = []
     with config.override(dynamic=dynamic):
+        run = runner(program, mode)
         for number, sizes in enumerate(program.sizes):
             try:
-                values = run_ours(program, sizes, mode)
+                values = run_ours(program, sizes, mode, run)
             except FAILURES as error:
                 found.append(f"{number} {sizes}: {type(error).__name__}: {error}")
                 continue
@@ -95,7 +106,7 @@ def failure(program: SizeProgram | None, mode: str) -> str | None:
 
 def check(number: int) -> str | None:
     program = draw_size_program(Draw(number))
-    mode = MODES[number % 3]
+    mode = MODES[number % len(MODES)]
     reason = failure(program, mode)
     if reason is None:
         return None

@@ -247,9 +247,10 @@ class Renderer:
         return ""
 
     def hint(self, loop: int) -> str:
-        """Attach the unrolling wish of a loop."""
+        """Attach the unrolling wish of a loop; LLVM warns where a loop cannot be unrolled."""
         is_unrolled = self.instructions[loop].arg[1]
-        if is_unrolled is False:
+        bounds = [self.instructions[each].op for each in self.instructions[loop].args]
+        if is_unrolled is False or (is_unrolled and bounds != ["const", "const"]):
             return ""
         first = len(self.metadata)
         self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}}}")

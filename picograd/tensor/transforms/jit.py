@@ -50,8 +50,8 @@ from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
     Flattener,
     Reference,
-    argument_names,
     changed_sizes,
+    names_of_tensors,
     number_names,
     signature_of,
 )
@@ -81,6 +81,7 @@ from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_d
 from picograd.tensor.transforms.jit_state import Guard, Reach, hooks_of, name_of
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
+from picograd.tensor.transforms.jit_varying import Varying
 from picograd.traced_number import Difference, Numbers, program
 
 TRACE_LIMIT = 8  # traces of one function before we say what keeps changing, and 8 times as many
@@ -115,6 +116,7 @@ class Jitted(Generic[P, R]):
         self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
         self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
         self.objects: dict[int, Any] = {}  # arguments that are told apart by identity
+        self.varying = Varying()
         self.fixed: dict[Any, dict[int, str]] = {}  # by structure: numbers in the key, and why
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.places: dict[Any, Places] = {}  # of tensors in state, by objects among arguments
@@ -162,14 +164,53 @@ class Jitted(Generic[P, R]):
         pending.flush_assigns()
         buffers = realized(arguments)
         described = tuple([self.describe(tensor) for tensor in arguments])
-        marked = self.marked(flattener, (bound, args, kwargs))
-        if marked is not None:
-            numbers, structure = flattener.numbers, (structure, marked.key)
-            described = marked.masked(described)
-        same = shared(arguments, buffers), identities
-        known = known_numbers(numbers, self.fixed.get(structure, ()))
-        key = structure, described, *same, present_modes(), known
+        facts = structure, described, shared(arguments, buffers), identities, present_modes()
+        call, reason = (bound, args, kwargs), ""
         moved: list[Any] = []
+        for marked in self.markings(facts, flattener, call):
+            key, numbers = self.key_of(facts, flattener.numbers, marked)
+            result, why = self.replayed(key, arguments, buffers, numbers, moved)
+            if result is not MISSED:
+                return result
+            reason = reason or why
+        if self.note_places(identities, moved):
+            return self.call(args, kwargs, bound)
+        if self.dynamic is None and (sizes := self.varying.learn(facts)):
+            names = names_of_tensors(self.signature, call, flattener)
+            reason = f"{changed_sizes(names, sizes, described)} changed"
+            marked = self.markings(facts, flattener, call)[-1]
+            key, numbers = self.key_of(facts, flattener.numbers, marked)
+        flattener.numbers = numbers
+        return self.followed(key, call, flattener, objects, reason, marked)
+
+    def markings(self, facts: Any, found: Flattener, call: Any) -> list[Marked | None]:
+        """List what a trace for a call may follow of its sizes, the likeliest one first.
+
+        A trace of the first sizes stays where sizes are followed because they were found to vary.
+        """
+        marks = self.varying.marks(facts) if self.dynamic is None else []
+        if not self.dynamic and not marks:
+            return [None]
+        names = names_of_tensors(self.signature, call, found)
+        if self.dynamic:
+            marks = marks_of(self.dynamic, names, found.tensors)
+        marked = Marked(marks, names, found.tensors, len(found.numbers))
+        return [marked] if self.dynamic else [None, marked]
+
+    def key_of(self, facts: Any, numbers: list[Any], marked: Marked | None) -> tuple[Any, Any]:
+        """Make the key of a call, and list its numbers: the sizes that are followed are some."""
+        structure, described, *others = facts
+        if marked is not None:
+            numbers, described = numbers + marked.values, marked.masked(described)
+        structure = structure, () if marked is None else marked.key
+        known = known_numbers(numbers, self.fixed.get(structure, ()))
+        return (structure, described, *others, known), numbers
+
+    def replayed(
+        self, key: Any, arguments: list[Tensor], buffers: list[Buffer], numbers: list[Any],
+        moved: list[Any],
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Replay a trace kept for a key; else MISSED, and why none of them serves."""
         reason: Any = ""
         for capture in reversed(self.captures.get(key, ())):
             slots = capture.program.run(numbers)
@@ -184,11 +225,10 @@ class Jitted(Generic[P, R]):
             if isinstance(inputs, list):
                 self.note_use(capture, plan, key)
                 result = replay(capture, plan, arguments, inputs, slots)
-                return result if capture.opened is None else capture.opened.put(result, capture)
+                opened = capture.opened
+                return result if opened is None else opened.put(result, capture), ""
             reason = reason or inputs
-        if self.note_places(identities, moved):
-            return self.call(args, kwargs, bound)
-        return self.followed(key, (bound, args, kwargs), flattener, objects, reason, marked)
+        return MISSED, reason
 
     def note_use(self, capture: Capture, plan: Any, key: Any) -> None:
         """Note that a plan is used; calls like this one take the short way, if there is one."""
@@ -200,16 +240,6 @@ class Jitted(Generic[P, R]):
         if capture.closure is None:
             capture.closure = closure_of(capture, plan, key, self.captured) or False
         self.closure = capture.closure or None
-
-    def marked(self, found: Flattener, call: Any) -> Marked | None:
-        """Find the sizes of a call that are marked: they are numbers of it too."""
-        if not self.dynamic:
-            return None
-        names = argument_names(self.signature, *call)
-        marks = marks_of(self.dynamic, names, found.tensors)
-        marked = Marked(marks, names, found.tensors, len(found.numbers))
-        found.numbers = found.numbers + marked.values
-        return marked
 
     def followed(
         self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any,
@@ -419,11 +449,10 @@ class Jitted(Generic[P, R]):
         if not self.captures:
             return ""
         last = next(reversed(self.captures))
+        last, key = (last[0][0], *last[1:]), (key[0][0], *key[1:])  # whatever is followed
         found = [part for part, was, now in zip(PARTS, last, key) if was != now]
         if found[:1] == [PARTS[1]]:
-            names = argument_names(self.signature, *call)
-            if given.opened is not None:
-                names += given.opened.names("tensors")
+            names = names_of_tensors(self.signature, call, given)
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"

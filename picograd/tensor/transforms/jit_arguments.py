@@ -39,6 +39,12 @@ def argument_names(signature: Any, bound: Any, args: Any, kwargs: Any) -> list[s
     return named(signature, bound, args, kwargs, "tensors")
 
 
+def names_of_tensors(signature: Any, call: Any, given: "Flattener") -> list[str]:
+    """Name the argument, or the place in Python's state, of each tensor of a call."""
+    names = argument_names(signature, *call)
+    return names if given.opened is None else names + given.opened.names("tensors")
+
+
 def named(signature: Any, bound: Any, args: Any, kwargs: Any, what: str) -> list[str]:
     """Name the arguments of a call, each as often as it has tensors or numbers."""
     try:

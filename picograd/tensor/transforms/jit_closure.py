@@ -138,7 +138,7 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
     structure, described, _, objects, modes, numbers = key
-    if structure != structure_of_tensors(len(described)) or objects or modes[1] or numbers:
+    if structure != (structure_of_tensors(len(described)), ()) or objects or modes[1] or numbers:
         return None
     if any(each[3] or each[4] == "tracks" for each in described):
         return None

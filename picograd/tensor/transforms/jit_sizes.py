@@ -77,9 +77,9 @@ class Dim:
 
 
 def read_dynamic(dynamic: Any, signature: Any) -> Any:
-    """Check what `jit(dynamic=...)` is given: True, or axes by argument."""
+    """Check what `jit(dynamic=...)` is given: True, axes by argument, False, or None."""
     if dynamic in (None, False, True):
-        return bool(dynamic)
+        return dynamic
     fix = 'write dynamic=True or dynamic={"x": {0: picograd.Dim("batch", 1, 512)}}'
     if not isinstance(dynamic, Mapping):
         raise DTypeError("jit", f"dynamic is a {type(dynamic).__name__}", fix)

@@ -1,0 +1,51 @@
+"""Sizes that vary are followed without being marked: from the second size of an axis on.
+
+    first call    f(ones(4, 8))     a trace of these sizes
+    second        f(ones(5, 8))     axis 0 varies: a trace that follows it, as if it were marked
+    others        f(ones(n, 8))     the second trace, at its plan for n
+
+The first trace is kept and looked for first, as most calls of most programs have one size.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+from picograd.tensor.transforms.jit_sizes import Marks
+
+KEPT = 256  # structures of calls that are remembered; the one seen longest ago goes first
+
+
+class Varying:
+    """This class remembers, by structure of a call, the first one and the axes that vary since."""
+
+    def __init__(self) -> None:
+        self.seen: OrderedDict[Any, tuple[Any, set[tuple[int, int]]]] = OrderedDict()
+
+    def marks(self, facts: Any) -> Marks:
+        """List the axes of the tensors of a call that are known to vary."""
+        if not self.seen:
+            return []
+        _, axes = self.seen.get(family_of(facts), ((), ()))
+        return [(tensor, axis, None) for tensor, axis in sorted(axes)]
+
+    def learn(self, facts: Any) -> Any:
+        """Compare a call that needs a trace with the first; gives that one if more axes vary."""
+        family, described = family_of(facts), facts[1]
+        if family not in self.seen:
+            self.seen[family] = described, set()
+            while len(self.seen) > KEPT:
+                self.seen.popitem(last=False)
+            return None
+        self.seen.move_to_end(family)
+        first, axes = self.seen[family]
+        known = len(axes)
+        for tensor, (was, now) in enumerate(zip(first, described)):
+            sizes = enumerate(zip(was[0], now[0]))
+            axes.update((tensor, axis) for axis, (a, b) in sizes if a != b)
+        return first if len(axes) > known else None
+
+
+def family_of(facts: Any) -> Any:
+    """Describe a call without the sizes of its tensors."""
+    structure, described, *others = facts
+    return structure, tuple([(len(shape), *rest) for shape, *rest in described]), *others

@@ -1,0 +1,111 @@
+"""Sizes that vary are followed by themselves: two traces serve all sizes of an axis."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tensor.transforms.test_jit_sizes import FOLLOWED, OTHERS, Decoder, compare, rows
+
+import picograd
+from picograd import Tensor, nn
+from picograd.config import config
+from picograd.nn import functional as F
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_two_traces_serve_all_sizes(name: str) -> None:
+    f = picograd.jit(FOLLOWED[name])
+    compare(FOLLOWED[name], f)
+    assert f.count <= 2 + (name in ("gather", "gradient"))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_followed_is_right(name: str) -> None:
+    compare(OTHERS[name], picograd.jit(OTHERS[name]))
+
+
+def test_false_follows_no_size() -> None:
+    f = picograd.jit(lambda x: x * 2, dynamic=False)
+    for count in (3, 4, 5, 3):
+        assert f(rows(count)).shape == (count, 6)
+    assert f.count == 3
+
+
+def test_axes_are_found_one_by_one() -> None:
+    f = picograd.jit(lambda x, y: (x * y).sum(1))
+    for n, m in ((4, 6), (5, 6), (5, 7), (4, 6), (2, 9), (8, 3)):
+        x = picograd.ones(n, m)
+        np.testing.assert_array_equal(f(x, x * 2).numpy(), np.full(n, 2.0 * m))
+    assert f.count == 3
+
+
+def test_the_trace_of_the_first_sizes_is_kept() -> None:
+    f = picograd.jit(lambda x: x.sum(0))
+    for count in (8, 8, 5, 8, 3, 8):
+        f(rows(count))
+    kept = [each.sizes is None for captures in f.captures.values() for each in captures]
+    assert sorted(kept) == [False, True]
+
+
+def test_other_dtypes_have_traces_of_their_own() -> None:
+    f = picograd.jit(lambda x: x + x)
+    for dtype in ("float32", "int64"):
+        for count in (3, 4, 5, 6):
+            x = picograd.arange(count, dtype=dtype)
+            assert f(x).dtype is x.dtype and f(x).tolist() == [2 * n for n in range(count)]
+    assert f.count == 4
+
+
+def test_the_last_smaller_batches_of_a_training_step() -> None:
+    losses = []
+    for is_jitted in (True, False):
+        picograd.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 1))
+        optimizer = nn.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+        def step(x: Tensor, y: Tensor, model: Any = model, optimizer: Any = optimizer) -> Tensor:
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run: Any = picograd.jit(step) if is_jitted else step
+        losses.append([run(rows(n), rows(n)[:, :1]).item() for n in (8, 8, 5, 8, 3, 8, 2, 7)])
+        assert not is_jitted or run.count <= 4  # the optimizer's state is made in the first
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def test_prompts_and_a_cache_that_grows() -> None:
+    model = Decoder()
+    grown = picograd.jit(model.grown)
+    with picograd.no_grad():
+        for count in (5, 3, 8, 4):
+            found, past = grown(picograd.arange(count)[None] % 7)
+            for at in range(count, count + 4):
+                wanted, _ = model.grown(picograd.arange(at)[None] % 7)
+                np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+                found, past = grown(picograd.tensor([[at % 7]]), past)
+    assert grown.count <= 4  # two of prompts, two of steps
+
+
+def test_the_reason_names_the_argument_and_the_axis(capfd: Any) -> None:
+    f = picograd.jit(lambda image, mask: image * mask)
+    with config.override(debug=1):
+        f(picograd.ones(2, 3), picograd.ones(3))
+        f(picograd.ones(2, 5), picograd.ones(5))
+    text = "".join(capfd.readouterr())
+    wanted = "axis 1 of argument image (from 3 to 5), axis 0 of argument mask (from 3 to 5) changed"
+    assert f"jit: traced <lambda> because {wanted}" in text
+
+
+def test_gradients_of_outputs_at_sizes_that_vary() -> None:
+    weight = picograd.tensor(np.ones((6, 2), np.float32), requires_grad=True)
+    f = picograd.jit(lambda x: (x @ weight).tanh().sum(1))
+    for count in (4, 7, 3, 7, 9):
+        weight.grad = None
+        f(rows(count)).sum().backward()
+        found, weight.grad = weight.grad, None
+        f.function(rows(count)).sum().backward()
+        np.testing.assert_allclose(found.numpy(), weight.grad.numpy(), rtol=1e-5)
+    assert f.count == 2
