@@ -175,7 +175,8 @@ class Jitted(Generic[P, R]):
             reason = reason or why
         if self.note_places(identities, moved):
             return self.call(args, kwargs, bound)
-        if self.dynamic is None and (sizes := self.varying.learn(facts)):
+        follows = self.dynamic is None and config.dynamic
+        if follows and (sizes := self.varying.learn(facts)):
             names = names_of_tensors(self.signature, call, flattener)
             reason = f"{changed_sizes(names, sizes, described)} changed"
             marked = self.markings(facts, flattener, call)[-1]
@@ -664,11 +665,12 @@ def jit(*, dynamic: Any = None) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(function: Any = None, *, dynamic: Any = None) -> Any:
     """Make a function whose tensor operations are traced once and then replayed as one plan.
 
-    It is traced again for other shapes and dtypes, other static arguments, and other state that it
+    It is traced again for other dtypes and ranks, other static arguments, and other state that it
     reads: modes of modules, options of optimizers, variables (docs/training.md says which). Numbers
-    among the arguments are followed: a trace serves all those that read the same. So are the sizes
-    that `dynamic` marks: True, or axes by argument, each with a `picograd.Dim`, its largest size or
-    True. Raises ShapeError for a size outside the range of its Dim.
+    among the arguments are followed: a trace serves all those that read the same. So are sizes from
+    the second one of an axis on; False makes a trace for each. `dynamic` marks them before: True,
+    or axes by argument, each with a `picograd.Dim`, its largest size or True. Raises ShapeError for
+    a size outside the range of its Dim.
 
     >>> @picograd.jit
     ... def double(x):

@@ -24,10 +24,12 @@ def test_what_is_not_followed_is_right(name: str) -> None:
     compare(OTHERS[name], picograd.jit(OTHERS[name]))
 
 
-def test_false_follows_no_size() -> None:
-    f = picograd.jit(lambda x: x * 2, dynamic=False)
-    for count in (3, 4, 5, 3):
-        assert f(rows(count)).shape == (count, 6)
+@pytest.mark.parametrize("setting", [0, 1])
+def test_following_is_turned_off(setting: int) -> None:
+    f = picograd.jit(lambda x: x * 2, dynamic=None if setting == 0 else False)
+    with config.override(dynamic=setting):
+        for count in (3, 4, 5, 3):
+            assert f(rows(count)).shape == (count, 6)
     assert f.count == 3
 
 
