@@ -111,3 +111,41 @@ def test_gradients_of_outputs_at_sizes_that_vary() -> None:
         f.function(rows(count)).sum().backward()
         np.testing.assert_allclose(found.numpy(), weight.grad.numpy(), rtol=1e-5)
     assert f.count == 2
+
+
+class Cache(nn.Module):
+    """A cache in Python's state that every call makes longer, in the way that `kind` says."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.linear = kind, nn.Linear(6, 6)
+        self.attribute: Any = None
+        self.table: dict[str, Any] = {}
+        self.pair: list[Any] = [None, None]
+
+    def extended(self, old: Any, new: Tensor) -> Tensor:
+        return new if old is None else picograd.cat([old, new])
+
+    def forward(self, x: Tensor) -> Tensor:
+        new = self.linear(x)
+        if self.kind == "attribute":
+            held = self.attribute = self.extended(self.attribute, new)
+        elif self.kind == "entry":
+            held = self.table["k"] = self.extended(self.table.get("k"), new)
+        else:
+            held = self.pair[0] = self.extended(self.pair[0], new)
+            self.pair[1] = self.extended(self.pair[1], new * 2)
+        return (held @ new.T).softmax(0).T @ held
+
+
+@pytest.mark.parametrize("kind", ["attribute", "entry", "items"])
+def test_a_cache_in_state_that_grows(kind: str) -> None:
+    picograd.manual_seed(0)
+    model, other = Cache(kind), Cache(kind)
+    other.load_state_dict(model.state_dict())
+    f = picograd.jit(model)
+    with picograd.no_grad():
+        for step in range(9):
+            x = rows(1) * (step + 1)
+            np.testing.assert_allclose(f(x).numpy(), other(x).numpy(), rtol=1e-4, atol=1e-5)
+    assert f.count <= 4
