@@ -215,6 +215,7 @@ def std(
     >>> Tensor([1.0, 2.0, 3.0]).std().item()
     1.0
     """
+    check_computed("std", x.dtype)
     lost_ones = lost(correction, unbiased)
     return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype.real)
 
