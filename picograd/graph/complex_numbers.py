@@ -27,7 +27,7 @@ COMPLEX = DTypeRule((COMPLEX_KIND,), wanted="a complex dtype")
 
 def of_parts(node: Node, real: Array, imag: Array) -> Array:
     """Put real and imaginary parts together."""
-    found: Array = np.empty(node.shape, node.dtype.numpy)
+    found: Array = np.empty(node.shape, np.result_type(real, np.complex64))
     found.real, found.imag = real, imag
     return found
 

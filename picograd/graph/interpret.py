@@ -2,7 +2,8 @@
 
 Values are arrays of `dtype.numpy`; floats that NumPy lacks are held in float32, rounded after each
 op. 16-bit floats are computed in float32 and rounded once an op. With `float64`, every float is
-held and computed in float64, so that the result stands in for exact arithmetic.
+held and computed in float64, so that the result stands in for exact arithmetic; complex numbers in
+complex128.
 """
 
 import ctypes
@@ -132,9 +133,10 @@ def widened(x: Array) -> Array:
 
 
 def rounded(x: Array, dtype: DType, float64: bool) -> Array:
-    """Round or wrap values to a dtype; with `float64`, floats stay as they are."""
-    is_exact = float64 and dtype.is_float
-    return np.asarray(x).astype(np.float64) if is_exact else convert(x, dtype)
+    """Round or wrap values to a dtype; with `float64`, floats and complex numbers stay."""
+    if not (float64 and dtype.is_differentiable):
+        return convert(x, dtype)
+    return np.asarray(x).astype(np.complex128 if dtype.is_complex else np.float64)
 
 
 def read(buffer: Buffer) -> Array:

@@ -6,6 +6,7 @@ any other global is refused by its name. Source: the opcodes of Python's `pickle
 """
 
 import pickletools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -130,6 +131,8 @@ class Machine:
             return Name(text, CALLABLE[text])
         if module == "torch" and name in DTYPE_NAMES:
             return dtype_named(name)
+        if module == "torch" and DTYPE.fullmatch(name):
+            raise PickleProblem(f"picograd has no dtype for torch.{name}")
         is_storage = name.endswith("Storage") and module in ("torch", "torch.storage")
         if is_storage:
             return Name(text)
@@ -175,7 +178,7 @@ class Machine:
                 self.taken.add(storage.key)
             self.tensors[key] = from_storage(view, dtype, self.device)
         made = self.tensors[key]
-        if wants is True and dtype.is_float:
+        if wants is True and dtype.is_differentiable:
             made.requires_grad = True
         return made
 
@@ -272,6 +275,7 @@ CALLABLE: Mapping[str, Callable[..., Any]] = {
     "_codecs encode": _encode,
 }
 DTYPE_NAMES = set(BY_NAME)
+DTYPE = re.compile(r"(complex|float|q?u?int|bits)\d\w*")  # how PyTorch names them
 
 # the instructions
 

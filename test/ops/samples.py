@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from picograd.dtype import DType, int64
-from picograd.graph import build, parts, scanning, sorting
+from picograd.graph import build, complex_numbers, parts, scanning, sorting
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Op
@@ -21,7 +21,7 @@ from picograd.graph.shape import ConvSpec
 torch = pytest.importorskip("torch")
 
 Shape = tuple[int, ...]
-NUMBERS, FLOATS = ("uint", "int", "float"), ("float",)
+NUMBERS, FLOATS, COMPLEX = ("uint", "int", "float"), ("float",), ("complex",)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Sample:
     inputs: tuple[Input, ...]
     torch: Callable[..., Any] | None = None
     kinds: tuple[str, ...] | None = None  # of dtypes, where the row is stricter than its rule
+    least_bits: int = 0  # of a dtype: parts of complex numbers have 32 or 64
     has_gradient: bool = True
     is_plain: bool = True  # also tried on views, special values and repeated operands
     special: tuple[int, ...] = (0, 1, 2)  # inputs that are tried with NaN and infinities
@@ -214,6 +215,28 @@ def scatters() -> list[Sample]:
     return found
 
 
+# -- complex numbers ------------------------------------------------------------------------------
+
+PARTS: dict[str, Any] = {"kinds": FLOATS, "least_bits": 32}
+PAIRED = [
+    Sample(f"parts {shape}", lambda a, b: a.paired(b), data(shape, shape), torch.complex,
+           is_plain=shape == (3, 5), **PARTS)
+    for shape in ((3, 5), (0, 5), ())
+]  # fmt: skip
+
+
+def part(number: int) -> Callable[[Node], Node]:
+    """Show the real part, 0, or the imaginary one, 1: the other one is not asked for."""
+    return lambda z: z.parts()[number]
+
+
+def in_pairs(z: Any) -> Any:
+    """PyTorch's view_as_real, of what has a lazy conjugate or no row-major memory too."""
+    return torch.stack([z.real, z.imag], -1)
+
+
+# -- writes ---------------------------------------------------------------------------------------
+
 PUT_STEPS = (("slice", ((0, 3, 2), (1, 5, 3))), ("permute", (1, 0)))
 
 
@@ -274,6 +297,14 @@ SAMPLES: dict[str, list[Sample]] = {
     "scatter": scatters(),
     "put": [Sample("plain", lambda x, v: parts.put(x, v, PUT_STEPS), data((3, 5), (2, 2)),
                    put_part)],
+    "complex": PAIRED,
+    "real": forms(part(0), torch.real, (3, 5), (0, 5), (), kinds=COMPLEX),
+    "imag": forms(part(1), torch.imag, (3, 5), (0, 5), (), kinds=COMPLEX),
+    "view_as_real": forms(complex_numbers.view_as_real, in_pairs, (3, 5), (0, 5), (),
+                          kinds=COMPLEX),
+    "view_as_complex": forms(complex_numbers.view_as_complex,
+                             lambda x: torch.complex(x[..., 0], x[..., 1]), (3, 2), (0, 2), (2,),
+                             **PARTS),
     "relu": forms(build.relu, torch.relu, (3, 5), (0, 5), ()),
     "gelu": forms(build.gelu, functional.gelu, (3, 5), (0, 5), ())
     + forms(along(build.gelu, "tanh"), lambda x: functional.gelu(x, approximate="tanh"), (3, 6)),
@@ -354,4 +385,6 @@ def values(each: Input, dtype: DType, domain: tuple[float, float], seed: int) ->
         low = max(low, 1 if low > 0 else 0) if dtype.kind == "uint" or low > 0 else low
         return random.integers(int(low), int(high) + 1, each.shape).astype(dtype.numpy)
     drawn = np.round(random.uniform(low, high, each.shape) * 8) / 8
+    if dtype.is_complex:
+        drawn = drawn + 1j * np.round(random.uniform(low, high, each.shape) * 8) / 8
     return drawn.astype(dtype.numpy)

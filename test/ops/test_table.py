@@ -8,6 +8,7 @@ Ancestors' list: M14.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,18 @@ from samples import ELSEWHERE, SAMPLES, Input, Sample, samples, values
 from picograd import Tensor
 from picograd.codegen.pipeline import generate
 from picograd.conversion import convert
-from picograd.dtype import ALL, DType, bool_, float32, float64, int32, int64
+from picograd.dtype import (
+    ALL,
+    COMPLEX,
+    DType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    int64,
+)
 from picograd.engine.inspect import inspect
 from picograd.graph import build
 from picograd.graph.gradient import gradient
@@ -33,12 +45,14 @@ Array = Any
 NAMES = [name for name in OPS if name not in ELSEWHERE]
 TOLERANCE = {
     "float8_e4m3fn": 2**-3, "float8_e5m2": 2**-2, "float16": 2e-3, "bfloat16": 1.6e-2,
-    "float32": 4e-6, "float64": 1e-11,
+    "float32": 4e-6, "float64": 1e-11, "complex64": 4e-6, "complex128": 1e-11,
 }  # fmt: skip
 VIEWS = ("transposed", "strided", "flipped", "broadcast")
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]
 # A step where both operands are equal: no derivative there.
 UNEVEN = ("mod", "floordiv")
+# Which parts of a complex product are NaN where a factor is infinite is nobody's convention.
+PRODUCTS = ("contract", "conv")
 # Rows whose kernels take long to compile: one dtype is tried on all views.
 SLOW = ("pow", "scatter", "scan")
 
@@ -85,7 +99,7 @@ def viewed(kind: str, x: Array, dtype: DType, device: str) -> tuple[Node, Node, 
 def special(x: Array, dtype: DType, number: int) -> Array:
     """Put NaN, infinities and zeros, or an integer's ends, among the values of an input."""
     flat = x.reshape(-1).copy()
-    if dtype.is_float:
+    if dtype.is_float or dtype.is_complex:
         count = min(len(SPECIAL), flat.size)
         flat[(np.arange(count) + 3 * number) % flat.size] = SPECIAL[:count]
     elif dtype.is_integer and number == 0:
@@ -97,7 +111,9 @@ def special(x: Array, dtype: DType, number: int) -> Array:
 def drawn(each: Input, dtype: DType, domain: Any, seed: int, is_smooth: bool) -> Array:
     """Draw an input; gradients want values that tie with nothing."""
     if is_smooth and each.role == "data":
-        return np.random.default_rng(seed).uniform(*domain, each.shape)
+        random = np.random.default_rng(seed)
+        real = random.uniform(*domain, each.shape)
+        return real + 1j * random.uniform(*domain, each.shape) if dtype.is_complex else real
     return values(each, dtype, domain, seed)
 
 
@@ -109,7 +125,8 @@ def call(
     for number, each in enumerate(sample.inputs):
         own = {"bool": bool_, "index": int64}.get(each.role, dtype)
         x = drawn(each, dtype, OPS[name].domain, number, is_smooth)
-        if kind == "special" and number in sample.special and each.role == "data":
+        has_special = number in sample.special and not (own.is_complex and name in PRODUCTS)
+        if kind == "special" and has_special and each.role == "data":
             x = special(x, dtype, number)
         is_repeat = kind == "repeated" and each.role == "data" and number
         if is_repeat and each == sample.inputs[number - 1]:
@@ -133,14 +150,16 @@ def kinds_of(sample: Sample) -> list[str]:
 
 
 def dtypes_of(name: str, sample: Sample) -> list[DType]:
+    """List the dtypes; complex arithmetic is in test/graph/test_complex_rules.py."""
     kinds = sample.kinds or OPS[name].dtype_rule.kinds
-    return [dtype for dtype in ALL if dtype.kind in kinds]
+    every = ALL if OPS[name].is_elementwise else (*ALL, *COMPLEX)
+    return [d for d in every if d.kind in kinds and d.bits >= sample.least_bits]
 
 
 def main_dtype(name: str, sample: Sample) -> DType:
     """Choose the dtype that all kinds of input are tried with."""
     found = dtypes_of(name, sample)
-    return next(d for d in (float32, int32, bool_) if d in found)
+    return next(d for d in (float32, int32, bool_, complex64) if d in found)
 
 
 def cases_of(name: str, device: str) -> list[Case]:
@@ -163,11 +182,16 @@ def realized(nodes: Sequence[Node]) -> list[Array]:
 
 
 def exact(nodes: Sequence[Node], case: Case) -> list[Array]:
-    """Compute nodes in NumPy, floats in float64."""
+    """Compute nodes in NumPy, floats in float64, complex numbers in complex128."""
     return interpret(nodes, True, dict(zip(case.leaves, case.arrays)))
 
 
 def close(found: Array, want: Array, tolerance: float, label: str) -> None:
+    if want.dtype.kind == "c":  # both parts: NaN in one says nothing of the other
+        assert found.dtype.kind == "c", label
+        for part in ("real", "imag"):
+            close(getattr(found, part), getattr(want, part), tolerance, f"{label} {part}")
+        return
     if want.dtype.kind != "f":
         np.testing.assert_array_equal(found, want, label)
         return
@@ -197,21 +221,23 @@ def theirs(case: Case) -> list[Any]:
     """The inputs of a case as PyTorch's leaves: floats in float64."""
     arrays = interpret(case.inputs, True, dict(zip(case.leaves, case.arrays)))
     found = [torch.tensor(np.ascontiguousarray(array)) for array in arrays]
-    return [t.requires_grad_() if t.is_floating_point() else t for t in found]
+    return [t.requires_grad_() if t.is_floating_point() or t.is_complex() else t for t in found]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_meaning_equals_pytorch(name: str) -> None:
     for sample in (s for s in samples(name) if s.torch):
         for dtype in dtypes_of(name, sample):
-            if dtype.is_narrow_float or dtype is float32:
+            if dtype.is_narrow_float or dtype in (float32, complex64):
                 continue  # the meaning is compared in float64
             for kind in ["plain", *(["special"] if sample.is_plain else [])]:
                 case = call(name, sample, dtype, kind, "cpu")
                 try:
                     want = sample.torch(*theirs(case)).detach().numpy()
                 except (NotImplementedError, RuntimeError):
-                    assert not dtype.is_float, case.label  # PyTorch takes few of the others
+                    assert not dtype.is_differentiable, (
+                        case.label
+                    )  # PyTorch takes few of the others
                     continue
                 (found,) = exact([case.root], case)
                 assert found.dtype == want.dtype, case.label
@@ -224,43 +250,51 @@ SMOOTH = [name for name in NAMES if OPS[name].is_differentiable]
 def slopes(case: Case) -> tuple[list[Node], Node, Array]:
     """Gradients of the float leaves of a case, the cotangent and its values."""
     shape = case.root.shape
-    weights = convert(np.random.default_rng(7).normal(size=shape), case.root.dtype)
+    weights = convert(direction(case.root.dtype.numpy, shape, 7), case.root.dtype)
     cotangent = made(weights, case.root.dtype, case.root.device)
-    targets = [leaf for leaf in case.leaves if leaf.dtype.is_float]
+    targets = [leaf for leaf in case.leaves if leaf.dtype.is_differentiable]
     found = gradient([(case.root, cotangent)], targets)
     zeros = [target.const_like(0) for target in targets]
     return [n if n is not None else z for n, z in zip(found, zeros)], cotangent, weights
 
 
 def differences(case: Case, weights: Array, step: float = 1e-6) -> list[float]:
-    """Central differences of sum(root x weights) along one direction in each float leaf."""
+    """Central differences of the root along its weights, by one direction in each float leaf."""
     found = []
     for number, array in enumerate(case.arrays):
-        if array.dtype.kind != "f":
+        if array.dtype.kind not in "fc":
             continue
         ends = []
         for sign in (1, -1):
             moved = list(case.arrays)
-            moved[number] = array + sign * step * direction(array, number)
+            moved[number] = array + sign * step * direction(array.dtype, array.shape, number)
             (value,) = interpret([case.root], True, dict(zip(case.leaves, moved)))
-            ends.append(np.sum(value * weights))
+            ends.append(along(value, weights))
         found.append((ends[0] - ends[1]) / (2 * step))
     return found
 
 
-def direction(array: Array, number: int) -> Array:
-    return np.random.default_rng(number).normal(size=array.shape)
+def direction(dtype: Any, shape: Sequence[int], number: int) -> Array:
+    random = np.random.default_rng(number)
+    real = random.normal(size=shape)
+    return real + 1j * random.normal(size=shape) if dtype.kind == "c" else real
+
+
+def along(x: Array, y: Array) -> float:
+    """Sum the products; of complex numbers those of real parts, and of imaginary ones."""
+    return float(np.sum(x.real * y.real) + np.sum(x.imag * y.imag))
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients(name: str, device: str) -> None:
     made_of: list[tuple[Case, list[Node], Node, Array]] = []
     for sample in (s for s in samples(name) if s.has_gradient):
-        for kind in ["plain", *kinds_of(sample)]:
+        dtypes = [d for d in dtypes_of(name, sample) if d in (float64, complex128)]
+        for dtype, kind in product(dtypes, ["plain", *kinds_of(sample)]):
             if kind == "repeated" and name in UNEVEN:
                 continue
             is_smooth = kind != "special"
-            case = call(name, sample, float64, kind, device, is_smooth)
+            case = call(name, sample, dtype, kind, device, is_smooth)
             made_of.append((case, *slopes(case)))
             if kind != "special":
                 check_differences(made_of[-1])
@@ -283,12 +317,12 @@ def analytic(entry: tuple[Case, list[Node], Node, Array]) -> list[Array]:
 
 def check_differences(entry: tuple[Case, list[Node], Node, Array]) -> None:
     case, _, _, weights = entry
-    floats = [(n, a) for n, a in enumerate(case.arrays) if a.dtype.kind == "f"]
+    floats = [(n, a) for n, a in enumerate(case.arrays) if a.dtype.kind in "fc"]
     for (number, array), found, want in zip(
         floats, analytic(entry), differences(case, weights), strict=True
     ):
-        along = np.sum(found * direction(array, number))
-        np.testing.assert_allclose(along, want, 2e-5, 2e-5, err_msg=case.label)
+        slope = along(found, direction(array.dtype, array.shape, number))
+        np.testing.assert_allclose(slope, want, 2e-5, 2e-5, err_msg=case.label)
 
 
 def check_torch(entry: tuple[Case, list[Node], Node, Array]) -> None:

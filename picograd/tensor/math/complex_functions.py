@@ -14,6 +14,7 @@ from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, recorded
 from picograd.tensor.core.operands import floating, pair
+from picograd.tensor.core.recording import apply
 from picograd.tensor.math import elementwise
 
 PARTS = DTypeRule(("float",), wanted="parts of float32 or float64")
@@ -94,14 +95,15 @@ def imaginary_part(x: Node) -> Node:
     return x.parts()[1]
 
 
-@recorded("conj", "conj_physical")
-def conj(x: Node) -> Node:
-    """Compute the complex conjugate; real numbers stay.
+@composed("conj", "conj_physical")
+def conj(input: Tensor) -> Tensor:
+    """Compute the complex conjugate; a real tensor is its own.
 
     >>> Tensor([1 + 2j]).conj().tolist()
     [(1-2j)]
     """
-    return conjugate(x) if x.dtype.is_complex else x
+    need_tensor("conj", input)
+    return apply(conjugate, input) if input.dtype.is_complex else input
 
 
 @recorded()

@@ -215,8 +215,7 @@ def std(
     >>> Tensor([1.0, 2.0, 3.0]).std().item()
     1.0
     """
-    if not x.dtype.is_complex:
-        need_float("std", x)
+    check_computed("std", x.dtype)
     lost_ones = lost(correction, unbiased)
     return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype.real)
 

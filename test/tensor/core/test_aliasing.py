@@ -454,3 +454,11 @@ def test_an_argument_that_is_a_view_writes_its_base() -> None:
         assert x.tolist() == [[0, 0], [turn, turn], [0, 0]] and column.tolist() == [0, turn, 0]
     with pytest.raises(picograd.errors.TraceError, match="show one memory, and one is written"):
         picograd.jit(lambda a, b: a.add_(b))(x[0], x[0])
+
+
+def test_a_product_with_itself_is_that_of_the_old_values() -> None:
+    """PyTorch's `addmm_` reads what it has written there: no reference."""
+    values = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+    m = Tensor(values.copy())
+    m.addmm_(m, m, beta=0.5)
+    np.testing.assert_allclose(m.numpy(), 0.5 * values + values @ values, 1e-5, 1e-5)

@@ -148,8 +148,8 @@ b[:], x[0] = x[0].clone(), b.clone()
 x.copy_(x.t().reshape(3, 4)); m.copy_(m.t().contiguous()); m.t().copy_(m + 1); x[0] = x.sum(0); \
 x[:, 0] = x.sum(1)
 x.cumsum_(0); x[1:].cumsum_(1); x.t().cumprod_(1); m[1:, 1:].tril_(); x[:2].fill_diagonal_(1)
-n = m.clone(); m.addmm_(n, n, beta=0.5); m[:2].addmm_(x[:2, :3], x); x[0].addmv_(m, b); \
-m.addr_(b, b)
+y = m.clone(); m.addmm_(y, y, beta=0.5); \
+m[:2].addmm_(x[:2, :3], x); x[0].addmv_(m, b); m.addr_(b, b)
 x[0].eq_(b); x[1].gt_(0); s[0].ge_(x); x[2].logical_or_(b); i[0].bitwise_and_(3); \
 i[2].bitwise_not_()
 x.renorm_(2, 0, 1.0); x.floor_divide_(0.5); x[0].true_divide_(2); x[1].subtract_(b); \
