@@ -250,12 +250,9 @@ class Jitted(Generic[P, R]):
         numbers = Numbers(found.numbers, user_line)
         if isinstance(reason, Difference):
             reason = worded(reason, self.names_of(call, found, marked))
-        fixed = places_of(key[-1])
-        sizes = None
-        if marked is not None and not fixed.issuperset(marked.axes.values()):
-            sizes = Sizes(numbers, marked)
+        reason, fixed = reason or self.why(key, call, found, marked), places_of(key[-1])
         try:
-            return self.trace(key, call, found, objects, reason, numbers, sizes)
+            return self.trace(key, call, found, objects, reason, numbers, marked)
         except Exception as raised:  # some code takes nothing but a number of Python's own
             error = raised
             if isinstance(error, TraceError) and found.opened is not None:
@@ -266,7 +263,7 @@ class Jitted(Generic[P, R]):
             self.count -= 1
         finally:
             numbers.close()
-        return self.fixed_all(key, call, found, objects, reason, str(error))
+        return self.fixed_all(key, call, found, objects, reason, str(error), marked)
 
     def without_places(self, objects: Any, call: Any, error: TraceError) -> Any:
         """Call the function once more, and follow no tensors of Python's state."""
@@ -279,7 +276,8 @@ class Jitted(Generic[P, R]):
             places.is_open = True
 
     def fixed_all(
-        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any, error: str
+        self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: Any, error: str,
+        marked: Marked | None,
     ) -> Any:  # fmt: skip
         """Trace with the values of all numbers; an error that is raised then is the function's."""
         before = self.fixed.get(key[0])
@@ -287,7 +285,7 @@ class Jitted(Generic[P, R]):
         plain = Numbers(found.numbers, user_line)
         plain.follows_state = False
         try:
-            return self.trace(fixed, call, found, objects, reason, plain)
+            return self.trace(fixed, call, found, objects, reason, plain, marked)
         except Exception:
             self.fixed.pop(key[0], None)
             if before is not None:
@@ -328,17 +326,21 @@ class Jitted(Generic[P, R]):
 
     def trace(
         self, key: Any, call: Any, found: Flattener, objects: list[Any], reason: str,
-        numbers: Numbers, sizes: Sizes | None = None,
+        numbers: Numbers, marked: Marked | None,
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        reason = reason or self.why(key, call, found)
+        sizes = None
+        if marked is not None and not places_of(key[-1]).issuperset(marked.axes.values()):
+            sizes = Sizes(numbers, marked)
         arguments, opened = found.tensors, found.opened
         followed = set() if opened is None else opened.identities()
         reach = Reach(self.function, objects, followed)
         opened = with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
-            key = key[0], tuple(map(self.describe, arguments)), *key[2:]
+            described = tuple(map(self.describe, arguments))
+            described = described if marked is None else marked.masked(described)
+            key = key[0], described, *key[2:]
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
@@ -445,20 +447,20 @@ class Jitted(Generic[P, R]):
         self.stored = {key for key in self.stored if identity not in key[3]}
         self.places = {key: each for key, each in self.places.items() if identity not in key}
 
-    def why(self, key: Any, call: Any, given: Flattener) -> str:
+    def why(self, key: Any, call: Any, given: Flattener, marked: Marked | None) -> str:
         """Say what is new about arguments; of a size, which argument and axis it is."""
         if not self.captures:
             return ""
         last = next(reversed(self.captures))
-        last, key = (last[0][0], *last[1:]), (key[0][0], *key[1:])  # whatever is followed
-        found = [part for part, was, now in zip(PARTS, last, key) if was != now]
+        parts = zip(PARTS, (last[0][0], *last[1:]), (key[0][0], *key[1:]))  # whatever is followed
+        found = [part for part, was, now in parts if was != now]
         if found[:1] == [PARTS[1]]:
             names = names_of_tensors(self.signature, call, given)
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"
         if found == [PARTS[5]]:
-            names = self.names_of(call, given) + ["of a size"] * len(key[5])
+            names = self.names_of(call, given, marked)
             return changed_numbers(names, last[5], key[5], self.fixed.get(key[0], {}))
         return f"the {' and '.join(found)} changed" if found else ""
 

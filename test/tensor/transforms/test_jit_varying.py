@@ -149,3 +149,21 @@ def test_a_cache_in_state_that_grows(kind: str) -> None:
             x = rows(1) * (step + 1)
             np.testing.assert_allclose(f(x).numpy(), other(x).numpy(), rtol=1e-4, atol=1e-5)
     assert f.count <= 4
+
+
+def test_a_size_that_is_read_is_named_with_its_line(capfd: Any) -> None:
+    f = picograd.jit(lambda x: x.chunk(2)[0])
+    for count in range(4, 12):
+        f(rows(count))
+    text = "".join(capfd.readouterr())
+    assert "argument x.shape[0] changed from 10 to 11, read at " in text
+    assert "test_jit_varying.py" in text
+
+
+def test_an_argument_that_is_reached_otherwise_too() -> None:
+    held: list[Any] = []
+    f = picograd.jit(lambda x: x + held[0].sum())
+    for count in (3, 4, 5, 6, 7):
+        held[:] = [rows(count)]
+        for _ in range(3):
+            np.testing.assert_allclose(f(held[0]).numpy(), f.function(held[0]).numpy(), rtol=1e-5)
