@@ -164,8 +164,10 @@ class Jitted(Generic[P, R]):
         pending.flush_assigns()
         buffers = realized(arguments)
         described = tuple([self.describe(tensor) for tensor in arguments])
-        facts = structure, described, shared(arguments, buffers), identities, present_modes()
-        call, reason = (bound, args, kwargs), ""
+        same = shared(arguments, buffers)
+        facts = structure, described, same, identities, present_modes()
+        call = bound, args, kwargs
+        reason = ""
         moved: list[Any] = []
         for marked in self.markings(facts, flattener, call):
             key, numbers = self.key_of(facts, flattener.numbers, marked)
@@ -201,11 +203,10 @@ class Jitted(Generic[P, R]):
     def key_of(self, facts: Any, numbers: list[Any], marked: Marked | None) -> tuple[Any, Any]:
         """Make the key of a call, and list its numbers: the sizes that are followed are some."""
         structure, described, *others = facts
-        if marked is not None:
-            numbers, described = numbers + marked.values, marked.masked(described)
+        numbers = numbers if marked is None else numbers + marked.values
         structure = structure, () if marked is None else marked.key
         known = known_numbers(numbers, self.fixed.get(structure, ()))
-        return (structure, described, *others, known), numbers
+        return (structure, masked(described, marked), *others, known), numbers
 
     def replayed(
         self, key: Any, arguments: list[Tensor], buffers: list[Buffer], numbers: list[Any],
@@ -250,7 +251,8 @@ class Jitted(Generic[P, R]):
         numbers = Numbers(found.numbers, user_line)
         if isinstance(reason, Difference):
             reason = worded(reason, self.names_of(call, found, marked))
-        reason, fixed = reason or self.why(key, call, found, marked), places_of(key[-1])
+        reason = reason or self.why(key, call, found, marked)
+        fixed = places_of(key[-1])
         try:
             return self.trace(key, call, found, objects, reason, numbers, marked)
         except Exception as raised:  # some code takes nothing but a number of Python's own
@@ -330,17 +332,14 @@ class Jitted(Generic[P, R]):
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        sizes = None
-        if marked is not None and not places_of(key[-1]).issuperset(marked.axes.values()):
-            sizes = Sizes(numbers, marked)
+        sizes = sizes_to_follow(numbers, marked, places_of(key[-1]))
         arguments, opened = found.tensors, found.opened
         followed = set() if opened is None else opened.identities()
         reach = Reach(self.function, objects, followed)
         opened = with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
             described = tuple(map(self.describe, arguments))
-            described = described if marked is None else marked.masked(described)
-            key = key[0], described, *key[2:]
+            key = key[0], masked(described, marked), *key[2:]
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
@@ -452,8 +451,9 @@ class Jitted(Generic[P, R]):
         if not self.captures:
             return ""
         last = next(reversed(self.captures))
-        parts = zip(PARTS, (last[0][0], *last[1:]), (key[0][0], *key[1:]))  # whatever is followed
-        found = [part for part, was, now in parts if was != now]
+        before = (last[0][0], *last[1:])  # whatever is followed
+        after = (key[0][0], *key[1:])
+        found = [part for part, was, now in zip(PARTS, before, after) if was != now]
         if found[:1] == [PARTS[1]]:
             names = names_of_tensors(self.signature, call, given)
             sizes = changed_sizes(names, last[1], key[1])
@@ -499,6 +499,17 @@ def forget(table: dict[int, Any], identity: int, reference: Any) -> None:
     """Take what died off a table."""
     if table.get(identity) is reference:
         del table[identity]
+
+
+def masked(described: Any, marked: Marked | None) -> Any:
+    """Leave the sizes that are followed out of what is said of the tensors of a call."""
+    return described if marked is None else marked.masked(described)
+
+
+def sizes_to_follow(numbers: Numbers, marked: Marked | None, fixed: Any) -> Sizes | None:
+    """Prepare a trace to follow the marked sizes, unless all of them are fixed."""
+    is_followed = marked is not None and not fixed.issuperset(marked.axes.values())
+    return Sizes(numbers, marked) if is_followed else None  # type: ignore[arg-type]
 
 
 def chosen_plan(

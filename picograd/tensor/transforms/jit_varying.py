@@ -40,8 +40,9 @@ class Varying:
         first, axes = self.seen[family]
         known = len(axes)
         for tensor, (was, now) in enumerate(zip(first, described)):
-            sizes = enumerate(zip(was[0], now[0]))
-            axes.update((tensor, axis) for axis, (a, b) in sizes if a != b)
+            for axis, size in enumerate(now[0]):
+                if size != was[0][axis]:
+                    axes.add((tensor, axis))
         return first if len(axes) > known else None
 
 
