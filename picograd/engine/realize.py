@@ -95,8 +95,7 @@ def find_plan(
             return put_bounded(bounded, key, patience)
     is_folded = any(node.op == FOLDED for node in found.order)
     if is_folded:
-        roots = unfolded(roots, found.order)
-        found = replace(found, order=walk_pending(roots))
+        roots, found = plain_graph(roots, found)
     if compiled is None:
         check_values(found.order)
     may_vary = config.dynamic or limits is not None
@@ -119,6 +118,12 @@ def put_bounded(plan: BoundedPlan, key: Any, patience: int) -> BoundedPlan:
 def keep_plan(key: Any, plan: Runnable) -> None:
     """Let the cache of plans own one that was made for something other than a graph."""
     PLANS.put((key, config.epoch), plan)
+
+
+def plain_graph(roots: Sequence[Node], found: GraphKey) -> tuple[Sequence[Node], GraphKey]:
+    """Write out what stands for several nodes; the key stays."""
+    roots = unfolded(roots, found.order)
+    return roots, replace(found, order=walk_pending(roots))
 
 
 def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:

@@ -165,7 +165,7 @@ class Export:
         examples = example_inputs(flattener.tensors, found)
         realize_live()
         count = len(flattener.numbers)
-        marked = Marked(found, names, examples, count)
+        marked = Marked(found, lambda: names, examples, count)
         for n, axis, dim in found:
             size = marked.axes[n, axis]
             self.dims.setdefault(size, f"{names[n]}_{axis}" if dim is None else dim.name)

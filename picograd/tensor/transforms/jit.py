@@ -187,18 +187,20 @@ class Jitted(Generic[P, R]):
         return self.followed(key, call, flattener, objects, reason, marked)
 
     def markings(self, facts: Any, found: Flattener, call: Any) -> list[Marked | None]:
-        """List what a trace for a call may follow of its sizes, the likeliest one first.
+        """List what traces for a call may follow of its sizes, the likeliest one first.
 
-        A trace of the first sizes stays where sizes are followed because they were found to vary.
+        The first sizes have a trace of their own where others were found to vary later.
         """
-        marks = self.varying.marks(facts) if self.dynamic is None else []
+        names = functools.partial(names_of_tensors, self.signature, call, found)
+        if self.dynamic:
+            marks = marks_of(self.dynamic, names(), found.tensors)
+        else:
+            marks = [] if self.dynamic is False else self.varying.marks(facts)
         if not self.dynamic and not marks:
             return [None]
-        names = names_of_tensors(self.signature, call, found)
-        if self.dynamic:
-            marks = marks_of(self.dynamic, names, found.tensors)
         marked = Marked(marks, names, found.tensors, len(found.numbers))
-        return [marked] if self.dynamic else [None, marked]
+        is_first = not self.dynamic and self.varying.is_first(facts)
+        return [None, marked] if is_first else [marked]
 
     def key_of(self, facts: Any, numbers: list[Any], marked: Marked | None) -> tuple[Any, Any]:
         """Make the key of a call, and list its numbers: the sizes that are followed are some."""
@@ -332,7 +334,8 @@ class Jitted(Generic[P, R]):
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        sizes = sizes_to_follow(numbers, marked, places_of(key[-1]))
+        patience = FOR_EVER if self.dynamic else PATIENCE
+        sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), patience)
         arguments, opened = found.tensors, found.opened
         followed = set() if opened is None else opened.identities()
         reach = Reach(self.function, objects, followed)
@@ -506,10 +509,13 @@ def masked(described: Any, marked: Marked | None) -> Any:
     return described if marked is None else marked.masked(described)
 
 
-def sizes_to_follow(numbers: Numbers, marked: Marked | None, fixed: Any) -> Sizes | None:
+def sizes_to_follow(
+    numbers: Numbers, marked: Marked | None, fixed: Any, patience: int
+) -> Sizes | None:
     """Prepare a trace to follow the marked sizes, unless all of them are fixed."""
-    is_followed = marked is not None and not fixed.issuperset(marked.axes.values())
-    return Sizes(numbers, marked) if is_followed else None  # type: ignore[arg-type]
+    if marked is None or fixed.issuperset(marked.axes.values()):
+        return None
+    return Sizes(numbers, marked, patience)
 
 
 def chosen_plan(
@@ -577,7 +583,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     capture.scalars, limits = found.scalars, None
     if sizes is not None:
         limits = follow(capture, tracer, traced, roots, found)
-    plan = find_plan(found, roots, limits, PATIENCE if sizes is None else FOR_EVER)
+    plan = find_plan(found, roots, limits, PATIENCE if sizes is None else sizes.patience)
     for position in capture.copies:
         capture.inputs[position] = copy_of(capture.inputs[position])
     values = scalar_values(found.scalars)

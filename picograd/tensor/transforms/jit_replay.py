@@ -30,7 +30,7 @@ def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffe
     plan = capture.find_plan()
     if capture.plan is not None and plan is None:
         return f"its plan fell out of the {config.plans_size} MiB of PICOGRAD_PLANS_SIZE"
-    if plan is not None and plan.is_worn:
+    if plan is not None and plan.is_worn and capture.sizes is None:
         return "these sizes run so often that they get a plan of their own"
     inputs = capture.inputs.copy()
     for position, number in capture.arguments:

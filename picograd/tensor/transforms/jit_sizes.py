@@ -19,7 +19,7 @@ from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType
 from picograd.engine.bound_sizes import BoundSizes, bound_sizes
 from picograd.engine.plan_key import graph_key, leaf_buffer
-from picograd.engine.realize import find_plan, keep_plan, leaf
+from picograd.engine.realize import find_plan, keep_plan, leaf, own_plan, plain_graph
 from picograd.engine.sizes import FOR_EVER, BoundedPlan, prime
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.composites import CustomGradient
@@ -67,11 +67,11 @@ class Dim:
             text = f"{self.name} from {self.min!r} to {self.max!r} is no range of sizes"
             raise ValueRangeError("Dim", text, 'write Dim("batch", 1, 512)')
 
-    def check(self, size: int, argument: str, axis: int) -> None:
+    def check(self, size: int, argument: Callable[[], str], axis: int) -> None:
         """Raise ShapeError for a size outside the range."""
         if size < self.min or (self.max is not None and size > self.max):
             most = "up" if self.max is None else f"to {self.max}"
-            text = f"axis {axis} of argument {argument} has size {size}, and dimension"
+            text = f"axis {axis} of argument {argument()} has size {size}, and dimension"
             text = f"{text} {self.name} goes from {self.min} {most}"
             raise ShapeError("jit", text, "pass a size in the range, or widen it")
 
@@ -143,26 +143,26 @@ class Marked:
     """The marked sizes of one call: `values` of the followed ones, and which axes have them."""
 
     def __init__(
-        self, marks: Marks, names: Sequence[str], tensors: Sequence[Any], first: int
+        self, marks: Marks, names: Callable[[], Sequence[str]], tensors: Sequence[Any], first: int
     ) -> None:
         self.values: list[int] = []
-        self.names: list[str] = []
+        self.names_of_tensors = names  # asked for where something is told
         self.limits: list[int | None] = []
         self.axes: dict[tuple[int, int], int] = {}  # place among the numbers, by tensor and axis
         places: dict[Any, int] = {}
         for n, axis, dim in marks:
             size = tensors[n].shape[axis]
             if dim is not None:
-                dim.check(size, names[n], axis)
+                dim.check(size, lambda n=n: names()[n], axis)
             key = (n, axis) if dim is None else dim.name
             place = places.setdefault(key, first + len(self.values))
             if place == first + len(self.values):
                 self.values.append(size)
-                self.names.append(f"{names[n]}.shape[{axis}]")
                 self.limits.append(None if dim is None else dim.max)
             elif self.values[place - first] != size:
                 text = f"dimension {dim.name} is {self.values[place - first]} and, as axis {axis}"
-                raise ShapeError("jit", f"{text} of argument {names[n]}, {size}", "make them equal")
+                text = f"{text} of argument {names()[n]}, {size}"
+                raise ShapeError("jit", text, "make them equal")
             self.axes[n, axis] = place
         self.first = first
         rows = []
@@ -170,6 +170,15 @@ class Marked:
             size = self.values[place - first]
             rows.append((at, place, None if size else 0))
         self.key = tuple(rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Name each followed size, after the first axis that has it."""
+        tensors = self.names_of_tensors()
+        found = {
+            place: f"{tensors[n]}.shape[{axis}]" for (n, axis), place in reversed(self.axes.items())
+        }
+        return [found[place] for place in sorted(found)]
 
     def masked(self, described: Any) -> Any:
         """Leave the followed sizes out of what is said of the tensors of a call."""
@@ -294,8 +303,8 @@ class Sizes:
     numbers: Numbers
     copied: Copied
 
-    def __init__(self, numbers: Numbers, marked: Marked) -> None:
-        self.numbers, self.marked = numbers, marked
+    def __init__(self, numbers: Numbers, marked: Marked, patience: int = FOR_EVER) -> None:
+        self.numbers, self.marked, self.patience = numbers, marked, patience
         numbers.follow_sizes()
         self.copied = Copied(numbers, marked.first, numbers.slots)
         self.roots: list[Node] = []
@@ -373,15 +382,17 @@ class Sizes:
     def plan(self, capture: Any, slots: Sequence[Any], inputs: list[Any]) -> tuple[Any, Any]:
         """Find the plan for the sizes of a call, and its inputs: a text where it is another."""
         key = tuple([slots[place] for place in self.keyed])
-        known = self.plans.get(key)
-        if known is not None:
-            plan, graph = known[0](), known[1]
-            if plan is not None and not plan.is_worn:
-                self.plans.move_to_end(key)
-                capture.graph = graph
-                return plan, inputs
-        quick = self.bound_plan(capture, slots)
+        known, graph = self.plans.get(key, (gone, None))
+        plan = known()
+        is_worn = plan is not None and plan.is_worn
+        if plan is not None and not is_worn:
+            self.plans.move_to_end(key)
+            capture.graph = graph
+            return plan, inputs
+        quick = None if is_worn else self.bound_plan(capture, slots)
         if quick is not None:
+            if quick.binding is not None and not quick.binding.has_loop:
+                quick.patience = self.patience
             keep_plan((self.mark, key), quick)
             self.remember(key, quick, None)
             return quick, inputs
@@ -391,10 +402,14 @@ class Sizes:
             return None, "its graph is another for these sizes"
         if capture.graph is not None:
             capture.graph = self.graph_of_gradients(capture, roots, found, inputs)
-        limits = self.limits(inputs, capture.arguments)
-        plan = find_plan(found, roots, limits, FOR_EVER)
+        if is_worn:
+            plan = own_plan(*plain_graph(roots, found))
+            capture.refer_to(plan)
+        else:
+            limits = self.limits(inputs, capture.arguments)
+            plan = find_plan(found, roots, limits, self.patience)
+            self.learn(capture, plan, slots, inputs)
         self.remember(key, plan, capture.graph)
-        self.learn(capture, plan, slots, inputs)
         return plan, inputs
 
     def remember(self, key: Any, plan: Any, graph: Any) -> None:
@@ -463,6 +478,10 @@ class Sizes:
             return owners.get(id(leaf_buffer(node)))
 
         return keep_graph(wanted, found, arguments, owner)
+
+
+def gone() -> None:
+    """Stand for a reference to a plan that is not there."""
 
 
 def over(roots: Sequence[Node], done: dict[int, Node]) -> list[Node]:

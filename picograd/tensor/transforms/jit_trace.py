@@ -134,6 +134,12 @@ class Capture:
         own = {id(each): each.nbytes for each in self.inputs if each is not None}
         PLANS.charge(plan, TRACE_BYTES + sum(own.values()))
 
+    def refer_to(self, plan: Runnable) -> None:
+        """Refer to a plan that took the place of the present one in the cache."""
+        present = self.find_plan()
+        if present is None or PLANS.get(present.key) is not present:
+            self.set_plan(plan)
+
 
 def let_go(inputs: list[Any], reference: Any) -> None:
     """Let memory go that a trace made, when its plan falls out."""

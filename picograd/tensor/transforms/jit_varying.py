@@ -28,6 +28,11 @@ class Varying:
         _, axes = self.seen.get(family_of(facts), ((), ()))
         return [(tensor, axis, None) for tensor, axis in sorted(axes)]
 
+    def is_first(self, facts: Any) -> bool:
+        """Tell whether a call has the sizes of the first one of its kind."""
+        first, _ = self.seen.get(family_of(facts), (None, ()))
+        return first is None or first == facts[1]
+
     def learn(self, facts: Any) -> Any:
         """Compare a call that needs a trace with the first; gives that one if more axes vary."""
         family, described = family_of(facts), facts[1]

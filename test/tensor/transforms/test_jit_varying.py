@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor.transforms.test_jit_sizes import FOLLOWED, OTHERS, Decoder, compare, rows
+from tensor.transforms.test_jit_sizes import FOLLOWED, OTHERS, Decoder, W, compare, rows
 
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
+from picograd.engine.executable import CompiledPlan
+from picograd.engine.sizes import PATIENCE
 from picograd.nn import functional as F
 
 
@@ -167,3 +169,17 @@ def test_an_argument_that_is_reached_otherwise_too() -> None:
         held[:] = [rows(count)]
         for _ in range(3):
             np.testing.assert_allclose(f(held[0]).numpy(), f.function(held[0]).numpy(), rtol=1e-5)
+
+
+def test_a_size_that_stays_gets_a_plan_of_its_own() -> None:
+    """Of the trace's own size, too, whose plan keeps the trace."""
+    f = picograd.jit(lambda x: (x @ W).softmax(0))
+    for count in (4, 5, 6, 7):
+        f(rows(count))
+    for count in (5, 7, 5, 6):
+        for _ in range(PATIENCE + 2):
+            found = f(rows(count))
+        np.testing.assert_allclose(found.numpy(), f.function(rows(count)).numpy(), rtol=1e-5)
+    followed = next(each[0].sizes for each in f.captures.values() if each[0].sizes)
+    kinds = [type(plan()) for plan, _ in followed.plans.values()]
+    assert f.count == 2 and kinds.count(CompiledPlan) == 3
