@@ -334,8 +334,7 @@ class Jitted(Generic[P, R]):
     ) -> Any:  # fmt: skip
         """Trace, and keep what was found unless the next call must trace again anyway."""
         self.count += 1
-        patience = FOR_EVER if self.dynamic else PATIENCE
-        sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), patience)
+        sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), bool(self.dynamic))
         arguments, opened = found.tensors, found.opened
         followed = set() if opened is None else opened.identities()
         reach = Reach(self.function, objects, followed)
@@ -510,12 +509,12 @@ def masked(described: Any, marked: Marked | None) -> Any:
 
 
 def sizes_to_follow(
-    numbers: Numbers, marked: Marked | None, fixed: Any, patience: int
+    numbers: Numbers, marked: Marked | None, fixed: Any, is_told: bool
 ) -> Sizes | None:
-    """Prepare a trace to follow the marked sizes, unless all of them are fixed."""
+    """Prepare a trace to follow sizes, unless all are fixed; told ones stay with one plan."""
     if marked is None or fixed.issuperset(marked.axes.values()):
         return None
-    return Sizes(numbers, marked, patience)
+    return Sizes(numbers, marked, FOR_EVER if is_told else PATIENCE)
 
 
 def chosen_plan(

@@ -54,4 +54,5 @@ class Varying:
 def family_of(facts: Any) -> Any:
     """Describe a call without the sizes of its tensors."""
     structure, described, *others = facts
-    return structure, tuple([(len(shape), *rest) for shape, *rest in described]), *others
+    ranks = tuple([(len(shape), *rest) for shape, *rest in described])
+    return structure, ranks, *others
