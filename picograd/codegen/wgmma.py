@@ -60,7 +60,7 @@ class WgmmaSchedule:
 
 WARPGROUP = """\
 #ifndef CUDA_SHIM
-DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 DEVICE void warpgroup_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int pending> DEVICE void warpgroup_wait() {
