@@ -84,7 +84,9 @@ class Emitter:
         index_dtype: DType = int64,
     ) -> None:
         self.instructions: list[Instr] = []
-        self.functions, self.read, self.index_dtype = functions, read, index_dtype
+        self.functions = functions
+        self.read = read
+        self.index_dtype = index_dtype
         self.scopes = [Scope()]
         self.constants: dict[tuple[str, DType], int] = {}
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
@@ -135,7 +137,8 @@ class Emitter:
         if dtype is None:
             dtype = bool_ if op in BOOL_RESULT else self.dtype(args[-1])
         lanes = max(self.lanes(a) for a in args)
-        args = tuple(self.splat(a, lanes) for a in args) if lanes > 1 else args
+        if lanes > 1:
+            args = tuple(self.splat(a, lanes) for a in args)
         function = self.functions.get(op)
         if function is not None:
             return function(self, dtype, *args)
@@ -144,7 +147,8 @@ class Emitter:
     def raw(self, op: str, dtype: DType, *args: int) -> int:
         """Append an elementwise operation as it is, never decomposed."""
         lanes = max(self.lanes(a) for a in args)
-        args = tuple(self.splat(a, lanes) for a in args) if lanes > 1 else args
+        if lanes > 1:
+            args = tuple(self.splat(a, lanes) for a in args)
         return self.add(op, dtype, args, lanes=lanes)
 
     def cast(self, value: int, dtype: DType) -> int:
@@ -291,7 +295,8 @@ class Emitter:
 
     def arithmetic(self, op: str, a: int, b: int) -> int:
         """Append integer arithmetic that cannot overflow; folds constants."""
-        one, two = self.instructions[a], self.instructions[b]
+        one = self.instructions[a]
+        two = self.instructions[b]
         if one.op == two.op == "const":
             return self.integer(PYTHON_INDEX[op](one.arg, two.arg))
         if op == "add" and (one.op, one.arg) == ("const", 0):
@@ -312,7 +317,8 @@ class Emitter:
             return found
         total: int | None = None
         for atom, factor in index.terms:
-            term = self.arithmetic("mul", self.atom(atom), self.integer(factor))
+            value = self.atom(atom)
+            term = self.arithmetic("mul", value, self.integer(factor))
             total = term if total is None else self.arithmetic("add", total, term)
         if total is None:
             return self.integer(index.const)
@@ -327,11 +333,13 @@ class Emitter:
             return self.cast(self.value(atom.expr), self.index_dtype)
         # Division truncates at run time: lift a dividend that may be negative by a multiple of n.
         lift = max(0, -(atom.index.lo // atom.n))
-        dividend = self.arithmetic("add", self.index(atom.index), self.integer(lift * atom.n))
-        op = "quotient" if isinstance(atom, Div) else "remainder"
-        result = self.arithmetic(op, dividend, self.integer(atom.n))
-        is_div = isinstance(atom, Div)
-        return self.arithmetic("add", result, self.integer(-lift)) if is_div else result
+        lifted = self.integer(lift * atom.n)
+        dividend = self.arithmetic("add", self.index(atom.index), lifted)
+        divisor = self.integer(atom.n)
+        if isinstance(atom, Div):
+            quotient = self.arithmetic("quotient", dividend, divisor)
+            return self.arithmetic("add", quotient, self.integer(-lift))
+        return self.arithmetic("remainder", dividend, divisor)
 
     def conditions(self, conditions: Iterable[Condition]) -> int | None:
         """Append the test that every lo <= index <= hi; None if that is known to hold."""
@@ -340,10 +348,12 @@ class Emitter:
             if any((index, lo, hi) in scope.known for scope in self.scopes):
                 continue
             if index.lo < lo:
-                above = self.raw("less_equal", bool_, self.integer(lo), self.index(index))
+                bound = self.integer(lo)
+                above = self.raw("less_equal", bool_, bound, self.index(index))
                 mask = self.both(mask, above)
             if index.hi > hi:
-                below = self.raw("less_equal", bool_, self.index(index), self.integer(hi))
+                bound = self.integer(hi)
+                below = self.raw("less_equal", bool_, self.index(index), bound)
                 mask = self.both(mask, below)
         return mask
 
@@ -351,7 +361,8 @@ class Emitter:
 
     def axes(self, root: Expr) -> set[Axis]:
         """Find every axis an expression depends on directly (tile reads count their indices)."""
-        known, stack = self.axes_of_expr, [root]
+        known = self.axes_of_expr
+        stack = [root]
         while root not in known:
             expr = stack[-1]
             below = (*expr.args, *dynamic_children(expr))
@@ -419,7 +430,8 @@ class Emitter:
     def lane_by_lane(self, expr: Expr) -> int:
         """Evaluate an expression once per lane and pack the results."""
         axis, lanes = self.scopes[-1].vector  # type: ignore[misc]
-        first, values = self.axis_value(axis), []
+        first = self.axis_value(axis)
+        values = []
         for lane in range(lanes):
             with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
                 self.scopes[-1].vector = None
@@ -429,9 +441,10 @@ class Emitter:
     def load_slot(self, expr: Expr) -> int:
         """Append a load of a kernel slot under the present mask."""
         slot, index = expr.arg
-        vector, mask = self.scopes[-1].vector, self.scopes[-1].mask
+        scope = self.scopes[-1]
+        vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
-        return self.load(self.slots[slot], self.index(index), mask, lanes)
+        return self.load(self.slots[slot], self.index(index), scope.mask, lanes)
 
 
 def is_unit(index: Index, axis: Axis) -> bool:

@@ -82,7 +82,8 @@ def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
     dims: list[Axis] = []
     for axis in (other, axes[-1]):
         chunk = min(side, axis.size)
-        tiles, within = (Axis(f"{axis.name}_tile", ceil_div(axis.size, chunk)), Axis("in", chunk))
+        tiles = Axis(f"{axis.name}_tile", ceil_div(axis.size, chunk))
+        within = Axis("in", chunk)
         pairs[axis] = axis_index(tiles) * chunk + axis_index(within)
         grid.append(tiles)
         dims.append(within)
@@ -111,7 +112,8 @@ def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
     shape[-1] //= lanes
     total = product(shape)
     chunk = min(chunk, total)
-    block, step = Axis("block", ceil_div(total, chunk)), Axis("step", chunk)
+    block = Axis("block", ceil_div(total, chunk))
+    step = Axis("step", chunk)
     flat = axis_index(block) * chunk + axis_index(step)
     conditions = ((flat, 0, total - 1),) if total % chunk else ()
     indices = list(unflatten(flat, tuple(shape)))
@@ -120,7 +122,8 @@ def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
         lane = Axis("lane", lanes)
         indices[-1] = indices[-1] * lanes + axis_index(lane)
         dims = (step, lane)
-    return Cut((block,), dims, dict(zip(axes, indices)), conditions)
+    values = dict(zip(axes, indices))
+    return Cut((block,), dims, values, conditions)
 
 
 def part_indices(part: Part) -> Iterator[Index]:
