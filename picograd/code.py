@@ -8,8 +8,9 @@ llvm  `void entry(ptr buffers, ptr scalars, ptr scratch, i64 begin, i64 end)`: `
       runtime splits tasks 0..tasks-1 into ranges and calls the entry from its workers, in any
       order; no task waits for another. A task may find out that it is the last one to finish
       through an atomic counter in a zeroed workspace, which it must leave zero again.
-cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by value)`: slots, then
-      workspaces, then scalars (each as its own C type), launched with `tasks` blocks of `threads`.
+cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by value, tensor maps)`:
+      slots, then workspaces, then scalars (each as its own C type), then tensor maps (128 bytes by
+      value, which the runtime encodes), launched with `tasks` blocks of `threads`.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,23 @@ class Workspace:
 
     bytes: int
     is_zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """How the bulk copy engine sees a slot: an array of boxes, its nearest dimension first.
+
+    Counted in elements: `offset` of the first one from the start of the slot, `sizes` of the
+    dimensions, `strides` of all but the first, which is contiguous, and the `box` of one copy. In
+    shared memory a box has rows of 128 bytes whose 16-byte chunks are permuted (128-byte swizzle).
+    """
+
+    slot: int
+    dtype: DType
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +59,4 @@ class Code:
     scratch_bytes: int = 0  # scratch each CPU worker gets
     flops: int = 0
     bytes_moved: int = 0
+    tensors: tuple[TensorMap, ...] = ()  # CUDA

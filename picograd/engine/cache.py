@@ -21,7 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from picograd.code import Code, Workspace
+from picograd.code import Code, TensorMap, Workspace
 from picograd.config import config
 from picograd.dtype import BY_NAME
 from picograd.engine.private_folder import PART, NotPrivate, PrivateFolder
@@ -33,6 +33,7 @@ MAGIC = b"picogra2"
 GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
 LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
 TEXTS = ("name", "language", "entry", "binary")
+LISTS = ("workspaces", "scalars", "tensors")
 HEAD = len(MAGIC) + 32  # bytes before the payload
 STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store
 KEPT = 0.8  # part of the allowed size that remains after entries were removed
@@ -231,18 +232,21 @@ def read_facts(described: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary"}:
         return None
-    spaces, scalars = facts["workspaces"], facts["scalars"]
-    if not isinstance(spaces, list) or not isinstance(scalars, list):
+    spaces, scalars, tensors = (facts[name] for name in LISTS)
+    if not all(isinstance(each, list) for each in (spaces, scalars, tensors)):
         return None
     if not all(isinstance(facts[name], str) for name in TEXTS) or not is_key(facts["binary"]):
         return None
-    counts = [facts[name] for name in LAUNCH_FACTS if name not in (*TEXTS, "workspaces", "scalars")]
+    counts = [facts[name] for name in LAUNCH_FACTS if name not in (*TEXTS, *LISTS)]
     if not all(is_count(each) for each in counts) or not all(map(is_workspace, spaces)):
         return None
     if not all(isinstance(name, str) and name in BY_NAME for name in scalars):
         return None
     facts["workspaces"] = tuple(Workspace(*pair) for pair in spaces)
     facts["scalars"] = tuple(BY_NAME[name] for name in scalars)
+    if not all(map(is_tensor, tensors)):
+        return None
+    facts["tensors"] = tuple(map(read_tensor, tensors))
     return facts
 
 
@@ -266,6 +270,29 @@ def is_workspace(pair: Any) -> bool:
     )
 
 
+def is_tensor(found: Any) -> bool:
+    """Tell whether a value describes a tensor map."""
+    if not isinstance(found, list) or len(found) != 6:
+        return False
+    slot, name, offset, *lists = found
+    is_typed = isinstance(name, str) and name in BY_NAME
+    is_counted = all(isinstance(each, list) and all(map(is_count, each)) for each in lists)
+    return is_typed and is_counted and is_count(slot) and is_count(offset)
+
+
+def read_tensor(found: list[Any]) -> TensorMap:
+    """Read a tensor map."""
+    slot, name, offset, *lists = found
+    sizes, strides, box = map(tuple, lists)
+    return TensorMap(slot, BY_NAME[name], offset, sizes, strides, box)
+
+
+def describe_tensor(tensor: TensorMap) -> list[Any]:
+    """Write a tensor map as `read_tensor` takes it."""
+    dims = tensor.sizes, tensor.strides, tensor.box
+    return [tensor.slot, tensor.dtype.name, tensor.offset, *map(list, dims)]
+
+
 def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     """Store what `find_kernel` needs: the launch facts, and which entry holds the binary."""
     found = disk_cache()
@@ -274,6 +301,7 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts = {name: getattr(code, name) for name in LAUNCH_FACTS}
     facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
     facts["scalars"] = [dtype.name for dtype in code.scalars]
+    facts["tensors"] = [describe_tensor(tensor) for tensor in code.tensors]
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
     found.put(entry_key(canonical, device), json.dumps(facts).encode())
 

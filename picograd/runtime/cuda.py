@@ -42,6 +42,7 @@ from picograd.runtime.gate import Gate
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
 from picograd.runtime.staging import Staging
+from picograd.runtime.tensor_maps import EncodedMap
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
@@ -249,7 +250,7 @@ class CudaDevice(Device):
     ) -> Tape:
         """Build the parameter arrays of the launches."""
         tape = empty_tape(launches, slot_count, scalar_dtypes)
-        tape.state = Parameters(tape)
+        tape.state = Parameters(tape, self.driver)
         return tape
 
     def run_tape(
@@ -283,6 +284,7 @@ class CudaDevice(Device):
             table = np.frombuffer(state.addresses, np.uint64)
             for row in rows:
                 table[numbers] = row
+                state.point_maps()
                 self.launch_all(state.calls)
 
     def time_tape(
@@ -355,7 +357,7 @@ class Parameters:
 
     calls: list[Call]
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, driver: Driver) -> None:
         self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
         self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
         self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
@@ -363,6 +365,8 @@ class Parameters:
         self.pack_scalars = struct.Struct("=" + formats).pack_into
         self.keep: list[Any] = []
         self.events: list[Any] = []
+        self.driver = driver
+        self.maps: list[EncodedMap] = []
         # A launch of no blocks is an error to the driver.
         self.calls = [self.call(step) for step in tape.launches if step.executable.code.tasks]
 
@@ -370,6 +374,12 @@ class Parameters:
         """Write the tables for one run."""
         self.pack_addresses(self.addresses, 0, *addresses)
         self.pack_scalars(self.scalars, 0, *scalars)
+        self.point_maps()
+
+    def point_maps(self) -> None:
+        """Let tensor maps see the arrays that the table of addresses names."""
+        for each in self.maps:
+            each.update(self.addresses[each.slot])
 
     def call(self, launch: TapeLaunch) -> Call:
         """Prepare (function, blocks, threads, shared bytes, address of the parameter array)."""
@@ -384,6 +394,9 @@ class Parameters:
             (ctypes.addressof(self.scalars), launch.scalars),
         )
         places = [table + 8 * number for table, numbers in tables for number in numbers]
+        maps = [EncodedMap(self.driver, t, launch.slots[t.slot]) for t in code.tensors]
+        self.maps += maps
+        places += [each.address for each in maps]
         array = (ctypes.c_uint64 * max(len(places), 1))(*places)
         self.keep += [own, array]
         params = ctypes.addressof(array)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from picograd.code import Code, Workspace
+from picograd.code import Code, TensorMap, Workspace
 from picograd.config import config
-from picograd.dtype import float32
+from picograd.dtype import bfloat16, float32
 from picograd.engine import cache
 from picograd.engine.backends import get_device
 from picograd.engine.cache import ABANDONED, DiskCache, kernel_key
@@ -167,6 +167,17 @@ def test_a_described_kernel_is_found_without_its_source(tmp_path):
         assert cache.find_kernel("another key", device) is None
 
 
+def test_a_described_kernel_has_its_tensor_maps(tmp_path):
+    device = get_device("cpu")
+    tensor = TensorMap(1, bfloat16, 8, (64, 100, 3), (64, 6400), (64, 128, 1))
+    code = Code("k", "cuda", "k", "text", 3, 384, 64, tensors=(tensor,))
+    with config.override(cache=str(tmp_path)):
+        cache.CACHES.clear()
+        cache.store(code, device, b"object")
+        cache.describe_kernel("key", code, device)
+        assert cache.find_kernel("key", device)[0].tensors == (tensor,)
+
+
 def describing(**changes):
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
     facts = {name: getattr(code, name) for name in cache.LAUNCH_FACTS}
@@ -189,6 +200,9 @@ CHANGES = [
     {"tasks": 1.5}, {"tasks": True}, {"tasks": ...}, {"more": 1}, {"workspaces": [[8]]},
     {"workspaces": 3}, {"workspaces": [[8, 1]]}, {"workspaces": [["8", True]]}, {"scalars": [3]},
     {"scalars": ["complex7"]}, {"scalars": {"float32": 1}}, {"scalars": None},
+    {"tensors": 3}, {"tensors": [3]}, {"tensors": [[0, "float32", 0, [1], [], [True]]]},
+    {"tensors": [[0, "complex7", 0, [1], [], [1]]]},
+    {"tensors": [[0, "float32", -1, [1], [], [1]]]},
 ]  # fmt: skip
 
 

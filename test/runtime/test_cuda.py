@@ -1,12 +1,13 @@
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from picograd.code import Code, Workspace
+from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import bfloat16, float16, float32, int32
 from picograd.errors import DeviceError, InternalError, OutOfMemoryError
-from picograd.runtime import cuda
+from picograd.runtime import cuda, tensor_maps
 from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, has_driver
@@ -84,6 +85,35 @@ def test_loop_moves_addresses_by_rules(device, module):
     base = rows.address
     device.run_loop(tape, [0, 0], [(0, base + 160, -40, -1, 0), (1, base, 40, 1, 1)], 4)
     assert seen == [[1, 4], [0, 3], [1, 2], [0, 1]]
+
+
+def test_a_kernel_gets_tensor_maps_of_its_arrays(device, module, monkeypatch):
+    """They come behind the scalars, and see the addresses of each launch and each step."""
+    tensor = TensorMap(1, float32, 4, (32,), (), (32,))
+
+    def encode(driver, tensor, address):
+        content = (ctypes.c_uint64 * 16)(*[address + tensor.offset * 4] * 16)
+        return SimpleNamespace(getPtr=lambda: ctypes.addressof(content), keep=content)
+
+    monkeypatch.setattr(tensor_maps, "encode", encode)
+    seen = []
+    module.kernels["boxes"] = lambda blocks, threads, params: seen.append(
+        ctypes.c_uint64.from_address(params[3]).value
+    )
+    code = Code("boxes", "cuda", "boxes", SCALE, 4, scalars=(int32,), tensors=(tensor,))
+    executable = device.load(code, b"boxes")
+    for address in (4096, 8192):
+        device.launch(executable, (64, address), (1,))
+    tape = device.make_tape((TapeLaunch(executable, (1, 0), (0,)),), 2, (int32,))
+    device.run_tape(tape, (1024, 64), (1,))
+    assert seen == [4112, 8208, 1040]
+    loop = Code("boxes", "cuda", "boxes", SCALE, 4, tensors=(tensor,))
+    module.kernels["boxes"] = lambda blocks, threads, params: seen.append(
+        ctypes.c_uint64.from_address(params[2]).value
+    )
+    tape = device.make_tape((TapeLaunch(device.load(loop, b"boxes"), (0, 1)),), 2)
+    device.run_loop(tape, [0, 0], [(0, 64, 0, -1, 0), (1, 256, 128, -1, 0)], 3)
+    assert seen[3:] == [272, 400, 528]
 
 
 def test_tape_and_times(device):

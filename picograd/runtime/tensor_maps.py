@@ -1,0 +1,62 @@
+"""Tensor maps: what the bulk copy engine of Hopper must know of an array, encoded by the driver.
+
+A map holds an address. The launches of a tape own one buffer of 128 bytes for each of their maps,
+which their parameters point to; it is encoded again only where the address of its slot has changed.
+The driver copies parameters at launch, and into a graph that it captures.
+"""
+
+import ctypes
+from typing import Any
+
+from picograd.code import TensorMap
+from picograd.runtime.driver import Driver
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)
+TYPES = {
+    "bfloat16": "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
+    "float16": "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
+    "float32": "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
+}
+
+
+class EncodedMap:
+    """One tensor map of one launch: `address` of the bytes that the kernel gets."""
+
+    __slots__ = ("address", "driver", "encoded_for", "keep", "slot", "tensor")
+    address: int
+    encoded_for: int
+    slot: int
+
+    def __init__(self, driver: Driver, tensor: TensorMap, slot: int) -> None:
+        """Reserve a map of what entry `slot` of the table of addresses points to."""
+        self.driver, self.tensor, self.slot, self.encoded_for = driver, tensor, slot, -1
+        self.keep = (ctypes.c_ubyte * (MAP_BYTES + MAP_ALIGNMENT))()
+        start = ctypes.addressof(self.keep)
+        self.address = start + -start % MAP_ALIGNMENT
+
+    def update(self, address: int) -> None:
+        """Encode the map again if its slot has moved to another address."""
+        if address != self.encoded_for:
+            made = encode(self.driver, self.tensor, address)
+            ctypes.memmove(self.address, int(made.getPtr()), MAP_BYTES)
+            self.encoded_for = address
+
+
+def encode(driver: Driver, tensor: TensorMap, address: int) -> Any:
+    """Encode a tensor map of an array at an address."""
+    module, size = driver.module, tensor.dtype.itemsize
+    rank = len(tensor.sizes)
+    return driver.call(
+        "cuTensorMapEncodeTiled",
+        getattr(module.CUtensorMapDataType, TYPES[tensor.dtype.name]),
+        rank,
+        address + tensor.offset * size,
+        [module.cuuint64_t(count) for count in tensor.sizes],
+        [module.cuuint64_t(stride * size) for stride in tensor.strides],
+        [module.cuuint32_t(count) for count in tensor.box],
+        [module.cuuint32_t(1)] * rank,
+        module.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        module.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        module.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        module.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
