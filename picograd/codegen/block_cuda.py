@@ -7,6 +7,7 @@ Vectors exist only where memory is touched: a step is walked in vectors when som
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout
@@ -26,7 +27,8 @@ class Block:
     """What the linearizer knows about the block program it is writing.
 
     `arrays` are the register tiles, `shared` the byte offsets of shared tiles; `scratch` is where
-    free shared memory begins, for communication within one step.
+    free shared memory begins, for communication within one step. `tensors` are the tensor maps of
+    the launch. In a role `thread` and `threads` are those of a team; `crew` numbers all its warps.
     """
 
     emitter: Emitter
@@ -35,6 +37,7 @@ class Block:
     first_workspace: int
     scratch: int
     shared_bytes: int
+    crew: Axis
 
     def __init__(self, tile_kernel: TileKernel) -> None:
         kernel = tile_kernel.kernel
@@ -49,6 +52,8 @@ class Block:
         self.scratch = self.shared_bytes = 0
         self.exchange = (0, 0)  # (offset, bytes)
         self.walk: Walk | None = None
+        self.tensors: list[TensorMap] = []
+        self.crew = self.thread
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
@@ -63,11 +68,17 @@ class Block:
             elif tile.space == "shared":
                 rows = product(tile.shape[:-1])
                 size = rows * ((*tile.shape, 1)[len(tile.shape) - 1] + tile.row_padding)
-                offset = self.reserve(size * tile.dtype.itemsize)
+                offset = self.reserve(size * tile.dtype.itemsize * tile.stages)
                 self.places[tile.name] = self.emitter.add("shared", tile.dtype, arg=offset)
             else:
                 number = self.first_workspace + tile.workspace
                 self.places[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
+
+    def tensor(self, tensor: TensorMap) -> int:
+        """Number a tensor map of the launch."""
+        if tensor not in self.tensors:
+            self.tensors.append(tensor)
+        return self.tensors.index(tensor)
 
     def reserve(self, size: int) -> int:
         """Take shared memory for the rest of the part and return its byte offset."""

@@ -2,16 +2,19 @@
 
 Every value is an array (threads, lanes). A branch or loop runs its body under a mask of threads.
 Shared memory remembers who wrote each byte since the last barrier: a read by another thread is an
-error, as it would be a race on the device. bfloat16 is raw bits in memory and float32 as a value;
+error, as it would be a race on the device. Roles take turns: each runs until it waits for another
+(interpret_async.py). bfloat16 is raw bits in memory and float32 as a value;
 8-bit floats are raw bits everywhere (codegen/casts.py computes with those).
 """
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from picograd.codegen.program import RARE_FROM, Instr, Program
+from picograd.codegen.interpret_async import ASYNC, Queues, Traffic, is_ended
+from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
@@ -51,7 +54,7 @@ def interpret(
     spaces: list[Array] = [np.zeros(size, np.uint8) for size, _ in program.workspaces]
     with np.errstate(all="ignore"):
         for task in range(program.tasks) if tasks is None else tasks:
-            Run(program, slots, scalars, spaces, task).block(0, len(program.instructions))
+            Run(program, slots, scalars, spaces, task).whole()
     for space, (_, is_zeroed) in zip(spaces, program.workspaces, strict=True):
         check(not is_zeroed or not space.any(), "a counter was not left zero", program)
 
@@ -82,40 +85,79 @@ class Run:
         self.shared: Array = np.zeros(program.shared_bytes, np.uint8)
         self.writers = np.full(program.shared_bytes, -1)
         self.mask: Array = np.ones((self.threads, 1), bool)
+        self.traffic, self.queues = Traffic(program), Queues()
         self.ends = matching_ends(program)
         # Leaves may be used in every scope after theirs, also where a branch skipped them.
         for number, instr in enumerate(program.instructions):
             if instr.op in ("const", "scalar", "param", "scratch", "workspace", "array"):
                 self.values[number] = self.instruction(number, instr)
 
-    def block(self, first: int, last: int) -> None:
-        """Run instructions first..last-1."""
+    def whole(self) -> None:
+        """Run every instruction."""
+        for _ in self.block(0, len(self.program.instructions)):
+            internal("a block waits for itself", self.program)
+        self.queues.check_empty(self)
+
+    def block(self, first: int, last: int) -> Iterator[None]:
+        """Run instructions first..last-1; yield while another role must arrive first."""
         number = first
         while number < last:
             instr = self.program.instructions[number]
-            if instr.op in ("loop", "if"):
-                self.structure(number, instr)
+            if instr.op == "role":
+                number = self.roles(number)
+                continue
+            if instr.op in SCOPES:
+                yield from self.structure(number, instr)
                 number = self.ends[number] + 1
                 continue
+            while instr.op == "barrier_wait" and not is_ended(self, instr):
+                yield
             self.values[number] = self.instruction(number, instr)
             number += 1
 
-    def structure(self, number: int, instr: Instr) -> None:
+    def structure(self, number: int, instr: Instr) -> Iterator[None]:
         """Run a loop or branch for the threads that take it."""
         outer, inside = self.mask, (number + 1, self.ends[number])
         if instr.op == "if":
             self.mask = outer & self.values[instr.args[0]]
             if self.mask.any():
-                self.block(*inside)
+                yield from self.block(*inside)
         else:
             start, stop = (self.values[a] for a in instr.args)
             variable = np.broadcast_to(start, (self.threads, 1)).copy()
             while (outer & (variable < stop)).any():
                 self.mask = outer & (variable < stop)
                 self.values[number] = variable.copy()
-                self.block(*inside)
+                yield from self.block(*inside)
                 variable += instr.arg[0]
         self.mask = outer
+
+    def roles(self, number: int) -> int:
+        """Run roles that follow one another, each until it must wait; return what comes next."""
+        running: list[tuple[Run, Iterator[None]]] = []
+        while number < len(self.program.instructions):
+            instr = self.program.instructions[number]
+            if instr.op != "role":
+                break
+            for team in range(instr.arg.teams):
+                own = copy.copy(self)
+                own.values, own.queues = list(self.values), Queues()
+                first = instr.arg.first + team * instr.arg.threads
+                place = np.arange(self.threads).reshape(-1, 1) - first
+                own.mask = self.mask & (place >= 0) & (place < instr.arg.threads)
+                running.append((own, own.block(number + 1, self.ends[number])))
+            number = self.ends[number] + 1
+        while running:
+            before, waiting = self.traffic.events, []
+            for own, steps in running:
+                if next(steps, self) is None:
+                    waiting.append((own, steps))
+                else:
+                    own.queues.check_empty(own)
+            is_moving = len(waiting) < len(running) or self.traffic.events > before
+            check(is_moving, "all roles wait for one another", self.program)
+            running = waiting
+        return number
 
     def spread(self, value: Any, dtype: DType) -> Array:
         """Give every thread the same scalar."""
@@ -205,6 +247,7 @@ class Run:
             stored = to_bits(stored, bfloat16)
         array[places[held]] = stored[held]
         if space == "shared":
+            self.traffic.overwrite(self.bytes_of(pointer, places)[0][held])
             for byte in self.bytes_of(pointer, places):
                 threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
                 self.writers[byte[held]] = threads[held]
@@ -231,8 +274,10 @@ class Run:
 
     def warp_barrier(self, instr: Instr) -> None:
         """Let the threads of each warp see what the warp wrote: a writer -2 - w is the warp w."""
-        check(self.mask.all() or not self.mask.any(), "a warp barrier in a branch", self.program)
-        self.writers = np.where(self.writers < 0, self.writers, -2 - self.writers // WARP)
+        here = np.pad(self.mask[:, 0], (0, -self.threads % WARP), mode="edge").reshape(-1, WARP)
+        check((here.all(1) | ~here.any(1)).all(), "a warp barrier in a branch", self.program)
+        is_seen = (self.writers >= 0) & here.all(1)[self.writers // WARP]
+        self.writers[is_seen] = -2 - self.writers[is_seen] // WARP
 
     def match_any(self, instr: Instr) -> Array:
         """Find the lanes of each thread's warp whose lowest bits are the same."""
@@ -251,6 +296,8 @@ class Run:
     def get(self, instr: Instr) -> Array:
         """Read registers."""
         array, index = (self.values[a] for a in instr.args)
+        is_done = instr.args[0] not in self.queues.working()
+        check(is_done, "a product under way is read", self.program)
         return array[np.arange(self.threads), np.where(self.mask, index, 0)[:, 0]]
 
     def set(self, instr: Instr) -> None:
@@ -313,7 +360,7 @@ def matching_ends(program: Program) -> dict[int, int]:
     ends: dict[int, int] = {}
     opened: list[int] = []
     for number, instr in enumerate(program.instructions):
-        if instr.op in ("loop", "if"):
+        if instr.op in SCOPES:
             opened.append(number)
         elif instr.op == "end":
             ends[opened.pop()] = number
@@ -329,4 +376,5 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "rare": Run.rare,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
+    **ASYNC,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
     Accumulate,
@@ -30,6 +31,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
@@ -133,6 +135,8 @@ class BlockInterpreter:
             self.dot(step)
         elif isinstance(step, MainLoop):
             self.main_loop(step)
+        elif isinstance(step, Persistent | Pipeline | CopyBox):
+            self.pipelined(step)
         else:
             check(isinstance(step, Barrier), f"no meaning for {step}")
 
@@ -301,6 +305,29 @@ class BlockInterpreter:
         body = Expr("mul", (step.a, step.b), None, step.a.dtype)
         body = guarded(body, [(place, place.lo, -1) for place in places])
         self.accumulate(Accumulate(step.acc, (m, n), (k,), "sum", body))
+
+    def pipelined(self, step: Persistent | Pipeline | CopyBox) -> None:
+        """Run the body of a persistent loop or pipeline in order, or copy a box."""
+        if isinstance(step, CopyBox):
+            self.copy_box(step)
+        elif isinstance(step, Pipeline):
+            for position in range(step.axis.size):
+                self.outer[step.axis] = constant(position)
+                self.steps((*step.produce, *step.consume))
+        else:
+            shape = tuple(axis.size for axis in step.points)
+            first = int(self.index(axis_index(step.block), ()))
+            for point in range(first, product(shape), step.block.size):
+                self.outer.update(zip(step.points, unflatten(constant(point), shape), strict=True))
+                self.steps(step.body)
+
+    def copy_box(self, step: CopyBox) -> None:
+        """Fill a tile with a box of a slot."""
+        rows, columns = self.part.tiles[self.numbers[step.tile]].shape
+        corner = [int(self.index(i, ())) for i in step.at]
+        box = (columns, rows, *step.tensor.box[2:])
+        value = read_box(self.slots[step.tensor.slot], step.tensor, corner, box)
+        self.memory(step.tile)[0][...] = value.reshape(-1)
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

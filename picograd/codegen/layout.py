@@ -96,19 +96,21 @@ class MmaAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class WgmmaAccumulator:
-    """The D fragment of `wgmma.m64nN` for `groups` warpgroups stacked along M: (64*groups) x N.
+    """The D fragments of `wgmma.m64nN` for `groups` warpgroups along M, each `stacked` high.
 
-    Warp w of a group holds rows 16w..16w+15; inside, as `mma.m16n8` (PTX ISA, wgmma register
-    fragments): register 4*j + e covers columns 8j + 2*(l%4) + e%2, rows l/4 + 8*(e/2).
+    The tile has 64 * groups * stacked rows. Warp w of a group holds rows 16w..16w+15 of each of its
+    fragments; inside, as `mma.m16n8` (PTX ISA, wgmma register fragments): register 4*j + e covers
+    columns 8j + 2*(l%4) + e%2, rows l/4 + 8*(e/2).
     """
 
     n: int
     groups: int
+    stacked: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the tile."""
-        return 64 * self.groups, self.n
+        return 64 * self.groups * self.stacked, self.n
 
     @property
     def thread_count(self) -> int:
@@ -118,14 +120,44 @@ class WgmmaAccumulator:
     @property
     def register_count(self) -> int:
         """Elements each thread holds."""
-        return self.n // 2
+        return self.n // 2 * self.stacked
 
     def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
         """Find the element that `register` of `thread` holds."""
         warp, lane = divmod(thread, 32)
+        group, warp = divmod(warp, 4)
+        fragment, register = divmod(register, self.n // 2)
         column_block, element = divmod(register, 4)
-        row = 16 * warp + lane // 4 + 8 * (element // 2)
+        first = 64 * (group * self.stacked + fragment)
+        row = first + 16 * warp + lane // 4 + 8 * (element // 2)
         return row, 8 * column_block + 2 * (lane % 4) + element % 2
+
+
+@dataclass(frozen=True, slots=True)
+class Swizzled:
+    """A shared tile as the bulk copy engine and `wgmma` have it: slabs of 128-byte rows.
+
+    A slab holds 128 bytes of every row; the slabs follow one another. The 16-byte chunks of a row
+    are permuted by an exclusive or with the row number: eight rows lie in different banks.
+    """
+
+    shape: tuple[int, int]
+    itemsize: int
+
+    @property
+    def span(self) -> int:
+        """Columns of a slab."""
+        return 128 // self.itemsize
+
+    @property
+    def slabs(self) -> int:
+        """Slabs beside one another."""
+        return self.shape[1] // self.span
+
+    @property
+    def size(self) -> int:
+        """Elements of the tile."""
+        return self.shape[0] * self.shape[1]
 
 
 Layout = Union[Blocked, MmaAccumulator, WgmmaAccumulator]

@@ -1,8 +1,8 @@
 """linearize_cuda: TileKernel -> Program of one CUDA block.
 
 Every step becomes the loops of one thread over its share of the step's coordinates (`walk_cuda`);
-expressions are emitted by `emit`. Reductions are in `linearize_cuda_reduce`, whole matrix products
-in `linearize_cuda_mainloop`.
+expressions are emitted by `emit`. Reductions are in `linearize_cuda_reduce`, matrix products in
+`linearize_cuda_roles` and, where no copy engine can bring an operand, in `linearize_cuda_mainloop`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +20,7 @@ from picograd.codegen.block_cuda import (
 from picograd.codegen.layout import Layout
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
+from picograd.codegen.linearize_cuda_roles import persistent, store_boxes
 from picograd.codegen.linearize_radix_cuda import radix_cuda
 from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan_cuda import scan_cuda
@@ -44,6 +45,7 @@ from picograd.codegen.tile import (
     TileKernel,
     When,
 )
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -83,6 +85,7 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         tile_kernel.threads,
         first,
         block.shared_bytes,
+        tensors=tuple(block.tensors),
     )
 
 
@@ -134,6 +137,9 @@ def layout_of(block: Block, step: Store) -> Layout:
 
 def store(block: Block, step: Store) -> None:
     """Write a Store to a slot of the kernel."""
+    if step.box is not None:
+        store_boxes(block, step)
+        return
     emitter, layout = block.emitter, layout_of(block, step)
     found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
     has_registers = any(reads(block, step.expr))
@@ -217,9 +223,14 @@ def scatter(block: Block, step: ScatterStep) -> None:
         emitter.store(pointer, place, value, mask)
 
 
+def persistent_loop(block: Block, step: Persistent) -> None:
+    """Write a persistent loop with the steps of this table."""
+    persistent(block, step, steps)
+
+
 def unsupported(block: Block, step: Dot) -> None:
-    """Refuse a Dot: on CUDA a whole multiplication is a MainLoop."""
-    internal("Dot is not written for CUDA: use MainLoop", step)
+    """Refuse a Dot outside of a pipeline."""
+    internal("Dot is written for CUDA in a Pipeline only", step)
 
 
 STEPS: dict[type, Callable[..., None]] = {
@@ -236,5 +247,6 @@ STEPS: dict[type, Callable[..., None]] = {
     RadixStep: radix_cuda,
     RunStep: runs_cuda,
     MainLoop: main_loop,
+    Persistent: persistent_loop,
     Dot: unsupported,
 }

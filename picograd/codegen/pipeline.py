@@ -100,4 +100,5 @@ def generate(
         program.scratch_bytes,
         flops,
         moved,
+        program.tensors,
     )

@@ -32,7 +32,8 @@ parallel    task (linear block or task number); thread; barrier; fence;
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set
-opaque      mma, mainloop: arg = what the renderer needs (codegen/tensor_core.py)
+beside      roles, mbarriers, box copies, asynchronous products: codegen/program_async.py
+opaque      mma: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and
 arrays may be used in every scope after their definition.
@@ -44,17 +45,26 @@ between the arguments of an elementwise op, a store through a load-only paramete
 from dataclasses import dataclass
 from typing import Any
 
+from picograd.code import TensorMap
+from picograd.codegen.program_async import SPREAD, verify_async
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 
 EVERYWHERE = {
     "const", "param", "scalar", "workspace", "scratch", "shared", "array", "task", "thread",
+    "tensor",
 }  # fmt: skip
+SCOPES = ("loop", "if", "role")
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
-OPAQUE = {"mma", "mainloop"}
+OPAQUE = {"mma", *SPREAD}  # rules of their own
 MASKED = {"load": 3, "store": 4}  # arguments, of which the last one is a mask
 RARE_FROM = 2.0**40
-NUMBERED = {"param": "parameters", "scalar": "scalars", "workspace": "workspaces"}
+NUMBERED = {
+    "param": "parameters",
+    "scalar": "scalars",
+    "workspace": "workspaces",
+    "tensor": "tensors",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,7 @@ class Program:
     tasks: int = 1  # CPU tasks or CUDA blocks
     shared_bytes: int = 0
     scratch_bytes: int = 0
+    tensors: tuple[TensorMap, ...] = ()
 
     def __repr__(self) -> str:
         return format_program(self)
@@ -100,10 +111,11 @@ def verify(program: Program) -> Program:
         if instr.op == "end":
             check(len(open_scopes) > 1, f"%{number} ends nothing", program)
             open_scopes.pop()
-        if instr.op in ("loop", "if"):
+        if instr.op in SCOPES:
             open_scopes.append(number + 1)
         scope_of.append(open_scopes[-1])
     check(len(open_scopes) == 1, "a loop or branch is not closed", program)
+    verify_async(program, program.instructions)
     return program
 
 
@@ -134,7 +146,7 @@ def format_program(program: Program) -> str:
     for number, instr in enumerate(program.instructions):
         depth -= instr.op == "end"
         lines.append("  " * depth + format_instruction(number, instr))
-        depth += instr.op in ("loop", "if")
+        depth += instr.op in SCOPES
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@
     Tile       = name, shape, dtype, space, layout
     Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
                | ScanStep | SortStep | RadixStep | RunStep | MainLoop
+               | Persistent | Pipeline | CopyBox                (codegen/tile_pipeline.py)
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
 threads of the block share the work, and the number of steps does not depend on the tile sizes.
@@ -20,7 +21,7 @@ space "workspace" memory shared by all blocks, for partial results (`tile.worksp
 `Accumulate` reduces over its `over` dims: within a thread, then across the threads that share an
 element of the result; afterwards all of those hold the result. `Dot` is the matrix product
 acc[m,n] += sum_k a[m,k] * b[k,n] on the units its `unit` names. `MainLoop` stands for a whole
-pipelined multiplication (producer and consumer roles, an mbarrier ring) with one declared meaning:
+pipelined multiplication of operands that no copy engine can bring, with one declared meaning:
 acc = sum over all k of a * b; only its rendering is opaque, what follows it is Tile IR again.
 """
 
@@ -28,7 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.layout import Blocked, Layout, Swizzled
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.schedule.index import Axis, Index, axes_of, constant
@@ -46,6 +48,8 @@ class Tile:
     layout: Layout | None = None
     workspace: int = -1
     row_padding: int = 0  # extra elements after each row of the last dimension (bank conflicts)
+    stages: int = 1  # of a ring: a `Pipeline` fills one while others are read
+    swizzle: Swizzled | None = None  # order of elements in shared memory, else row-major
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,9 @@ class Accumulate:
 class Dot:
     """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
 
-    unit "fma" (CPU vectors or CUDA cores), "mma" (mma.sync). Tiles a and b are shared; `a_is_km`
-    says that a is stored [k, m], `b_is_nk` that b is stored [n, k]. `a_origin`/`b_origin`: where in
+    unit "fma" (CPU vectors or CUDA cores), "wgmma" (asynchronous, from the stages of a `Pipeline`).
+    Tiles a and b are shared; `a_is_km` says that a is stored [k, m], `b_is_nk` that b is stored
+    [n, k]. `a_origin`/`b_origin`: where in
     the shared tiles the product starts, for a register block inside a larger shared tile.
 
     On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
@@ -115,6 +120,7 @@ class Store:
     expr: Expr
     conditions: tuple[Condition, ...] = ()
     layout: Layout | None = None
+    box: BoxStore | None = None  # how it leaves, not what it means
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +285,9 @@ Step = Union[
     RadixStep,
     RunStep,
     MainLoop,
+    Persistent,
+    Pipeline,
+    CopyBox,
 ]
 
 
@@ -325,9 +334,15 @@ def verify_step(
     """Check one step whose enclosing axes are `bound`."""
     if isinstance(step, For):
         bound = bound | {step.axis}
-    if isinstance(step, For | When | LastBlock):
-        for inner in step.body:
-            verify_step(tiles, part, known, inner, bound)
+    if isinstance(step, Persistent):
+        bound = bound | set(step.points)
+    if isinstance(step, Pipeline):
+        verify_pipeline(tiles, known, step)
+        bound = bound | {step.axis}
+    body = steps_inside(step)
+    for inner in body:
+        verify_step(tiles, part, known, inner, bound)
+    if body:
         return
     verify_dot(tiles, step, bound)
     if isinstance(step, Assign | Accumulate) and step.tile not in known:
@@ -347,6 +362,13 @@ def verify_step(
             missing = [axis for axis in axes_of(place) if axis not in inside]
             if missing:  # texts are written only when they are needed: they are long
                 internal(f"{missing} is not bound in {step}", format_tiles(tiles))
+    verify_reads(tiles, known, step, inside)
+
+
+def verify_reads(
+    tiles: TileKernel, known: Mapping[str, Tile], step: Any, inside: set[Axis]
+) -> None:
+    """Check what the expression of a step reads."""
     for expr in walk(step.expr):
         for index in indices_of(expr):
             missing = [axis for axis in axes_of(index) if axis not in inside]
@@ -358,11 +380,31 @@ def verify_step(
                 internal(f"bad read of tile {name}", format_tiles(tiles))
 
 
+def steps_inside(step: Step) -> tuple[Step, ...]:
+    """List the steps that a step runs."""
+    if isinstance(step, Pipeline):
+        return (*step.produce, *step.consume)
+    return step.body if isinstance(step, For | When | LastBlock | Persistent) else ()
+
+
+def verify_pipeline(tiles: TileKernel, known: Mapping[str, Tile], step: Pipeline) -> None:
+    """Check that a pipeline fills the rings that it reads, each once."""
+    filled = [each.tile for each in step.produce if isinstance(each, CopyBox)]
+    read = {name for each in step.consume if isinstance(each, Dot) for name in (each.a, each.b)}
+    stages = {known[name].stages for name in filled if name in known}
+    if sorted(filled) != sorted(read) or len(filled) != len(step.produce) or len(stages) != 1:
+        internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
+
+
 def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
-    """Check that what says where a product or sort stops is bound."""
+    """Check that what says where a product or sort stops, or where a box lies, is bound."""
     stops: tuple[Index, ...] = step.stops if isinstance(step, MainLoop) else ()
     if isinstance(step, Dot | SortStep) and step.stop is not None:
         stops = (step.stop,)
+    if isinstance(step, CopyBox):
+        stops = step.at
+    if isinstance(step, Store) and step.box is not None:
+        stops = step.box.at
     missing = set().union(*map(axes_of, stops)) - bound
     if missing:
         internal(f"{missing} is not bound in {step}", format_tiles(tiles))
@@ -376,6 +418,8 @@ def format_tiles(tiles: TileKernel) -> str:
         for tile in part.tiles:
             shape = ", ".join(map(str, tile.shape))
             layout = f" {format_layout(tile.layout)}" if tile.layout else ""
+            layout += f" ring of {tile.stages}" if tile.stages > 1 else ""
+            layout += " swizzled" if tile.swizzle else ""
             lines.append(f"    {tile.space} {tile.name}: {tile.dtype.name}[{shape}]{layout}")
         for step in part.steps:
             lines += format_step(step, 2)
@@ -398,6 +442,8 @@ def format_step(step: Step, depth: int) -> list[str]:
         if isinstance(step, When):
             title = "when " + " & ".join(f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions)
         return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
+    if isinstance(step, Persistent | Pipeline):
+        return format_pipeline(step, depth)
     if isinstance(step, Dot) and step.stop is not None:
         return [f"{head}{step!r} stops at {step.stop}"]
     if isinstance(step, MainLoop) and step.stops:
@@ -411,5 +457,18 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{step.tile} [{dims}] {sign} {step.monoid}[{over}] {step.expr}"]
     if isinstance(step, Store):
         tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)
-        return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}"]
+        box = f" in boxes of {step.box.tile}" if step.box else ""
+        return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}{box}"]
     return [head + repr(step)]
+
+
+def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:
+    """Print a persistent loop or a pipeline."""
+    head = "  " * depth
+    if isinstance(step, Persistent):
+        lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}:"]
+        return [*lines, *(x for s in step.body for x in format_step(s, depth + 1))]
+    lines = [f"{head}pipeline {step.axis!r} produces:"]
+    lines += [x for s in step.produce for x in format_step(s, depth + 1)]
+    lines.append(f"{head}consumes:")
+    return lines + [x for s in step.consume for x in format_step(s, depth + 1)]

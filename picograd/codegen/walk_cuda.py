@@ -60,14 +60,15 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
         column = column + (warp_column * across.size + axis_index(across)) * 8
         loops, sizes = [down, across, half], [down.size, across.size, 2, 2]
     elif isinstance(layout, WgmmaAccumulator):
-        across = Axis("across", layout.n // 8)
-        row, column = row + warp * 16, column + axis_index(across) * 8
-        loops, sizes = [across, half], [across.size, 2, 2]
+        across, stack = Axis("across", layout.n // 8), Axis("stack", layout.stacked)
+        group = warp // 4 * layout.stacked + axis_index(stack)
+        row, column = row + warp % 4 * 16 + group * 64, column + axis_index(across) * 8
+        loops, sizes = [stack, across, half], [stack.size, across.size, 2, 2]
     else:
         internal(f"no walk for layout {layout}")
     register = flatten([axis_index(a) for a in (*loops, pair)], sizes)
     inner = () if is_vector else ((pair, 1),)
-    named = (*((axis, 0 if axis in (half,) else 1) for axis in loops), *inner)
+    named = (*((axis, 0 if axis.name in ("half", "stack") else 1) for axis in loops), *inner)
     vector = (pair, 2) if is_vector else None
     named = tuple(loop for loop in named if loop[0].size > 1)
     return Walk(named, (row, column), (), vector, (), (), register, 1)

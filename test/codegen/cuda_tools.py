@@ -1,14 +1,17 @@
 """Build small kernels, run their CUDA text on the host through the shim, compile it with NVRTC."""
 
 import ctypes
+import glob
 import hashlib
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from cuda.bindings import nvrtc
 
 from picograd.codegen.linearize_cuda import linearize
@@ -170,3 +173,15 @@ def compile_cuda(source: str, arch: str) -> tuple[bytes, str]:
     cubin = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
     nvrtc.nvrtcGetCUBIN(program, cubin)
     return cubin, text
+
+
+def disassemble(cubin, folder):
+    """SASS text, or skip where the disassembler is not installed."""
+    site = sysconfig.get_paths()["purelib"]
+    tools = glob.glob(f"{site}/nvidia/**/nvdisasm", recursive=True)
+    if not tools:
+        pytest.skip("needs the nvidia-cuda-nvdisasm package")
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    done = subprocess.run([tools[0], "-c", str(path)], capture_output=True, text=True, check=True)
+    return done.stdout

@@ -13,6 +13,7 @@ LAYOUTS = [
     Blocked((6, 32, 8), (1, 8, 4), (2, 1, 2)),
     MmaAccumulator((64, 32), (2, 2)),
     WgmmaAccumulator(24, 2),
+    WgmmaAccumulator(16, 2, 3),
 ]
 
 

@@ -16,6 +16,7 @@ LAYOUTS = {
     "replicated": (Blocked((4, 8), (2, 4), (1, 1)), 32),
     "mma": (MmaAccumulator((32, 16), (1, 2)), 64),
     "wgmma": (WgmmaAccumulator(16, 1), 128),
+    "stacked wgmma": (WgmmaAccumulator(16, 2, 2), 256),
 }
 
 

@@ -7,7 +7,8 @@ header is needed. `CUDA_SHIM` is defined only when a test compiles the text as h
 import zlib
 from collections.abc import Callable
 
-from picograd.codegen.program import Instr, Program
+from picograd.codegen.program import SCOPES, Instr, Program
+from picograd.codegen.render import cuda_async
 from picograd.codegen.render.c import FUNCTIONS, elementwise, literal, type_name
 from picograd.dtype import DType, int32
 from picograd.errors import check
@@ -91,11 +92,16 @@ def render(program: Program) -> str:
         for line in instruction(program, names, number, instr):
             is_pragma = line.startswith("#")
             lines.append(line if is_pragma else "  " * depth + line)
-        depth += instr.op in ("loop", "if")
-    called = [text for i in program.instructions if i.op == "mma" for text in i.arg.texts]
+        depth += instr.op in SCOPES
+    called = [text for instr in program.instructions for text in needed(instr)]
     helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
     body = "\n".join(lines)
     return f"{helpers}{signature(program)} {{\n{body}\n}}\n"
+
+
+def needed(instr: Instr) -> tuple[str, ...]:
+    """List the texts that define what an instruction calls."""
+    return instr.arg.texts if instr.op == "mma" else cuda_async.helpers(instr)
 
 
 def once(text: str) -> str:
@@ -112,7 +118,10 @@ def signature(program: Program) -> str:
         parameters.append(f"{const}{type_name(dtype)}* __restrict__ s{number}")
     parameters += [f"unsigned char* __restrict__ w{n}" for n in range(len(program.workspaces))]
     parameters += [f"{type_name(dtype)} c{n}" for n, dtype in enumerate(program.scalars)]
-    bounds = f"__launch_bounds__({program.threads})"
+    count = len(program.tensors)
+    parameters += [f"const __grid_constant__ TensorMap t{n}" for n in range(count)]
+    # `setmaxnreg` wants the registers at entry to be bounded, by one block a multiprocessor.
+    bounds = f"__launch_bounds__({program.threads}{', 1' if count else ''})"
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
 
@@ -140,8 +149,8 @@ def inline_text(instr: Instr) -> str | None:
     """Text of a value that needs no variable of its own."""
     if instr.op == "param":
         return f"s{instr.arg}"
-    if instr.op == "scalar":
-        return f"c{instr.arg}"
+    if instr.op in ("scalar", "tensor"):
+        return f"{'c' if instr.op == 'scalar' else 't'}{instr.arg}"
     if instr.op == "const" and instr.dtype is not None:
         text = literal(instr.arg, instr.dtype)
         if instr.lanes > 1:
@@ -168,6 +177,8 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
     """Write the expression of a value that is not a load."""
     if instr.op in GRID:
         return GRID[instr.op]
+    if instr.op in cuda_async.VALUES:
+        return cuda_async.VALUES[instr.op](args, instr)
     if instr.op == "get":
         return f"{args[0]}[{args[1]}]"
     if instr.op == "splat":
@@ -256,4 +267,5 @@ STATEMENTS: dict[str, Statement] = {
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
+    **cuda_async.STATEMENTS,
 }

@@ -1,0 +1,321 @@
+"""What the instructions of program_async.py mean, for the interpreter of programs.
+
+What is asynchronous happens as late as it may: a product reads its operands when it is waited for,
+a box is read when its slot is to be free again. Whatever was written too early is then found, both
+as a wrong value and by the checks. A box that is copied in arrives at once, so that whoever fills
+stages runs as far ahead as the barriers let it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from picograd.code import TensorMap
+from picograd.codegen.program import Instr, Program
+from picograd.codegen.program_async import Wgmma
+from picograd.conversion import from_bits
+from picograd.errors import check
+
+Array = Any
+FREE, ARRIVED, SEEN = 0, 1, 2  # a byte of a stage: may be filled, is there, may be read
+WARP = 32
+GROUP = 128  # threads of a warpgroup
+ROW = 128  # bytes of a row of a slab
+SWIZZLE_PERIOD = 1024  # bytes between groups of 8 rows
+BOX_ROWS = 16  # that a warp stores at once
+
+
+@dataclass
+class Barrier:
+    """One mbarrier: what its phase still waits for, and phases that have ended."""
+
+    arrivals: int
+    pending: int
+    bytes: int = 0
+    ended: int = 0
+    filled: list[Array] = field(default_factory=list)  # bytes that arrived in this phase
+
+
+class Traffic:
+    """What the roles of a block share: barriers, and the state of every byte of shared memory."""
+
+    events: int
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.events = program, 0
+        self.barriers: dict[int, Barrier] = {}
+        self.state: Array = np.full(program.shared_bytes, FREE, np.uint8)
+        self.is_leaving: Array = np.zeros(program.shared_bytes, bool)
+        self.is_unfenced: Array = np.zeros(program.shared_bytes, bool)
+
+    def overwrite(self, first: Array) -> None:
+        """Note an ordinary store to elements of shared memory, by the first byte of each."""
+        check(not self.is_leaving[first].any(), "a box is overwritten before it left", self.program)
+        self.is_unfenced[first] = True
+
+    def finish(self, barrier: Barrier) -> None:
+        """End the phase of a barrier if nothing is missing."""
+        self.events += 1
+        check(barrier.pending >= 0, "more arrivals than a barrier expects", self.program)
+        if barrier.pending == 0 and barrier.bytes == 0:
+            barrier.ended, barrier.pending = barrier.ended + 1, barrier.arrivals
+
+
+class Queues:
+    """What one team has under way: products that are not waited for, boxes that are leaving."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Instr, Array, Array]] = []
+        self.groups: list[list[tuple[Instr, Array, Array]]] = []
+        self.boxes: dict[int, list[Callable[[], None]]] = {}
+
+    def working(self) -> set[int]:
+        """List the accumulators of products under way."""
+        return {instr.args[0] for group in (self.open, *self.groups) for instr, _, _ in group}
+
+    def check_empty(self, run: Any) -> None:
+        """Check that everything was waited for."""
+        check(not self.working(), "a product is never waited for", run.program)
+        check(not any(self.boxes.values()), "a box is never waited for", run.program)
+
+
+def elect(run: Any, instr: Instr) -> Array:
+    """Choose the first active lane of each warp."""
+    found = np.zeros((run.threads, 1), bool)
+    active = np.flatnonzero(run.mask[:, 0])
+    found[active[np.unique(active // WARP, return_index=True)[1]]] = True
+    return found
+
+
+# -- barriers -------------------------------------------------------------------------------------
+
+
+def address_of(run: Any, pointer: int, place: int, itemsize: int) -> Array:
+    """Find the byte of shared memory of every thread's element."""
+    first = run.program.instructions[pointer].arg
+    return (first + np.broadcast_to(run.values[place], (run.threads, 1)) * itemsize)[:, 0]
+
+
+def barriers_of(run: Any, instr: Instr, first: int = 0) -> list[Barrier]:
+    """Find the barrier that each active thread names."""
+    place = address_of(run, instr.args[first], instr.args[first + 1], 8)
+    held = np.flatnonzero(run.mask[:, 0])
+    if instr.op == "barrier_init":
+        for number in set(place[held]):
+            run.traffic.barriers[number] = Barrier(instr.arg, instr.arg)
+    missing = set(place[held]) - run.traffic.barriers.keys()
+    check(not missing, "a barrier is not initialised", run.program)
+    return [run.traffic.barriers[place[thread]] for thread in held]
+
+
+def arrive(run: Any, instr: Instr) -> None:
+    """Arrive, and expect bytes."""
+    for barrier in barriers_of(run, instr):
+        barrier.pending -= 1
+        barrier.bytes += instr.arg or 0
+        run.traffic.finish(barrier)
+
+
+def is_ended(run: Any, instr: Instr) -> bool:
+    """Tell whether the phase that active threads wait for has ended."""
+    parity = np.broadcast_to(run.values[instr.args[2]], (run.threads, 1))[run.mask[:, 0], 0]
+    barriers = barriers_of(run, instr)
+    return all(b.ended % 2 != p for b, p in zip(barriers, parity, strict=True))
+
+
+def wait(run: Any, instr: Instr) -> None:
+    """See what arrived."""
+    for barrier in barriers_of(run, instr):
+        for place in barrier.filled:
+            run.traffic.state[place] = SEEN
+        barrier.filled = []
+
+
+# -- boxes ----------------------------------------------------------------------------------------
+
+
+def places_in(tensor: TensorMap, at: Sequence[int], box: Sequence[int]) -> tuple[Array, Array]:
+    """Find the elements of a box: which lie inside of the array, and where, by (row, column)."""
+    held, place = np.True_, np.int64(tensor.offset)
+    for d, (first, extent) in enumerate(zip(at, box, strict=True)):
+        where: Array = (first + np.arange(extent)).reshape(-1, *(1,) * d)
+        held = held & (where >= 0) & (where < tensor.sizes[d])
+        place = place + where * (tensor.strides[d - 1] if d else 1)
+    shape = box[1], box[0]
+    return np.broadcast_to(held, np.shape(place)).reshape(shape), place.reshape(shape)
+
+
+def read_box(slot: Array, tensor: TensorMap, at: Sequence[int], box: Sequence[int]) -> Array:
+    """Read a box of an array, 0 outside of it."""
+    held, place = places_in(tensor, at, box)
+    return np.where(held, slot[np.where(held, place, 0)], slot.dtype.type(0))
+
+
+def swizzled(start: int, rows: int) -> Array:
+    """Find the bytes of the rows of a box, in shared memory from `start` on."""
+    linear: Array = start + np.arange(rows * ROW)
+    return linear ^ (linear >> 7 & 7) << 4
+
+
+def copy_box(run: Any, instr: Instr) -> None:
+    """Copy a box to shared memory; its bytes arrive at a barrier."""
+    tensor = run.program.tensors[run.program.instructions[instr.args[0]].arg]
+    threads = np.flatnonzero(run.mask[:, 0])
+    check(len(threads) == 1, "one thread copies a box", run.program)
+    start = address_of(run, instr.args[1], instr.args[2], tensor.dtype.itemsize)[threads[0]]
+    check(start % SWIZZLE_PERIOD == 0, "a box begins at a multiple of 1024 bytes", run.program)
+    (barrier,) = barriers_of(run, instr, 3)
+    at = [
+        int(np.broadcast_to(run.values[a], (run.threads, 1))[threads[0], 0]) for a in instr.args[5:]
+    ]
+    value = read_box(run.slots[tensor.slot], tensor, at, tensor.box)
+    target = swizzled(start, tensor.box[1])
+    is_free = (run.traffic.state[target] == FREE).all()
+    check(is_free, "a stage is overwritten before it was read", run.program)
+    run.shared[target] = np.ascontiguousarray(value).view(np.uint8).reshape(-1)
+    run.traffic.state[target] = ARRIVED
+    barrier.filled.append(target)
+    barrier.bytes -= len(target)
+    check(barrier.bytes >= 0, "more bytes than a barrier expects", run.program)
+    run.traffic.finish(barrier)
+
+
+def store_box(run: Any, instr: Instr) -> None:
+    """Begin to copy boxes out of shared memory, one for each active thread."""
+    tensor = run.program.tensors[run.program.instructions[instr.args[0]].arg]
+    starts = address_of(run, instr.args[1], instr.args[2], tensor.dtype.itemsize)
+    at = [np.broadcast_to(run.values[a], (run.threads, 1))[:, 0] for a in instr.args[3:]]
+    for thread in np.flatnonzero(run.mask[:, 0]):
+        source = swizzled(starts[thread], tensor.box[1])
+        writer = run.writers[source]
+        is_known = (writer == thread) | (writer == -2 - thread // WARP) | (writer == -1)
+        check(is_known.all(), "a box is stored without a barrier", run.program)
+        check(not run.traffic.is_unfenced[source].any(), "a box without a fence", run.program)
+        run.traffic.is_leaving[source] = True
+        corner = [int(each[thread]) for each in at]
+        queue = run.queues.boxes.setdefault(int(thread), [])
+        queue.append(leaving(run, tensor, source, corner))
+
+
+def leaving(run: Any, tensor: TensorMap, source: Array, at: list[int]) -> Callable[[], None]:
+    """Make what copies a box out when it is waited for."""
+
+    def leave() -> None:
+        held, place = places_in(tensor, at, tensor.box)
+        slot = run.slots[tensor.slot]
+        slot[place[held]] = run.shared[source].view(slot.dtype).reshape(held.shape)[held]
+        run.traffic.is_leaving[source] = False
+
+    return leave
+
+
+def store_box_wait(run: Any, instr: Instr) -> None:
+    """Let all but so many boxes of each active thread leave."""
+    for thread in np.flatnonzero(run.mask[:, 0]):
+        queue = run.queues.boxes.get(int(thread), [])
+        while len(queue) > instr.arg:
+            queue.pop(0)()
+
+
+def async_fence(run: Any, instr: Instr) -> None:
+    """Show what active threads stored to the copy engine."""
+    own = np.flatnonzero(run.mask[:, 0])
+    run.traffic.is_unfenced[np.isin(run.writers, [*own, *(-2 - own // WARP)])] = False
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+def descriptor(run: Any, instr: Instr) -> Array:
+    """Describe an operand as the hardware takes it."""
+    pointer, place = instr.args
+    itemsize = run.program.instructions[pointer].dtype.itemsize
+    start = address_of(run, pointer, place, itemsize).astype(np.uint64).reshape(-1, 1)
+    fixed = 1 << 62 | (SWIZZLE_PERIOD >> 4) << 32 | (instr.arg >> 4) << 16
+    return (start & np.uint64(0x3FFFF)) >> np.uint64(4) | np.uint64(fixed)
+
+
+def product(run: Any, instr: Instr) -> None:
+    """Begin a product."""
+    a, b = (run.values[arg].copy() for arg in instr.args[1:])
+    run.queues.open.append((instr, a, b))
+
+
+def commit(run: Any, instr: Instr) -> None:
+    """Make a group of the products since the last one."""
+    run.queues.groups.append(run.queues.open)
+    run.queues.open = []
+
+
+def wait_products(run: Any, instr: Instr) -> None:
+    """Finish all but so many groups; then their operands may be overwritten."""
+    queues = run.queues
+    check(not queues.open, "products are waited for that are in no group", run.program)
+    while len(queues.groups) > instr.arg:
+        read = [multiply(run, *each) for each in queues.groups.pop(0)]
+        for place in read:
+            run.traffic.state[place] = FREE
+
+
+def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
+    """Add one product to the accumulators of every warpgroup; the bytes that it read."""
+    spec: Wgmma = instr.arg
+    acc, read = run.values[instr.args[0]], []
+    groups = np.flatnonzero(run.mask[::GROUP, 0])
+    for group in groups:
+        threads = np.arange(group * GROUP, (group + 1) * GROUP)
+        check(run.mask[threads].all(), "a product by a part of a warpgroup", run.program)
+        left, a_place = operand(run, spec, int(a[threads[0], 0]), 64, True)
+        right, b_place = operand(run, spec, int(b[threads[0], 0]), spec.n, False)
+        made = left @ right.T
+        warp, lane = np.divmod(np.arange(GROUP), 32)
+        for register in range(spec.n // 2):
+            block, element = divmod(register, 4)
+            row = 16 * warp + lane // 4 + 8 * (element // 2)
+            column = 8 * block + 2 * (lane % 4) + element % 2
+            acc[threads, spec.register + register, 0] += made[row, column].astype(np.float32)
+        read += [a_place, b_place]
+    return np.concatenate(read)
+
+
+def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple[Array, Array]:
+    """Read an operand (rows, depth) that a descriptor describes, as the hardware does."""
+    is_k_major = spec.a_is_k_major if is_left else spec.b_is_k_major
+    start = ((bits & 0x3FFF) << 4) + (spec.a_offset if is_left else spec.b_offset)
+    size = spec.dtype.itemsize
+    row, k = np.arange(rows).reshape(-1, 1), np.arange(32 // size)
+    if is_k_major:
+        place = start + row // 8 * SWIZZLE_PERIOD + row % 8 * ROW + k * size
+    else:
+        slab, leading = np.divmod(row, ROW // size), (bits >> 16 & 0x3FFF) << 4
+        place = start + slab[0] * leading + slab[1] * size
+        place = place + k // 8 * SWIZZLE_PERIOD + k % 8 * ROW
+    place = place ^ (place >> 7 & 7) << 4
+    is_there = (run.traffic.state[place] == SEEN).all()
+    check(is_there, "a stage is read before it arrived", run.program)
+    each = place.reshape(rows, -1, 1) + np.arange(size)
+    raw = run.shared[each].view(spec.dtype.storage)[..., 0]
+    return from_bits(raw, spec.dtype).astype(np.float64), each.reshape(-1)
+
+
+ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
+    "tensor": lambda run, instr: None,
+    "elect": elect,
+    "uniform": lambda run, instr: run.values[instr.args[0]],
+    "barrier_init": barriers_of,
+    "barrier_publish": lambda run, instr: None,
+    "barrier_arrive": arrive,
+    "barrier_expect": arrive,
+    "barrier_wait": wait,
+    "copy_box": copy_box,
+    "store_box": store_box,
+    "store_box_wait": store_box_wait,
+    "async_fence": async_fence,
+    "descriptor": descriptor,
+    "wgmma": product,
+    "wgmma_fence": lambda run, instr: None,
+    "wgmma_commit": commit,
+    "wgmma_wait": wait_products,
+}

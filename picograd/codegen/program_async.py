@@ -1,0 +1,100 @@
+"""Program instructions that run beside others: roles, mbarriers, copies of boxes, products.
+
+roles     role arg=Role ... end     some warps of the block; roles that follow one another run at
+          the same time, and outside of them every thread runs
+          uniform args=(value,)     the same value, known to be equal in all lanes of a warp
+          elect -> bool             one lane of each warp, always the same
+barriers  live in shared memory (`shared` of uint64), `index` counts them; a phase ends when all
+          arrivals and all bytes that it waits for have come
+          barrier_init args=(barriers, index) arg=arrivals; barrier_publish
+          barrier_arrive args=(barriers, index); barrier_expect, the same with arg=bytes to come
+          barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
+copies    tensor arg=number -> a tensor map of the launch
+          copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there
+          store_box args=(tensor, shared, place, *at), a group of its own
+          store_box_wait arg=pending: until at most so many groups of this thread are being read
+          async_fence: what this thread stored is seen by `store_box`
+products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzled operand begins;
+          `leading` bytes lie between slabs, if it does not run along K
+          wgmma args=(acc, a, b) arg=Wgmma; wgmma_fence before the first; wgmma_commit: a group;
+          wgmma_wait args=(acc,) arg=pending: until at most so many groups are under way
+
+`verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
+that nobody waited to be free, and an accumulator that is read while a product is under way. The
+interpreter finds, for the sizes it runs: deadlocks, a stage overwritten before it was read or read
+before it arrived, and a box overwritten before it left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.dtype import DType
+from picograd.errors import check
+
+SPREAD = {
+    "uniform", "elect",
+    "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
+    "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
+    "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
+}  # fmt: skip
+ARRIVES = ("barrier_arrive", "barrier_expect")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """`teams` times `threads` threads from `first` on; each team runs the role by itself.
+
+    `registers`: of each thread while it runs. `follows`: another role ends where this one begins.
+    """
+
+    first: int
+    threads: int
+    teams: int = 1
+    registers: int = 0
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wgmma:
+    """One product of 64 x n x 32 bytes of K by a warpgroup, added to registers from `register` on.
+
+    `a_offset`, `b_offset`: bytes from where the descriptors of the operands begin.
+    """
+
+    n: int
+    dtype: DType
+    count: int  # registers of the accumulator
+    register: int
+    a_offset: int
+    b_offset: int
+    a_is_k_major: bool
+    b_is_k_major: bool
+
+
+def verify_async(program: object, instructions: Sequence[Any]) -> None:
+    """Check the rules of the module docstring that can be seen without running."""
+    waited: dict[int, int] = {}
+    arrived: set[int] = set()
+    is_free = [False]  # for each open scope, whether it waited
+    working: set[int] = set()
+    for number, instr in enumerate(instructions):
+        if instr.op in ("loop", "if", "role"):
+            is_free.append(False)
+        elif instr.op == "end":
+            is_free.pop()
+        elif instr.op == "barrier_wait":
+            waited[instr.args[0]], is_free[-1] = number, True
+        elif instr.op in ARRIVES:
+            arrived.add(instr.args[0])
+        elif instr.op == "copy_box":
+            check(is_free[-1], f"%{number} fills a stage without waiting for it", program)
+        elif instr.op == "wgmma":
+            working.add(instr.args[0])
+        elif instr.op == "wgmma_wait" and instr.arg == 0:
+            working.discard(instr.args[0])
+        elif instr.op == "get":
+            check(instr.args[0] not in working, f"%{number} reads a product under way", program)
+    for barriers, number in waited.items():
+        check(barriers in arrived, f"%{number} waits, and nothing arrives", program)
+    check(not working, "a product is never waited for", program)

@@ -1,0 +1,181 @@
+"""Spelling of the instructions of codegen/program_async.py in CUDA C: one PTX instruction each.
+
+A qualifier too many costs a memory barrier of the whole GPU in every step of a pipeline: `.release`
+on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
+"""
+
+from collections.abc import Callable
+
+from picograd.codegen.program import Instr
+from picograd.codegen.program_async import Role, Wgmma
+
+HELPERS = """\
+struct __align__(64) TensorMap { uint64 words[16]; };
+DEVICE bool elect() {
+  uint32 is_one;
+  asm volatile("{\\n.reg .pred p;\\nelect.sync _|p, 0xffffffff;\\nselp.u32 %0, 1, 0, p;\\n}"
+    : "=r"(is_one));
+  return is_one;
+}
+DEVICE uint32 shared_place(const void* p) { return (uint32)__cvta_generic_to_shared(p); }
+DEVICE void barrier_init(uint64* b, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+    :: "r"(shared_place(b)), "r"(count) : "memory");
+}
+DEVICE void barrier_publish() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+DEVICE void barrier_expect(uint64* b, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+    :: "r"(shared_place(b)), "r"(bytes) : "memory");
+}
+DEVICE void barrier_arrive(uint64* b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_place(b)) : "memory");
+}
+DEVICE void barrier_wait(uint64* b, int parity) {
+  asm volatile("{\\n.reg .pred p;\\nWAIT:\\n"
+    "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n@p bra DONE;\\nbra WAIT;\\nDONE:\\n}"
+    :: "r"(shared_place(b)), "r"(parity) : "memory");
+}
+DEVICE void store_box_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int pending> DEVICE void store_box_wait() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+DEVICE void async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE uint64 descriptor(const void* p, int leading) {
+  return 0x4000004000000000ull | (uint64)(leading >> 4) << 16 | (shared_place(p) & 0x3ffff) >> 4;
+}
+DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int pending, int count> DEVICE void wgmma_wait(float (&acc)[count]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
+  #pragma unroll
+  for (int i = pending ? count : 0; i < count; i++) asm volatile("" : "+f"(acc[i]) :: "memory");
+}
+"""
+
+COPY = """\
+DEVICE void copy_box(const TensorMap& map, void* to, uint64* barrier, {at}) {{
+  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%0], [%1, {{{numbers}}}], [%2];"
+    :: "r"(shared_place(to)), "l"(&map), "r"(shared_place(barrier)), {values} : "memory");
+}}
+"""
+
+STORE = """\
+DEVICE void store_box(const TensorMap& map, const void* from, {at}) {{
+  asm volatile("cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group "
+    "[%1, {{{numbers}}}], [%0];"
+    :: "r"(shared_place(from)), "l"(&map), {values} : "memory");
+  store_box_commit();
+}}
+"""
+
+WGMMA = """\
+template <int r, int count> DEVICE void {name}(float (&d)[count], uint64 a, uint64 b) {{
+  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, 1, 0;\\n"
+    "wgmma.mma_async.sync.aligned.{shape} "
+    "{{{registers}}}, %{size}, %{after}, p, {flags};\\n}}"
+    : {outputs} : "l"(a), "l"(b));
+}}
+"""
+TYPES = {"bfloat16": "bf16", "float16": "f16"}
+
+
+def box_text(template: str, rank: int, first: int) -> str:
+    """Write the function that copies boxes of so many dimensions."""
+    names = [f"c{d}" for d in range(rank)]
+    return template.format(
+        rank=rank,
+        at=", ".join(f"int {name}" for name in names),
+        numbers=", ".join(f"%{first + d}" for d in range(rank)),
+        values=", ".join(f'"r"({name})' for name in names),
+    )
+
+
+def wgmma_text(spec: Wgmma) -> str:
+    """Write the function of one product."""
+    kind, size = TYPES[spec.dtype.name], spec.n // 2
+    flags = 1, 1, int(not spec.a_is_k_major), int(not spec.b_is_k_major)
+    return WGMMA.format(
+        name=wgmma_name(spec),
+        shape=f"m64n{spec.n}k16.f32.{kind}.{kind}",
+        registers=", ".join(f"%{i}" for i in range(size)),
+        size=size,
+        after=size + 1,
+        flags=", ".join(map(str, flags)),
+        outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
+    )
+
+
+def wgmma_name(spec: Wgmma) -> str:
+    """Name the function of one product."""
+    majors = f"{int(not spec.a_is_k_major)}{int(not spec.b_is_k_major)}"
+    return f"wgmma_{spec.dtype.name}_n{spec.n}_{majors}"
+
+
+def helpers(instr: Instr) -> tuple[str, ...]:
+    """List the texts that an instruction needs."""
+    if instr.op not in STATEMENTS and instr.op not in VALUES:
+        return ()
+    if instr.op == "copy_box":
+        return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
+    if instr.op == "store_box":
+        return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
+    return (HELPERS, wgmma_text(instr.arg)) if instr.op == "wgmma" else (HELPERS,)
+
+
+def role_text(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Begin a role: a branch that whole warpgroups take or do not take."""
+    role: Role = instr.arg
+    first, last = role.first // 128, (role.first + role.threads * role.teams) // 128
+    group = "__shfl_sync(~0u, threadIdx.x >> 7, 0)"
+    lines = [
+        f"{'else ' if role.follows else ''}"
+        f"if (const int group = {group}; group >= {first} && group < {last}) {{"
+    ]
+    if role.registers:
+        way = "dec" if role.first == 0 else "inc"
+        text = f'asm volatile("setmaxnreg.{way}.sync.aligned.u32 {role.registers};");'
+        lines.append(f"  {text}")
+    return lines
+
+
+def wgmma_call(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Begin one product: offsets in descriptors count 16 bytes."""
+    spec: Wgmma = instr.arg
+    acc, a, b = args
+    places = f"{a} + {spec.a_offset >> 4}, {b} + {spec.b_offset >> 4}"
+    return [f"{wgmma_name(spec)}<{spec.register}>({acc}, {places});"]
+
+
+Statement = Callable[[str, list[str], Instr], list[str]]
+STATEMENTS: dict[str, Statement] = {
+    "role": role_text,
+    "barrier_init": lambda name, args, instr: [
+        f"barrier_init({args[0]} + {args[1]}, {instr.arg});"
+    ],
+    "barrier_publish": lambda name, args, instr: ["barrier_publish();"],
+    "barrier_arrive": lambda name, args, instr: [f"barrier_arrive({args[0]} + {args[1]});"],
+    "barrier_expect": lambda name, args, instr: [
+        f"barrier_expect({args[0]} + {args[1]}, {instr.arg});"
+    ],
+    "barrier_wait": lambda name, args, instr: [f"barrier_wait({args[0]} + {args[1]}, {args[2]});"],
+    "copy_box": lambda name, args, instr: [
+        f"copy_box({args[0]}, {args[1]} + {args[2]}, {args[3]} + {args[4]}, {', '.join(args[5:])});"
+    ],
+    "store_box": lambda name, args, instr: [
+        f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"
+    ],
+    "store_box_wait": lambda name, args, instr: [f"store_box_wait<{instr.arg}>();"],
+    "async_fence": lambda name, args, instr: ["async_fence();"],
+    "wgmma": wgmma_call,
+    "wgmma_fence": lambda name, args, instr: ["wgmma_fence();"],
+    "wgmma_commit": lambda name, args, instr: ["wgmma_commit();"],
+    "wgmma_wait": lambda name, args, instr: [f"wgmma_wait<{instr.arg}>({args[0]});"],
+}
+VALUES: dict[str, Callable[[list[str], Instr], str]] = {
+    "elect": lambda args, instr: "elect()",
+    "uniform": lambda args, instr: f"__shfl_sync(~0u, {args[0]}, 0)",
+    "descriptor": lambda args, instr: f"descriptor({args[0]} + {args[1]}, {instr.arg})",
+}

@@ -1,0 +1,77 @@
+"""Steps of Tile IR for pipelines: copies of boxes, a ring of stages, blocks that stay.
+
+    Persistent = points, block, teams, body     every block runs the body at many points of the grid
+    Pipeline   = axis, produce, consume         one after the other in meaning, overlapped in time
+    CopyBox    = tile, tensor, at               shared tile = box of a slot, 0 outside of the array
+    BoxStore   = tensor, at, tile               how a `Store` leaves: shared memory, then boxes
+
+Their meaning is sequential: for every point, for every stage, produce, then consume. Who runs what
+when is the linearizer's: on Hopper a warpgroup of its own runs the `produce` steps of all points,
+as far ahead as the ring has stages, and teams of warpgroups run the rest. The tiles that `produce`
+writes are rings of `Tile.stages`; only `consume` of the same pipeline may read them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from picograd.code import TensorMap
+from picograd.schedule.index import Axis, Index
+
+Steps = tuple[Any, ...]  # of Tile IR: those of codegen/tile.py and these
+
+
+@dataclass(frozen=True, slots=True)
+class Teams:
+    """Who runs the body of a `Persistent`: `count` teams of `threads` take points in turn.
+
+    While one is in the main loop of its point, another stores its own. `registers` are those of a
+    thread that produces and of one of a team.
+    """
+
+    count: int
+    threads: int
+    registers: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Persistent:
+    """Run `body` at points block, block + blocks, ... of `points` (row-major, last axis fastest).
+
+    `block` is the grid axis of the part: as many blocks as the device runs at once.
+    """
+
+    points: tuple[Axis, ...]
+    block: Axis
+    teams: Teams
+    body: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """For every position of `axis`: run `produce`, then `consume`."""
+
+    axis: Axis
+    produce: Steps
+    consume: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBox:
+    """tile = the elements of a slot from `at` on (nearest dimension first), 0 outside of it."""
+
+    tile: str
+    tensor: TensorMap
+    at: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxStore:
+    """A `Store` of a whole block tile whose element [0, 0] lies `at` a place of `tensor`.
+
+    Each warp gathers 16 rows and 128 bytes of columns in a slot of the shared `tile`, a ring of its
+    own, and the copy engine takes them from there; what lies outside of the array is not stored.
+    """
+
+    tensor: TensorMap
+    at: tuple[Index, ...]
+    tile: str

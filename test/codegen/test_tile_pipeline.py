@@ -1,0 +1,62 @@
+"""Steps of pipelines: what is checked, how they print, what they mean."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from box_products import TWO, tiles_of
+from cuda_tools import matmul_kernel
+
+from picograd.codegen.interpret_tile import interpret
+from picograd.codegen.tile import TileKernel, verify
+from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
+from picograd.dtype import bfloat16
+from picograd.errors import InternalError
+from picograd.schedule.index import Axis, axis_index
+
+SMALL = matmul_kernel(256, 128, 128, bfloat16, b="nk")
+
+
+def changed(tiles: TileKernel, change) -> TileKernel:
+    """Change the pipeline of a kernel."""
+    (part,) = tiles.parts
+    (loop,) = part.steps
+    body = tuple(change(s) if isinstance(s, Pipeline) else s for s in loop.body)
+    loop = dataclasses.replace(loop, body=body)
+    return dataclasses.replace(tiles, parts=(dataclasses.replace(part, steps=(loop,)),))
+
+
+def test_a_pipeline_fills_what_it_reads():
+    tiles = tiles_of(SMALL)
+    broken = changed(tiles, lambda p: dataclasses.replace(p, produce=p.produce[:1]))
+    with pytest.raises(InternalError, match="a pipeline fills"):
+        verify(broken)
+
+
+def test_places_of_boxes_are_bound():
+    def far(pipeline):
+        first, *rest = pipeline.produce
+        at = (axis_index(Axis("nobody", 4)), *first.at[1:])
+        return dataclasses.replace(pipeline, produce=(CopyBox(first.tile, first.tensor, at), *rest))
+
+    with pytest.raises(InternalError, match="is not bound"):
+        verify(changed(tiles_of(SMALL), far))
+
+
+def test_they_print():
+    text = repr(tiles_of(SMALL))
+    for part in ("persistent", "pipeline k_tile:2 produces:", "consumes:", "ring of 6 swizzled"):
+        assert part in text, part
+    assert "in boxes of leaving" in text
+
+
+def test_every_point_is_visited_once_in_any_order_of_blocks():
+    tiles = tiles_of(matmul_kernel(384, 384, 64, bfloat16, b="nk"))
+    (loop,) = tiles.parts[0].steps
+    assert isinstance(loop, Persistent) and loop.block.size == TWO.multiprocessors
+    generator = np.random.default_rng(0)
+    a, b = generator.integers(-2, 3, (2, 384, 64)).astype(np.float32)
+    for is_reversed in (False, True):
+        out = np.full(384 * 384, np.nan, np.float32)
+        interpret(tiles, [a.reshape(-1), b.reshape(-1), out], is_reversed=is_reversed)
+        np.testing.assert_array_equal(out.reshape(384, 384), a @ b.T)
