@@ -5,7 +5,8 @@
 `analyse` finds which loop axes play M (`rows`), N (`columns`), K (`depth`) and batch, and the two
 operand expressions. An operand is any guarded expression of its axes: reading a convolution's input
 through its window is implicit im2col. `Contraction`s are values: templates swap sides, reorder axes
-within a role, bind axes to tile coordinates and read the epilogue with `stores`.
+within a role (`arrange` does both for a GPU), bind axes to tile coordinates (`role`) and read the
+epilogue with `stores`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axes_of, substitute
+from picograd.schedule.index import Axis, Index, axes_of, substitute, unflatten
 from picograd.schedule.loop import (
     Compute,
     Condition,
@@ -27,6 +28,7 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
+from picograd.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +240,72 @@ def stores(
             value = replace_ref(Expr("ref", (), number, compute.dtype)) or compute.body
             found.append(Output(slot, substitute(index, values), value))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One role (M, N or K) at the block's coordinates: values of its axes and tail conditions."""
+
+    values: Mapping[Axis, Index]
+    conditions: tuple[Condition, ...]
+
+
+def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[bool, bool]]:
+    """Choose sides and axis orders so that chunks of operands and outputs run along memory.
+
+    Returns the contraction, the dtype its operands have in shared memory, and whether a and b run
+    along K in memory. The output's nearest axis becomes a column, so that its stores coalesce.
+    """
+    out = output_strides(c, (*c.rows, *c.columns))
+    real = [axis for axis in out if axis.size > 1]
+    if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
+        c = swap(c)
+    dtype = operand_dtype(c, target)
+    a_steps, b_steps = (strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth)))
+    a_is_k_major, b_is_k_major = (runs_along(a_steps, c.depth), runs_along(b_steps, c.depth))
+    depth_steps = b_steps if b_is_k_major and not a_is_k_major else a_steps
+    c = reorder(
+        c,
+        by_stride(c.rows, out if a_is_k_major else a_steps),
+        by_stride(c.columns, out if b_is_k_major else b_steps),
+        by_stride(c.depth, depth_steps),
+    )
+    return c, dtype, (a_is_k_major, b_is_k_major)
+
+
+def runs_along(steps: Mapping[Axis, int], depth: tuple[Axis, ...]) -> bool:
+    """Tell whether the nearest axis of an operand is one of K."""
+    real = [axis for axis in steps if axis.size > 1 and steps[axis]]
+    return not real or min(real, key=lambda axis: steps[axis]) in depth
+
+
+def operand_dtype(c: Contraction, target: Target) -> DType:
+    """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
+    a, b = narrow(c.a), narrow(c.b)
+    is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
+    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
+
+
+def narrow(expr: Expr) -> Expr:
+    """Strip a widening of 16-bit floats from an operand, keeping its guards."""
+    if expr.op == "guard":
+        inner = narrow(expr.args[0])
+        return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
+    is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
+    return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
+
+
+def role(axes: tuple[Axis, ...], position: Index) -> Role:
+    """Find the values of axes at a flat position, and the condition that it exists."""
+    size = size_of(axes)
+    values = unflatten(position, tuple(axis.size for axis in axes))
+    tail = ((position, 0, size - 1),) if position.hi >= size else ()
+    return Role(dict(zip(axes, values, strict=True)), tail)
+
+
+def bind_roles(expr: Expr, *roles: Role) -> Expr:
+    """Substitute the coordinates of roles for their axes."""
+    values: dict[Axis, Index] = {}
+    for item in roles:
+        values |= item.values
+    return rewrite(expr, values)

@@ -9,24 +9,26 @@ When the output has too few tiles for the GPU and K is long (a weight gradient),
 blocks: each writes its partial tile to a workspace, the last one adds them up in order.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
     Contraction,
+    Role,
     analyse,
-    by_stride,
+    arrange,
+    bind_roles,
     cast,
     guarded,
-    output_strides,
-    reorder,
+    narrow,
+    role,
     size_of,
     stores,
-    strides,
-    swap,
 )
 from picograd.codegen.reach import below, depth_ends, single_axis
+from picograd.codegen.templates import contract_tma
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.tile import (
     Assign,
@@ -44,8 +46,8 @@ from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over, unflatten
-from picograd.schedule.loop import Condition, Expr, Kernel, const, rewrite
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
+from picograd.schedule.loop import Condition, Expr, Kernel, const
 from picograd.target import Target
 
 MOST_SPLITS = 64
@@ -63,22 +65,17 @@ class Grid:
     tiles: int  # of depth `block[2]`, per split
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
-    """One role (M, N or K) at the block's coordinates: values of its axes and tail conditions."""
-
-    values: Mapping[Axis, Index]
-    conditions: tuple[Condition, ...]
-
-
 def build(
-    kernel: Kernel, target: Target, select: Callable[[Schedule], bool] = lambda schedule: True
+    kernel: Kernel, target: Target, select: Callable[[Any], bool] = lambda schedule: True
 ) -> TileKernel:
     """Write a contract or conv kernel as Tile IR for CUDA; `select` narrows the schedules.
 
     Its products are tiles of one grid, one after the other: all have as many threads.
     """
     products = [arrange(analyse(kernel, part), target) for part in kernel.parts]
+    boxes = contract_tma.build(kernel, *products[0], target, select)
+    if boxes is not None:
+        return boxes
     options = [choices(*each, target, select) for each in products]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
@@ -120,51 +117,6 @@ def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:
     if not isinstance(schedule, WgmmaSchedule) or not isinstance(main, MainLoop):
         return True
     return all(plain_load(kernel, operand) is not None for operand in operands_of(main))
-
-
-def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[bool, bool]]:
-    """Choose sides and axis orders so that chunks of operands and outputs run along memory.
-
-    Returns the contraction, the dtype its operands have in shared memory, and whether a and b run
-    along K in memory. The output's nearest axis becomes a column, so that its stores coalesce.
-    """
-    out = output_strides(c, (*c.rows, *c.columns))
-    real = [axis for axis in out if axis.size > 1]
-    if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
-        c = swap(c)
-    dtype = operand_dtype(c, target)
-    a_steps, b_steps = (strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth)))
-    a_is_k_major, b_is_k_major = (runs_along(a_steps, c.depth), runs_along(b_steps, c.depth))
-    depth_steps = b_steps if b_is_k_major and not a_is_k_major else a_steps
-    c = reorder(
-        c,
-        by_stride(c.rows, out if a_is_k_major else a_steps),
-        by_stride(c.columns, out if b_is_k_major else b_steps),
-        by_stride(c.depth, depth_steps),
-    )
-    return c, dtype, (a_is_k_major, b_is_k_major)
-
-
-def runs_along(steps: Mapping[Axis, int], depth: tuple[Axis, ...]) -> bool:
-    """Tell whether the nearest axis of an operand is one of K."""
-    real = [axis for axis in steps if axis.size > 1 and steps[axis]]
-    return not real or min(real, key=lambda axis: steps[axis]) in depth
-
-
-def operand_dtype(c: Contraction, target: Target) -> DType:
-    """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
-    a, b = narrow(c.a), narrow(c.b)
-    is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
-    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
-
-
-def narrow(expr: Expr) -> Expr:
-    """Strip a widening of 16-bit floats from an operand, keeping its guards."""
-    if expr.op == "guard":
-        inner = narrow(expr.args[0])
-        return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
-    is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
-    return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
 
 
 def choices(
@@ -251,14 +203,6 @@ def split_count(tiles: int, depth: int, target: Target) -> int:
     return max(1, min(wanted, depth // 4, MOST_SPLITS))
 
 
-def role(axes: tuple[Axis, ...], position: Index) -> Role:
-    """Find the values of axes at a flat position, and the condition that it exists."""
-    size = size_of(axes)
-    values = unflatten(position, tuple(axis.size for axis in axes))
-    tail = ((position, 0, size - 1),) if position.hi >= size else ()
-    return Role(dict(zip(axes, values, strict=True)), tail)
-
-
 def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
     block_m, block_n, block_k = schedule.block
@@ -307,14 +251,6 @@ def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
     inner = size_of(wide[1:])
     slowest = [end for end in ends if wide and single_axis(end) is wide[0]]
     return [(axis_index(wide[0]) - end[0]) * inner for end in slowest]
-
-
-def bind_roles(expr: Expr, *roles: Role) -> Expr:
-    """Substitute the coordinates of roles for their axes."""
-    values: dict[Axis, Index] = {}
-    for item in roles:
-        values |= item.values
-    return rewrite(expr, values)
 
 
 def epilogue(

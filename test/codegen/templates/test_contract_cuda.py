@@ -1,10 +1,7 @@
 """The CUDA contraction template: numbers on the host shim, resources and opcodes by NVRTC."""
 
 import dataclasses
-import glob
 import re
-import subprocess
-import sysconfig
 
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ from contractions import conv, conv_weight_gradient
 from cuda_tools import (
     compile_cuda,
     compile_host,
+    disassemble,
     from_raw,
     matmul_kernel,
     run_host,
@@ -21,7 +19,7 @@ from cuda_tools import (
 from structured import moved_part
 
 from picograd.codegen.templates import contract_cuda
-from picograd.codegen.tensor_core import MmaSchedule
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
 from picograd.schedule.index import Dynamic, atom_index, axis_index
@@ -81,7 +79,11 @@ def uses_wgmma(schedule):
 
 
 def uses_no_wgmma(schedule):
-    return not isinstance(schedule, WgmmaSchedule)
+    return isinstance(schedule, MmaSchedule | SimtSchedule)
+
+
+def uses_no_boxes(schedule):
+    return uses_wgmma(schedule) or uses_no_wgmma(schedule)
 
 
 def uses_block(kind, m, n):
@@ -256,7 +258,7 @@ def test_convolutions():
                 kernel = dataclasses.replace(kernel, name=name)
             else:
                 kernel = in_dtype(kernel, name, dtype)
-            built.append(contract_cuda.build(kernel, H200))
+            built.append(contract_cuda.build(kernel, H200, uses_no_boxes))
             dtypes.append(dtype)
     library = compile_host(built)
     for number, (tile_kernel, dtype) in enumerate(zip(built, dtypes, strict=True)):
@@ -265,18 +267,6 @@ def test_convolutions():
         expected = case.expected
         error = np.abs(got.reshape(expected.shape) - expected).max() / np.abs(expected).max()
         assert error <= (1.2e-2 if dtype is bfloat16 else 2e-6), (tile_kernel.kernel.name, error)
-
-
-def disassemble(cubin, folder):
-    """SASS text, or skip where the disassembler is not installed."""
-    site = sysconfig.get_paths()["purelib"]
-    tools = glob.glob(f"{site}/nvidia/**/nvdisasm", recursive=True)
-    if not tools:
-        pytest.skip("needs the nvidia-cuda-nvdisasm package")
-    path = folder / "kernel.cubin"
-    path.write_bytes(cubin)
-    done = subprocess.run([tools[0], "-c", str(path)], capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 LARGE = [
@@ -293,7 +283,7 @@ LARGE = [
 @pytest.mark.parametrize("target", [H200, A100], ids=lambda t: t.arch)
 @pytest.mark.parametrize("number", range(len(LARGE)))
 def test_nothing_spills(number, target):
-    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[number]), target)
+    tile_kernel = contract_cuda.build(matmul_kernel(**LARGE[number]), target, uses_no_boxes)
     _, log = compile_cuda(source_of(tile_kernel, target)[0], target.arch)
     assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
     assert "serialized" not in log, log
@@ -312,16 +302,18 @@ def test_tensor_core_opcodes(target, tmp_path):
 
 @pytest.mark.parametrize("b", ["kn", "nk"])
 def test_hopper_opcodes(b, tmp_path):
-    tile_kernel = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16, b=b), H200)
+    kernel = matmul_kernel(4096, 4096, 4096, bfloat16, b=b)
+    tile_kernel = contract_cuda.build(kernel, H200, uses_no_boxes)
     cubin, log = compile_cuda(source_of(tile_kernel)[0], "sm_90a")
     assert "serialized" not in log and "0 bytes spill stores" in log, log
     sass = disassemble(cubin, tmp_path)
     for opcode in ("HGMMA.64x256x16.F32.BF16", "LDGSTS", "FENCE.VIEW.ASYNC"):
         assert opcode in sass, opcode
+    assert "MEMBAR.ALL.GPU" not in sass, "a fence of the block, not of the GPU"
 
 
 def test_large_problems_use_large_tiles_and_long_ones_split():
-    large = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16), H200)
+    large = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16), H200, uses_no_boxes)
     assert large.parts[0].steps[0].schedule.block == (128, 256, 64)
     assert large.threads == 256
     long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)

@@ -1,0 +1,207 @@
+"""Products of boxes: values at both levels, resources and opcodes by NVRTC, which one is chosen."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from box_products import TWO, only, program_of, results, tiles_of
+from cuda_tools import H200, compile_cuda, disassemble, matmul_kernel, source_of
+
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.render.cuda import render
+from picograd.codegen.templates import contract_cuda, contract_tma
+from picograd.codegen.tile import Store
+from picograd.codegen.tile_pipeline import Persistent
+from picograd.dtype import bfloat16, float16, float32, float64
+from picograd.schedule.index import axis_index
+from picograd.schedule.loop import Compute, Expr, Slot
+from picograd.target import cuda_target
+
+TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5}
+CASES = {
+    "several tiles a block, more steps than stages": (
+        (128, 128),
+        dict(m=256, n=256, k=640, dtype=bfloat16, b="nk"),
+    ),
+    "one step": ((128, 128), dict(m=256, n=256, k=64, dtype=bfloat16, b="nk")),
+    "one team, ragged": ((64, 128), dict(m=100, n=200, k=600, dtype=bfloat16)),
+    "both along M and N": ((128, 192), dict(m=200, n=200, k=200, dtype=float16, a="km")),
+    "two warpgroups a team": ((128, 256), dict(m=200, n=264, k=200, dtype=float16, a="km")),
+    "narrow": ((128, 64), dict(m=300, n=40, k=136, dtype=bfloat16, b="nk")),
+    "batch and epilogue": (
+        (128, 128),
+        dict(m=200, n=200, k=72, dtype=float16, a="km", b="nk", batch=3, epilogue="bias_relu"),
+    ),
+    "float32 out": (
+        (128, 128),
+        dict(m=136, n=200, k=72, dtype=bfloat16, b="nk", out_dtype=float32),
+    ),
+    "rows no box can have": (
+        (128, 128),
+        dict(m=136, n=203, k=72, dtype=bfloat16, b="nk", out_dtype=float32),
+    ),
+    "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
+    "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name):
+    block, case = CASES[name]
+    want, tile, program = results(case, block)
+    limit = TOLERANCE[case.get("out_dtype", case["dtype"]).name] * np.abs(want).max()
+    assert np.abs(tile - want).max() < limit
+    assert np.abs(program - want).max() < limit
+
+
+def test_two_outputs_leave_through_one_memory_if_they_have_one_dtype():
+    for dtype, count in ((bfloat16, 2), (float32, 1)):
+        kernel = with_second_output(matmul_kernel(136, 200, 72, bfloat16, b="nk"), dtype)
+        tiles = tiles_of(kernel)
+        stores = [s for s in tiles.parts[0].steps[0].body if isinstance(s, Store)]
+        assert len(stores) == 2 and sum(s.box is not None for s in stores) == count
+        generator = np.random.default_rng(0)
+        arrays = [generator.integers(-2, 3, slot.size).astype(float) for slot in kernel.slots]
+        values = [x.astype(np.float32) for x in arrays]
+        interpret_tile.interpret(tiles, values)
+        raw = [bits(x, slot.dtype) for x, slot in zip(arrays, kernel.slots, strict=True)]
+        interpret_program.interpret(program_of(tiles), raw)
+        want = arrays[0].reshape(136, 72) @ arrays[1].reshape(200, 72).T
+        for factor, slot in ((1, 2), (2, 3)):
+            np.testing.assert_array_equal(values[slot].reshape(136, 200), factor * want)
+            np.testing.assert_array_equal(raw[slot], bits(factor * want, kernel.slots[slot].dtype))
+
+
+def bits(values, dtype):
+    """Contents of a buffer, of numbers that bfloat16 has."""
+    narrow = np.asarray(values, np.float32).reshape(-1)
+    return narrow if dtype is float32 else (narrow.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def with_second_output(kernel, dtype):
+    """Store twice the product too."""
+    (part,) = kernel.parts
+    product = Expr("ref", (), 0, float32)
+    double = Expr("mul", (product, Expr("const", (), 2.0, float32)), None, float32)
+    if dtype is not float32:
+        double = Expr("cast", (double,), None, dtype)
+    place = part.computes[-1].store[1]
+    more = Compute(part.computes[0].axes, (), None, double, dtype, (3, place))
+    slots = (*kernel.slots, Slot(dtype, kernel.slots[2].size, "out"))
+    parts = (dataclasses.replace(part, computes=(*part.computes, more)),)
+    return dataclasses.replace(kernel, slots=slots, parts=parts)
+
+
+LARGE = [
+    dict(m=4096, n=4096, k=4096, dtype=bfloat16, b="nk"),
+    dict(m=4096, n=4096, k=4096, dtype=float16, a="km", epilogue="bias_relu"),
+    dict(m=8192, n=8192, k=8192, dtype=bfloat16, b="nk"),
+    dict(m=1024, n=1024, k=1024, dtype=bfloat16),
+    dict(m=6000, n=6000, k=6000, dtype=bfloat16, b="nk"),
+    dict(m=16384, n=64, k=512, dtype=bfloat16, b="nk", batch=2),
+]
+WIDTHS = [128, 128, 192, 128, 256, 64]
+
+
+@pytest.mark.parametrize("number", range(len(LARGE)))
+def test_resources_and_opcodes(number, tmp_path):
+    """No spill, no serialised product, no barrier of the whole GPU; the opcodes that we mean."""
+    tiles = contract_cuda.build(matmul_kernel(**LARGE[number]), H200)
+    cubin, log = compile_cuda(source_of(tiles)[0], "sm_90a")
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+    assert "C75" not in log and "serialized" not in log, log
+    sass = disassemble(cubin, tmp_path)
+    kind = "BF16" if LARGE[number]["dtype"] is bfloat16 else "F32"
+    assert f"HGMMA.64x{WIDTHS[number]}x16.F32" in sass and kind in sass
+    for opcode in ("UTMALDG", "UTMASTG", "SYNCS.PHASECHK", "ELECT"):
+        assert opcode in sass, opcode
+    for opcode in ("MEMBAR.ALL.GPU", "MEMBAR.SC", "LDL", "STL"):
+        assert opcode not in sass, opcode
+    assert ("USETMAXREG" in sass) == (tiles.threads == 384)
+
+
+def chosen(target=H200, **case):
+    """Find the block tile of a product, None if its operands come in no boxes."""
+    tiles = contract_cuda.build(matmul_kernel(**case), target)
+    is_box = isinstance(tiles.parts[0].steps[0], Persistent)
+    return tiles.parts[0].tiles[0].shape if is_box else None
+
+
+def test_one_rule_chooses_the_tile():
+    square = {n: chosen(m=n, n=n, k=n, dtype=bfloat16, b="nk") for n in (1024, 2048, 4096, 8192)}
+    assert square == {1024: (64, 128), 2048: (128, 128), 4096: (128, 128), 8192: (128, 192)}
+    assert chosen(m=8192, n=64, k=768, dtype=bfloat16) == (64, 128)
+    assert chosen(m=16384, n=64, k=768, dtype=bfloat16) == (128, 64)
+
+
+def test_rows_that_lines_of_the_cache_do_not_fit_want_fewer_reads():
+    assert chosen(m=4096, n=4096, k=4088, dtype=bfloat16, b="nk") == (128, 256)
+    assert chosen(m=4096, n=4096, k=4096, dtype=bfloat16, b="nk") == (128, 128)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        dict(m=4096, n=4096, k=4096, dtype=float32),
+        dict(m=4096, n=4096, k=4096, dtype=float64),
+        dict(m=4095, n=4093, k=4097, dtype=bfloat16),  # rows of an odd number of bytes
+        dict(m=4096, n=4097, k=4096, dtype=bfloat16),
+        dict(m=64, n=64, k=65536, dtype=bfloat16),  # one tile and a long sum
+        dict(m=1, n=4096, k=4096, dtype=bfloat16),
+    ],
+)
+def test_what_boxes_do_not_suit(case):
+    assert chosen(**case) is None
+
+
+def test_other_gpus_have_no_boxes():
+    a100 = cuda_target("sm_80", 108, 163 * 1024)
+    assert chosen(a100, m=4096, n=4096, k=4096, dtype=bfloat16) is None
+
+
+def test_a_function_of_the_product_leaves_it_registers():
+    kernel = matmul_kernel(8192, 8192, 8192, bfloat16)
+    (part,) = kernel.parts
+    hero, end = part.computes
+    body = Expr(
+        "cast", (Expr("exp", (Expr("ref", (), 0, float32),), None, float32),), None, bfloat16
+    )
+    parts = (dataclasses.replace(part, computes=(hero, dataclasses.replace(end, body=body))),)
+    tiles = contract_cuda.build(dataclasses.replace(kernel, parts=parts), H200)
+    assert tiles.parts[0].tiles[0].shape[1] <= 128
+    assert contract_cuda.build(kernel, H200).parts[0].tiles[0].shape == (128, 192)
+
+
+def test_an_array_becomes_dimensions_of_a_map():
+    kernel = matmul_kernel(128, 256, 64, bfloat16, b="nk", batch=3)
+    (part,) = kernel.parts
+    z, m, _ = part.computes[0].axes
+    (k,) = part.computes[0].reduce
+    whole = axis_index(z) * 8192 + axis_index(m) * 64 + axis_index(k)
+    view = contract_tma.view_of(whole, (k,), (m,), (z,), 2)
+    assert (view.offset, view.sizes, view.strides, view.batch) == (
+        0,
+        (64, 128, 3),
+        (64, 8192),
+        (z,),
+    )
+    for place in (whole + 1, whole + axis_index(k), axis_index(m) * 64 + axis_index(k) // 2):
+        assert contract_tma.view_of(place, (k,), (m,), (z,), 2) is None
+    assert contract_tma.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
+    assert contract_tma.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
+
+
+def test_programs_of_all_schedules_fit():
+    kernel = matmul_kernel(2048, 2048, 2048, bfloat16, out_dtype=float32)
+    for schedule in contract_tma.SCHEDULES:
+        program = linearize(contract_cuda.build(kernel, H200, only(schedule.block)), H200)
+        assert program.shared_bytes <= H200.shared_bytes
+        assert program.threads == schedule.threads and "wgmma_fence" in render(program)
+
+
+def test_blocks_are_as_many_as_processors():
+    assert tiles_of(matmul_kernel(512, 512, 64, bfloat16)).parts[0].grid[0].size == 2
+    assert tiles_of(matmul_kernel(64, 64, 64, bfloat16)).parts[0].grid[0].size == 1
+    assert TWO.multiprocessors == 2
