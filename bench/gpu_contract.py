@@ -1,13 +1,24 @@
-"""Contraction schedules on an NVIDIA GPU against torch.matmul, without the engine.
+"""Contraction schedules on an NVIDIA GPU beside torch.matmul, without the engine.
 
 Every schedule that the template offers for a problem is compiled, checked against float64 on
-NaN-poisoned output, run twice for bitwise equality, and timed by CUDA events over REPEATS launches.
+NaN-poisoned output, run twice for bitwise equality, and timed: rivals take turns, each a CUDA graph
+of launches that rotate over operands larger than the L2 cache. A ratio is the median over rounds.
 
-    python bench/gpu_contract.py [--sizes 1024 4096] [--dtypes bfloat16 float32]
+    python bench/gpu_contract.py [--problems squares layouts ...] [--rounds 9] [--burst] [--old]
+
+`--burst` samples 1.5 ms after 8 ms of idleness, at full clock; else samples of 6 ms follow one
+another, which heats the card as training does. `--old` times the schedule without boxes too.
+
+Ancestors' list: M5.
 """
 
 import argparse
+import json
+import statistics
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +31,60 @@ from cuda_tools import compile_cuda, matmul_kernel
 
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.render.cuda import render
-from picograd.codegen.templates import contract_cuda
+from picograd.codegen.templates import contract_cuda, contract_tma
 from picograd.dtype import to_dtype
+from picograd.runtime.driver import Driver
+from picograd.runtime.tensor_maps import EncodedMap
 from picograd.target import cuda_target
 
-REPEATS = 20
 MAX_DYNAMIC_SHARED = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+L2_BYTES = 3 * 50e6
+NT, NN, TN, TT = ("mk", "nk"), ("mk", "kn"), ("km", "kn"), ("km", "nk")
+PROBLEMS = {
+    "squares": [(n, n, n, NT) for n in (1024, 2048, 4096, 8192, 16384)],
+    "layouts": [(4096, 4096, 4096, orders) for orders in (NN, TN, TT)],
+    "gpt2": [
+        (8192, 50304, 768, NT),
+        (8192, 2304, 768, NT),
+        (8192, 768, 768, NT),
+        (8192, 3072, 768, NT),
+        (8192, 768, 3072, NT),
+        (8192, 768, 3072, NN),
+        (3072, 768, 8192, TN),
+        (768, 768, 8192, TN),
+    ],
+    "small": [
+        (256, 256, 256, NT),
+        (512, 512, 512, NT),
+        (1000, 1000, 1000, NT),
+        (64, 1024, 1024, NT),
+        (1, 4096, 4096, NT),
+        (16, 4096, 4096, NN),
+        (8, 14336, 4096, NT),
+        (2304, 768, 8192, TN),
+        (768, 3072, 8192, TN),
+        (4096, 4096, 4088, NT),
+        (6000, 6000, 6000, NT),
+    ],
+    "others": [
+        (4096, 4096, 64, NT),
+        (4096, 14336, 4096, NT),
+        (128, 4096, 4096, NT),
+        (512, 4096, 4096, NT),
+        (1536, 1536, 1536, NT),
+        (3000, 2504, 1032, NT),
+        (4096, 64, 4096, NT),
+    ],
+}
+
+
+@dataclass
+class Rival:
+    """One way to compute a problem: `launches` do so on one set of operands each."""
+
+    name: str
+    launches: list
+    graph: object = None
 
 
 def must(result):
@@ -35,92 +94,198 @@ def must(result):
     return values[0] if values else None
 
 
-def schedules(kernel, target):
-    """Every schedule the template would consider, in its order."""
-    seen = []
-    contract_cuda.build(kernel, target, lambda s: seen.append(s) or True)
-    return seen
+def target_here():
+    """Describe the GPU."""
+    major, minor = torch.cuda.get_device_capability()
+    count = torch.cuda.get_device_properties(0).multi_processor_count
+    return cuda_target(f"sm_{major}{minor}" + ("a" if major >= 9 else ""), count)
 
 
-def loaded(kernel, target, wanted):
-    """Compile one schedule of a kernel and load it."""
-    program = linearize(contract_cuda.build(kernel, target, lambda s: s == wanted), target)
-    cubin, log = compile_cuda(render(program), target.arch)
+def programs(kernel, target, options):
+    """Write the schedules of boxes, and the one without; by name."""
+    found = {}
+    for schedule in (*contract_tma.SCHEDULES, None):
+        tiles = contract_cuda.build(kernel, target, only(schedule))
+        if isinstance(tiles.parts[0].steps[0], contract_tma.Persistent):
+            found[name_of(schedule)] = linearize(tiles, target)
+        elif schedule is None and (options.old or not found):
+            found["old"] = linearize(tiles, target)
+    return found
+
+
+def name_of(schedule):
+    """Name a schedule: teams x m x n."""
+    return f"{schedule.teams}x{schedule.block[0]}x{schedule.block[1]}"
+
+
+def only(wanted):
+    """Accept one schedule of boxes, and all without."""
+    return lambda schedule: schedule == wanted or not isinstance(schedule, contract_tma.BoxSchedule)
+
+
+def chosen_of(kernel, target):
+    """Name the schedule that the template chooses."""
+    tiles = contract_cuda.build(kernel, target)
+    step = tiles.parts[0].steps[0]
+    if not isinstance(step, contract_tma.Persistent):
+        return "old"
+    m, n = tiles.parts[0].tiles[0].shape
+    return f"{step.teams.count}x{m}x{n}"
+
+
+def loaded(program, cubin):
+    """Load a compiled program."""
     module = must(driver.cuModuleLoadData(cubin))
-    function = must(driver.cuModuleGetFunction(module, kernel.name.encode()))
+    function = must(driver.cuModuleGetFunction(module, program.name.encode()))
     must(driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED, program.shared_bytes))
-    return program, function, log
+    return function
 
 
 def launcher(program, function, tensors):
-    """A function that launches the kernel once on torch's stream."""
+    """A function that launches the kernel once on torch's current stream."""
     spaces = [torch.zeros(size, dtype=torch.uint8, device="cuda") for size, _ in program.workspaces]
-    cells = np.array([t.data_ptr() for t in (*tensors, *spaces)], np.uint64)
-    pointers = np.array([cells.ctypes.data + 8 * n for n in range(len(cells))], np.uint64)
-    stream = torch.cuda.current_stream().cuda_stream
+    addresses = [t.data_ptr() for t in tensors]
+    cells = np.array([*addresses, *(s.data_ptr() for s in spaces)], np.uint64)
+    maps = [EncodedMap(Driver(driver), tensor, tensor.slot) for tensor in program.tensors]
+    for each in maps:
+        each.update(addresses[each.slot])
+    places = [*(cells.ctypes.data + 8 * n for n in range(len(cells))), *(m.address for m in maps)]
+    pointers = np.array(places, np.uint64)
 
-    def launch(keep=(spaces, cells)):
+    def launch(keep=(spaces, cells, maps)):
         grid, block = (program.tasks, 1, 1), (program.threads, 1, 1)
-        shared = program.shared_bytes
+        stream = torch.cuda.current_stream().cuda_stream
         place = pointers.ctypes.data
-        must(driver.cuLaunchKernel(function, *grid, *block, shared, stream, place, 0))
+        must(driver.cuLaunchKernel(function, *grid, *block, program.shared_bytes, stream, place, 0))
 
     return launch
 
 
-def seconds(run):
-    """Median time of one run, from REPEATS in a row."""
-    times = []
-    for _ in range(7):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(REPEATS):
-            run()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop) / REPEATS / 1e3)
-    return sorted(times)[len(times) // 2]
+def capture(rival, seconds, estimate):
+    """Capture launches that take about so many seconds."""
+    count = max(1, round(seconds / estimate))
+    rival.graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(rival.graph):
+        for number in range(count):
+            rival.launches[number % len(rival.launches)]()
+    return count
 
 
-def compare(size, name, orders):
-    """Check and time every schedule of one problem."""
-    major, minor = torch.cuda.get_device_capability()
-    target = cuda_target(f"sm_{major}{minor}" + ("a" if major >= 9 else ""))
-    a, b = (torch.randn(size, size, device="cuda").to(getattr(torch, name)) for _ in range(2))
-    left = a if orders[0] == "mk" else a.t().contiguous()
-    right = b if orders[1] == "kn" else b.t().contiguous()
-    expected = a.double() @ b.double()
-    out = torch.empty_like(a)
-    theirs = seconds(lambda: torch.matmul(a, b, out=out))
-    print(f"{name} {size}^3 {orders}: torch {2 * size**3 / theirs / 1e12:.1f} TFLOP/s")
-    kernel = matmul_kernel(size, size, size, to_dtype(name), *orders)
-    for schedule in schedules(kernel, target):
-        program, function, log = loaded(kernel, target, schedule)
-        out.fill_(float("nan"))
-        launch = launcher(program, function, (left, right, out))
-        launch()
-        first = out.clone()
-        launch()
+def sample(rival, count, idle):
+    """Time one replay; seconds a launch."""
+    if idle:
         torch.cuda.synchronize()
-        error = ((out.double() - expected).norm() / expected.norm()).item()
-        same = torch.equal(first, out)
-        ours = seconds(launch)
-        rate = 2 * size**3 / ours / 1e12
-        kind = f"{type(schedule).__name__} {schedule.block}"
-        print(f"  {kind}: {rate:.1f} TFLOP/s, {theirs / ours:.2f}x, error {error:.1e}, same {same}")
-        assert error < 1e-2 and same, log
+        time.sleep(idle)
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    rival.graph.replay()
+    stop.record()
+    stop.synchronize()
+    return start.elapsed_time(stop) / 1e3 / count
+
+
+def operand_sets(m, n, k, orders, dtype):
+    """Random operands in their orders in memory, and outputs: more bytes than the cache has."""
+    size = 2 * (m * k + k * n + m * n)
+    for _ in range(max(2, min(24, int(L2_BYTES // size) + 1))):
+        a, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((m, k), (k, n)))
+        left = a if orders[0] == "mk" else a.t().contiguous()
+        right = b if orders[1] == "kn" else b.t().contiguous()
+        yield left, right, torch.empty(m, n, device="cuda", dtype=dtype)
+
+
+def product(left, right, out, orders):
+    """Multiply with torch."""
+    a = left if orders[0] == "mk" else left.t()
+    b = right if orders[1] == "kn" else right.t()
+    return torch.matmul(a, b, out=out)
+
+
+def error_of(launch, tensors, orders):
+    """Run on poisoned output, twice; relative error against float64, and is it the same twice."""
+    left, right, out = tensors
+    a = left if orders[0] == "mk" else left.t()
+    b = right if orders[1] == "kn" else right.t()
+    expected = a.double() @ b.double()
+    out.fill_(float("nan"))
+    launch()
+    first = out.clone()
+    out.fill_(float("nan"))
+    launch()
+    torch.cuda.synchronize()
+    return ((out.double() - expected).norm() / expected.norm()).item(), torch.equal(first, out)
+
+
+def compare(problem, built, chosen, options):
+    """Check and time every rival of one problem."""
+    m, n, k, orders = problem
+    torch_dtype = getattr(torch, options.dtype)
+    sets = list(operand_sets(m, n, k, orders, torch_dtype))
+    rivals = [Rival("torch", [lambda s=s: product(*s, orders) for s in sets])]
+    line = f"{m}x{n}x{k} {'/'.join(orders)}"
+    for name, (program, cubin) in built.items():
+        function = loaded(program, cubin)
+        rivals.append(Rival(name, [launcher(program, function, s) for s in sets]))
+        error, same = error_of(rivals[-1].launches[0], sets[0], orders)
+        if not (error < 4e-3 and same):
+            line += f"  WRONG {name}: error {error:.1e}, same {same}"
+    estimate = 2 * m * n * k / 500e12 + 4e-6
+    seconds, idle = (1.5e-3, 8e-3) if options.burst else (6e-3, 0)
+    count = {rival.name: capture(rival, seconds, estimate) for rival in rivals}
+    times = {rival.name: [] for rival in rivals}
+    for number in range(options.rounds + 1):
+        for rival in rivals if number % 2 else reversed(rivals):
+            times[rival.name].append(sample(rival, count[rival.name], idle))
+    for each in times.values():
+        del each[0]  # the first round warms up
+    theirs = statistics.median(times["torch"])
+    line += f"  torch {theirs * 1e6:.1f} us {2 * m * n * k / theirs / 1e12:.0f} TFLOP/s |"
+    found = {}
+    for name in built:
+        ratios = sorted(t / o for t, o in zip(times["torch"], times[name]))
+        middle = found[name] = statistics.median(ratios)
+        mark = "*" if name == chosen else ""
+        line += f"  {mark}{name} {middle:.3f} ({ratios[1]:.2f}..{ratios[-2]:.2f})"
+    print(line, flush=True)
+    return {"problem": line, "times": times, "chosen": chosen, "ratio": found.get(chosen)}
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sizes", nargs="+", type=int, default=[1024, 4096])
-    parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float32"])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
+    parser.add_argument("--burst", action="store_true")
+    parser.add_argument("--old", action="store_true")
+    parser.add_argument("--json")
     options = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = False
-    for size in options.sizes:
-        for dtype in options.dtypes:
-            for orders in (("mk", "kn"), ("mk", "nk"), ("km", "kn")):
-                compare(size, dtype, orders)
+    start = time.perf_counter()
+    target = target_here()
+    print(torch.cuda.get_device_name(), torch.__version__, "CUDA", torch.version.cuda, options)
+    problems = [each for name in options.problems for each in PROBLEMS[name]]
+    dtype = to_dtype(options.dtype)
+    kernels = [matmul_kernel(m, n, k, dtype, *orders) for m, n, k, orders in problems]
+    written = [programs(kernel, target, options) for kernel in kernels]
+    with ThreadPoolExecutor() as pool:
+        jobs = [
+            {name: pool.submit(compile_cuda, render(p), target.arch) for name, p in each.items()}
+            for each in written
+        ]
+        built = [
+            {name: (each[name], job.result()[0]) for name, job in waiting.items()}
+            for each, waiting in zip(written, jobs)
+        ]
+    print(f"compiled in {time.perf_counter() - start:.1f} s")
+    results = []
+    for problem, kernel, each in zip(problems, kernels, built):
+        if time.perf_counter() - start < options.seconds:
+            results.append(compare(problem, each, chosen_of(kernel, target), options))
+            torch.cuda.empty_cache()
+    ratios = [each["ratio"] for each in results if each["ratio"]]
+    print(f"chosen: geomean {statistics.geometric_mean(ratios):.3f}, worst {min(ratios):.3f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

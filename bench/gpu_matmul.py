@@ -4,7 +4,7 @@ Each timed call runs REPEATS products back to back and waits for the device at i
 
     python bench/gpu_matmul.py [--rounds 15] [--sizes 1024 4096] [--dtypes bfloat16 float16 float32]
 
-Ancestors' list: M4, M5.
+Ancestors' list: M4.
 """
 
 import argparse
