@@ -32,9 +32,10 @@ MAGIC = b"picogra2"
 # modules at the top (dtypes, target, calling convention) and these rooms.
 GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
 LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
-TEXTS = ("name", "language", "entry", "binary")
+TEXTS = ("name", "language", "entry", "binary", "source")
 HEAD = len(MAGIC) + 32  # bytes before the payload
-STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store
+STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store,
+ROOM_A_SCAN = 8  # nor before a part of the room is taken: other processes may store too
 KEPT = 0.8  # part of the allowed size that remains after entries were removed
 ABANDONED = 3600.0  # seconds after which a temporary file's writer is taken for dead
 SUFFIX = ".kernel"
@@ -46,6 +47,8 @@ class DiskCache:
     folder: PrivateFolder
     limit: int
     stores: int
+    written: int
+    room: int
     held: int
     is_private: bool
 
@@ -54,6 +57,7 @@ class DiskCache:
         self.memory: OrderedDict[str, bytes] = OrderedDict()
         self.held = 0  # bytes in memory
         self.stores = 0
+        self.written = self.room = 0  # bytes since the folder was listed, and room there was then
         self.is_private = True
 
     def get(self, key: str) -> bytes | None:
@@ -79,7 +83,8 @@ class DiskCache:
             self.look_at(error)
             self.hold(key, payload)
             return
-        if self.stores % STORES_A_SCAN == 0:
+        self.written += len(payload)
+        if self.stores % STORES_A_SCAN == 0 and self.written > self.room // ROOM_A_SCAN:
             self.shrink()
         self.stores += 1
 
@@ -101,6 +106,7 @@ class DiskCache:
         """Remove the entries unused for longest until the folder is small enough."""
         entries = self.entries()
         total = sum(size for _, size, _ in entries)
+        self.written, self.room = 0, self.limit - total
         if total <= self.limit:
             return
         for _, size, name in sorted(entries):
@@ -213,14 +219,17 @@ def entry_key(canonical: str, device: Device) -> str:
 
 
 def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
-    """Find a kernel that an earlier process generated and compiled; its Code has no source."""
+    """Find a kernel that an earlier process generated and compiled.
+
+    Its Code has a source only if it may be compiled again.
+    """
     found = disk_cache()
     described = found.get(entry_key(canonical, device)) if found else None
     facts = read_facts(described) if described else None
     if not found or not facts:
         return None
     binary = found.get(facts.pop("binary"))
-    return None if binary is None else (Code(source="", **facts), binary)
+    return None if binary is None else (Code(**facts), binary)
 
 
 def read_facts(described: bytes) -> dict[str, Any] | None:
@@ -229,7 +238,7 @@ def read_facts(described: bytes) -> dict[str, Any] | None:
         facts = json.loads(described)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary"}:
+    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary", "source"}:
         return None
     spaces, scalars = facts["workspaces"], facts["scalars"]
     if not isinstance(spaces, list) or not isinstance(scalars, list):
@@ -274,6 +283,7 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts = {name: getattr(code, name) for name in LAUNCH_FACTS}
     facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
     facts["scalars"] = [dtype.name for dtype in code.scalars]
+    facts["source"] = code.source if code.is_warm else ""
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
     found.put(entry_key(canonical, device), json.dumps(facts).encode())
 

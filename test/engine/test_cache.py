@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from picograd.code import Code, Workspace
+from picograd.code import SMALL_WORK, Code, Workspace
 from picograd.config import config
 from picograd.dtype import float32
 from picograd.engine import cache
@@ -167,10 +167,19 @@ def test_a_described_kernel_is_found_without_its_source(tmp_path):
         assert cache.find_kernel("another key", device) is None
 
 
+def test_a_kernel_that_may_be_compiled_again_is_found_with_its_source(tmp_path):
+    device = get_device("cpu")
+    code = Code("k", "llvm", "k", "text", 3, flops=SMALL_WORK, bytes_moved=4)
+    with config.override(cache=str(tmp_path)):
+        cache.describe_kernel("key", code, device)
+        cache.store(code, device, b"object")
+        assert cache.find_kernel("key", device) == (code, b"object")
+
+
 def describing(**changes):
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
     facts = {name: getattr(code, name) for name in cache.LAUNCH_FACTS}
-    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64}
+    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64, "source": ""}
     return {name: value for name, value in (facts | changes).items() if value is not ...}
 
 
