@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import shutil
@@ -151,6 +152,29 @@ def test_remember_makes_once(tmp_path):
         assert find(code, make) == find(code, make) == b"object" and len(made) == 1
     with config.override(cache="0"):
         assert find(code, make) == b"object" and len(made) == 2
+
+
+def test_a_folder_that_is_far_from_full_is_not_looked_at_whole(tmp_path, monkeypatch):
+    folder = tmp_path / "kernels"
+    store = cache.DiskCache(str(folder), 1 << 20)
+    for number in range(40):
+        store.put(hashlib.sha256(bytes([number])).hexdigest(), b"x" * 100)
+    listed, entries = [], cache.DiskCache.entries
+
+    def noted(self, start=""):
+        listed.append(start)
+        return entries(self, start)
+
+    monkeypatch.setattr(cache.DiskCache, "entries", noted)
+    store.shrink()
+    assert listed == [cache.SAMPLE, ""], "too few entries to tell"
+    monkeypatch.setattr(cache, "SAMPLED", 1)
+    del listed[:]
+    store.shrink()
+    assert listed == [cache.SAMPLE] and 0 < store.room < 1 << 20
+    store.limit = 1000
+    store.shrink()
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1000
 
 
 def test_a_described_kernel_is_found_without_its_source(tmp_path):
