@@ -32,6 +32,7 @@ from picograd.runtime.device import (
     empty_tape,
 )
 from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
+from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
 from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, inside, loop_pieces
@@ -296,8 +297,12 @@ class CpuDevice(Device):
 
     def compile_again(self, code: Code) -> Any:
         """Load a kernel that has run often with all passes, from disk if it is there."""
+        log_action("compile", f"{code.name}, which runs often, with all passes")
         binary = self.remember(code, lambda: self.machine.improve(code))
-        return self.machine.load(binary, (code.entry,))
+        try:
+            return self.machine.load(binary, (code.entry,))
+        except RuntimeError:  # what the disk has is damaged
+            return self.machine.load(self.machine.improve(code), (code.entry,))
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""
