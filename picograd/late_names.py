@@ -30,6 +30,31 @@ ELSEWHERE = {
     ),
 }  # fmt: skip
 PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
+# rooms and modules of `picograd.nn`: data, files, several devices
+ROOMS_OF_NN = (
+    "clip", "collate", "dataset_types", "datasets", "download", "file_kinds", "files",
+    "files_of_objects", "grad_scaler", "loader", "loader_workers", "members", "nested", "parallel",
+    "safetensors_file", "samplers", "state", "stateless", "torch_file", "torch_pickle",
+    "torch_writer", "transforms", "utils",
+)  # fmt: skip
+# names of `picograd.nn` by the module that has them
+ELSEWHERE_IN_NN = {
+    "collate": ("default_collate",),
+    "dataset_types": (
+        "ArrayDataset", "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset",
+        "StackDataset", "Subset", "TensorDataset", "random_split",
+    ),
+    "loader": ("DataLoader",),
+    "loader_workers": ("WorkerInfo", "get_worker_info"),
+    "parallel": ("DataParallel",),
+    "samplers": (
+        "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+        "WeightedRandomSampler",
+    ),
+    "state": ("load", "save"),
+    "torch_file": ("load_torch",),
+}  # fmt: skip
+PLACES_IN_NN = {name: room for room, names in ELSEWHERE_IN_NN.items() for name in names}
 # PyTorch's modules that are not there, and why
 REFUSED = {
     "hub": "models are not downloaded: build one, and load its weights with picograd.load",
@@ -48,3 +73,13 @@ def find(name: str) -> object:
         return found
     reason = f": {REFUSED[name]}" if name in REFUSED else ""
     raise AttributeError(f"module 'picograd' has no attribute {name!r}{reason}")
+
+
+def find_in_nn(name: str) -> object:
+    """Import a module of `picograd.nn`, or what is in one. Raises AttributeError for others."""
+    if name in ROOMS_OF_NN:
+        return importlib.import_module(f"picograd.nn.{name}")
+    if name in PLACES_IN_NN:
+        found: object = getattr(importlib.import_module(f"picograd.nn.{PLACES_IN_NN[name]}"), name)
+        return found
+    raise AttributeError(f"module 'picograd.nn' has no attribute {name!r}")

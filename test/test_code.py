@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from picograd.code import Code, Workspace
+from picograd.code import SMALL_WORK, WARM_WORK, Code, Workspace
 
 
 def test_code_is_frozen_and_has_defaults() -> None:
@@ -17,3 +17,15 @@ def test_code_is_frozen_and_has_defaults() -> None:
 def test_a_workspace_is_not_zeroed_unless_asked() -> None:
     assert not Workspace(128).is_zeroed
     assert Workspace(4, True) == Workspace(4, is_zeroed=True)
+
+
+def test_kernels_are_told_apart_by_their_work() -> None:
+    def made(work: int, source: str = "fmul contract float", language: str = "llvm") -> Code:
+        return Code("k", language, "k", source, 1, flops=work - 1, bytes_moved=1)
+
+    assert made(SMALL_WORK).is_small and not made(SMALL_WORK).is_warm
+    assert made(SMALL_WORK + 1).is_warm and made(WARM_WORK).is_warm
+    assert not made(WARM_WORK + 1).is_warm and not made(WARM_WORK + 1).is_small
+    assert not Code("k", "llvm", "k", "text", 1).is_small, "what it does is not known"
+    for code in (made(2000, ""), made(2000, language="cuda"), made(2000, "fadd reassoc nsz float")):
+        assert not code.is_warm

@@ -17,3 +17,11 @@ def test_what_is_not_there_says_why() -> None:
             getattr(picograd, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
         picograd.nothing  # type: ignore[attr-defined]
+
+
+def test_every_name_of_nn_is_found() -> None:
+    for name in (*late_names.ROOMS_OF_NN, *late_names.PLACES_IN_NN):
+        found = getattr(picograd.nn, name)
+        assert found is late_names.find_in_nn(name) and name in dir(picograd.nn)
+    with pytest.raises(AttributeError, match=r"'picograd.nn' has no attribute 'nothing'$"):
+        picograd.nn.nothing  # type: ignore[attr-defined]

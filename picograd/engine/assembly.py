@@ -40,8 +40,11 @@ def assembly_of(code: Code, target: Target) -> str:
 
 
 def host_assembly(code: Code, target: Target) -> str:
-    """Translate LLVM IR to assembly of the processor `target` names, under what it uses."""
-    text = Job(code.source, Host(target.arch, target.features)).assembly()
+    """Translate LLVM IR to assembly of the processor `target` names, under what it uses.
+
+    Of a kernel that gets all passes when it has run often, as it is then.
+    """
+    text = Job(code, Host(target.arch, target.features), code.is_small).assembly()
     used = host_resources(text)
     return f"# {used}\n{text}" if used else text
 

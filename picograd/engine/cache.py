@@ -32,10 +32,13 @@ MAGIC = b"picogra2"
 # modules at the top (dtypes, target, calling convention) and these rooms.
 GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
 LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
-TEXTS = ("name", "language", "entry", "binary")
+TEXTS = ("name", "language", "entry", "binary", "source")
 LISTS = ("workspaces", "scalars", "tensors")
 HEAD = len(MAGIC) + 32  # bytes before the payload
-STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store
+STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store,
+ROOM_A_SCAN = 8  # nor before a part of the room is taken: other processes may store too
+SAMPLE = "0"  # a sixteenth of all names, which are hashes: what is looked at first
+SAMPLED = 64  # entries of it that tell how much the folder holds, if it is far from full
 KEPT = 0.8  # part of the allowed size that remains after entries were removed
 ABANDONED = 3600.0  # seconds after which a temporary file's writer is taken for dead
 SUFFIX = ".kernel"
@@ -47,6 +50,8 @@ class DiskCache:
     folder: PrivateFolder
     limit: int
     stores: int
+    written: int
+    room: int
     held: int
     is_private: bool
 
@@ -55,6 +60,7 @@ class DiskCache:
         self.memory: OrderedDict[str, bytes] = OrderedDict()
         self.held = 0  # bytes in memory
         self.stores = 0
+        self.written = self.room = 0  # bytes since the folder was listed, and room there was then
         self.is_private = True
 
     def get(self, key: str) -> bytes | None:
@@ -80,7 +86,8 @@ class DiskCache:
             self.look_at(error)
             self.hold(key, payload)
             return
-        if self.stores % STORES_A_SCAN == 0:
+        self.written += len(payload)
+        if self.stores % STORES_A_SCAN == 0 and self.written > self.room // ROOM_A_SCAN:
             self.shrink()
         self.stores += 1
 
@@ -100,8 +107,14 @@ class DiskCache:
 
     def shrink(self) -> None:
         """Remove the entries unused for longest until the folder is small enough."""
+        sample = self.entries(SAMPLE)
+        estimate = 16 * sum(size for _, size, _ in sample)
+        if len(sample) >= SAMPLED and estimate < self.limit // 2:
+            self.written, self.room = 0, self.limit - estimate
+            return
         entries = self.entries()
         total = sum(size for _, size, _ in entries)
+        self.written, self.room = 0, self.limit - total
         if total <= self.limit:
             return
         for _, size, name in sorted(entries):
@@ -110,11 +123,11 @@ class DiskCache:
             self.remove(name)
             total -= size
 
-    def entries(self) -> list[tuple[float, int, str]]:
-        """List (time of last use, bytes, name) of every entry; removes what dead writers left."""
+    def entries(self, start: str = "") -> list[tuple[float, int, str]]:
+        """List (time of last use, bytes, name) of entries; removes what dead writers left."""
         found: list[tuple[float, int, str]] = []
         try:
-            listing = self.folder.list()
+            listing = self.folder.list(start)
         except OSError:
             return found
         for name, status in listing:
@@ -214,14 +227,17 @@ def entry_key(canonical: str, device: Device) -> str:
 
 
 def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
-    """Find a kernel that an earlier process generated and compiled; its Code has no source."""
+    """Find a kernel that an earlier process generated and compiled.
+
+    Its Code has a source only if it may be compiled again.
+    """
     found = disk_cache()
     described = found.get(entry_key(canonical, device)) if found else None
     facts = read_facts(described) if described else None
     if not found or not facts:
         return None
     binary = found.get(facts.pop("binary"))
-    return None if binary is None else (Code(source="", **facts), binary)
+    return None if binary is None else (Code(**facts), binary)
 
 
 def read_facts(described: bytes) -> dict[str, Any] | None:
@@ -230,7 +246,7 @@ def read_facts(described: bytes) -> dict[str, Any] | None:
         facts = json.loads(described)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary"}:
+    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary", "source"}:
         return None
     spaces, scalars, tensors = (facts[name] for name in LISTS)
     if not all(isinstance(each, list) for each in (spaces, scalars, tensors)):
@@ -302,6 +318,7 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
     facts["scalars"] = [dtype.name for dtype in code.scalars]
     facts["tensors"] = [describe_tensor(tensor) for tensor in code.tensors]
+    facts["source"] = code.source if code.is_warm else ""
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
     found.put(entry_key(canonical, device), json.dumps(facts).encode())
 

@@ -170,6 +170,7 @@ class CompiledPlan:
     launches: int = 0  # of kernels, those of a loop's body once
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
     family: Any = None  # of graphs that differ in sizes, which is told of each run
+    fills_one: bool = False  # it fills one new buffer and needs nothing else than memory
 
     def __post_init__(self) -> None:
         """Note what a run needs of a plan that is one stretch of launches."""
@@ -178,10 +179,17 @@ class CompiledPlan:
             self.stretch = first
         made = plan.slots[len(self.input_numbers) :]
         # of results what a buffer is made of, of temporaries where they are in the arena
-        self.places = [
+        self.places: list[Any] = [
             (slot.dtype, slot.size) if slot.kind == "output" else max(slot.offset, 0)
             for slot in made
         ]
+        self.fills_one = (
+            self.stretch is not None
+            and not plan.arenas
+            and not self.scalar_numbers
+            and len(made) == 1
+            and made[0].kind == "output"
+        )
 
     @property
     def is_worn(self) -> bool:
@@ -218,11 +226,27 @@ class CompiledPlan:
             if isinstance(place, int):
                 addresses.append(base + place)
             else:
-                buffer = device.new_buffer(*place, origin)
+                dtype, count = place
+                buffer = device.new_buffer(dtype, count, origin)
                 addresses.append(buffer.address)
             found.append(buffer)
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
+
+    def fill(self, held: list[Buffer], origin: str = "") -> Buffer:
+        """Run a plan that fills one new buffer from those of a list: what `launch` does, shorter.
+
+        The caller has seen that the plan `fills_one`, and that nobody watches. Takes the list.
+        """
+        if self.family is not None:
+            self.family.last = -1
+        stretch: Any = self.stretch
+        device = stretch.device
+        dtype, count = self.places[0]
+        buffer: Buffer = device.new_buffer(dtype, count, origin)
+        held.append(buffer)
+        device.run_tape(stretch.tape, [each.address for each in held])
+        return buffer
 
     def run_actions(
         self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: str

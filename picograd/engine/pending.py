@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, small
+from picograd.engine import carried, direct, small
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
@@ -331,6 +331,8 @@ def compute(nodes: Sequence[Node]) -> None:
         if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
             node = nodes[0]
             if node.realized is None and node.inputs:
+                if direct.compute(node, LIVE):
+                    return
                 graph = small.small_graph(node)
                 if graph is not None and small.compute(graph, LIVE):
                     return

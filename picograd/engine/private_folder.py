@@ -76,11 +76,13 @@ class PrivateFolder:
                 os.unlink(part, dir_fd=folder)
                 raise
 
-    def list(self) -> list[tuple[str, os.stat_result]]:
-        """List names and states; files that vanish meanwhile are left out."""
+    def list(self, start: str = "") -> list[tuple[str, os.stat_result]]:
+        """List names that begin so, and states; files that vanish meanwhile are left out."""
         found = []
         with self.opened() as folder, os.scandir(folder) as listing:
             for item in listing:
+                if not item.name.startswith(start):
+                    continue
                 try:
                     found.append((item.name, item.stat(follow_symlinks=False)))
                 except OSError:

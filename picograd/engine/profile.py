@@ -15,12 +15,14 @@ from typing import Any
 
 from picograd.engine.debug import Totals, user_line
 from picograd.engine.held_back import by_line, held_back, spent
-from picograd.engine.memory_picture import memory_picture
 from picograd.engine.watch import PROFILES
 from picograd.errors import DataError
+from picograd.helpers import on_demand
 from picograd.runtime.device import Device, Tape
 from picograd.runtime.log import say
 from picograd.runtime.memory import WATCHERS
+
+memory_picture = on_demand("picograd.engine.memory_picture", "memory_picture")
 
 
 class Profile:

@@ -13,7 +13,7 @@ from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.config import config
-from picograd.engine import carried
+from picograd.engine import carried, direct
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
@@ -105,6 +105,8 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     found, root = graph.buffers, graph.nodes[0]
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
+    if not scalars and not graph.inner:
+        direct.note(root, buffers, plan)
     (root.realized,) = plan.launch(buffers, scalars, user_line())
     if graph.inner or len(carried.NEW) == 1:  # of the others all are gone
         carried.NEW.clear()

@@ -8,7 +8,10 @@ state, nested, torch_file: files. datasets, download: data. dataset_types, sampl
 loader, loader_workers: batches.
 """
 
-from picograd.nn import datasets, functional, init, optim, parallel, transforms, utils
+from typing import TYPE_CHECKING
+
+from picograd.late_names import find_in_nn
+from picograd.nn import functional, init, optim
 from picograd.nn.activations import (
     CELU,
     ELU,
@@ -40,21 +43,9 @@ from picograd.nn.activations import (
     Threshold,
 )
 from picograd.nn.attention import MultiheadAttention
-from picograd.nn.collate import default_collate
 from picograd.nn.containers import ModuleDict, ModuleList, Sequential
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
 from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from picograd.nn.dataset_types import (
-    ArrayDataset,
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
 from picograd.nn.distances import CosineSimilarity, PairwiseDistance
 from picograd.nn.dropout import (
     AlphaDropout,
@@ -89,8 +80,6 @@ from picograd.nn.lazy import (
     LazyLinear,
 )
 from picograd.nn.linear import Bilinear, Linear
-from picograd.nn.loader import DataLoader
-from picograd.nn.loader_workers import WorkerInfo, get_worker_info
 from picograd.nn.loss_modules import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -118,7 +107,6 @@ from picograd.nn.losses_regression import l1_loss, mse_loss
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, SyncBatchNorm
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.parallel import DataParallel
 from picograd.nn.parameter import Buffer, Parameter
 from picograd.nn.parameter_containers import ParameterDict, ParameterList
 from picograd.nn.pooling import (
@@ -143,14 +131,6 @@ from picograd.nn.pooling import (
 )
 from picograd.nn.recurrent import GRU, LSTM, RNN
 from picograd.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
-from picograd.nn.samplers import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
 from picograd.nn.shaping import (
     ChannelShuffle,
     CircularPad1d,
@@ -179,8 +159,6 @@ from picograd.nn.shaping import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from picograd.nn.state import load, save
-from picograd.nn.torch_file import load_torch
 from picograd.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -384,3 +362,44 @@ __all__ = [
     "transforms",
     "utils",
 ]
+
+if TYPE_CHECKING:
+    from picograd.nn import datasets, parallel, transforms, utils
+    from picograd.nn.collate import default_collate
+    from picograd.nn.dataset_types import (
+        ArrayDataset,
+        ChainDataset,
+        ConcatDataset,
+        Dataset,
+        IterableDataset,
+        StackDataset,
+        Subset,
+        TensorDataset,
+        random_split,
+    )
+    from picograd.nn.loader import DataLoader
+    from picograd.nn.loader_workers import WorkerInfo, get_worker_info
+    from picograd.nn.parallel import DataParallel
+    from picograd.nn.samplers import (
+        BatchSampler,
+        RandomSampler,
+        Sampler,
+        SequentialSampler,
+        SubsetRandomSampler,
+        WeightedRandomSampler,
+    )
+    from picograd.nn.state import load, save
+    from picograd.nn.torch_file import load_torch
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import what is for data, files and several devices at its first use."""
+        found = globals()[name] = find_in_nn(name)
+        return found
+
+    def __dir__() -> list[str]:
+        """List all names, those too that are imported at their first use."""
+        return sorted({*globals(), *__all__})
+
+
+del TYPE_CHECKING

@@ -32,9 +32,10 @@ from picograd.runtime.device import (
     empty_tape,
 )
 from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
+from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
-from picograd.runtime.pieces import Records, drop_rest, finish_pieces, inside, loop_pieces
+from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, inside, loop_pieces
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
@@ -134,7 +135,7 @@ class CpuDevice(Device):
         machine = host()
         self.name, self.compiler = "cpu", compiler_version()
         self.target = cpu_target(machine, threads)
-        self.machine = Compiler(machine)
+        self.machine, self.remember = Compiler(machine), remember
         self.runner = Runner(self.machine, threads, remember)
         system = System(capacity or usable_memory())
         self.pool = Pool(self.name, system.reserve, system.give_back)
@@ -267,6 +268,8 @@ class CpuDevice(Device):
                     state.pack_scalars(state.scalars, 0, *scalars)
                 if runner.enter(runner.state.address, state.calls[timed]):
                     finish_pieces(runner, tape, timed)
+                if state.left >= 0:
+                    self.count_run(tape, 1)
             except BaseException:
                 drop_rest(runner, tape)
                 raise
@@ -283,6 +286,23 @@ class CpuDevice(Device):
             runner.start()
         with runner.lock:
             loop_pieces(runner, tape, addresses, rules, length)
+            self.count_run(tape, length)
+
+    def count_run(self, tape: Tape, times: int) -> None:
+        """Count runs of a tape with kernels that are compiled anew if it runs often."""
+        if tape.state.left >= 0:
+            tape.state.left = max(tape.state.left - times, 0)
+            if not tape.state.left:
+                improve(tape, self.compile_again)
+
+    def compile_again(self, code: Code) -> Any:
+        """Load a kernel that has run often with all passes, from disk if it is there."""
+        log_action("compile", f"{code.name}, which runs often, with all passes")
+        binary = self.remember(code, lambda: self.machine.improve(code))
+        try:
+            return self.machine.load(binary, (code.entry,))
+        except RuntimeError:  # what the disk has is damaged
+            return self.machine.load(self.machine.improve(code), (code.entry,))
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""

@@ -38,6 +38,7 @@ class Executable:
     nbytes: int = 0  # of memory the code takes, about
     single: "Tape | None" = None  # the tape `launch` runs it through
     canonical: str = ""  # of its kernel
+    is_improved: bool = False  # compiled anew, as it runs often
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from llvmlite.binding import ffi
 from llvmlite.binding.ffi import ObjectRef
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-from picograd.code import Code
+from picograd.code import SMALL_WORK, WARM_WORK, Code
 from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
@@ -49,17 +49,18 @@ def host() -> Host:
 
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
-    return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} O{LEVEL}"
+    levels = f"O{LEVEL}, O0 to {SMALL_WORK} and {WARM_WORK}"
+    return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 
 
-def target_machine(machine: Host) -> Any:
+def target_machine(machine: Host, level: int = LEVEL) -> Any:
     """Make a new TargetMachine. The linker owns the one it gets: never share it."""
     # The large code model ("jitdefault") lets generated code call libc from anywhere in memory;
     # reloc="pic" has produced wrong code from the second module on.
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=machine.cpu,
         features=machine.features,
-        opt=LEVEL,
+        opt=level,
         reloc="default",
         codemodel="jitdefault",
         jit=True,
@@ -72,6 +73,15 @@ def without_lock(name: str) -> Callable[..., Any]:
     return getattr(function, "_cfn", function)  # an llvmlite that wraps it otherwise: with the lock
 
 
+def few_passes() -> Any:
+    """Make the passes of a small kernel: no memory for variables, no branches on what is known."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_sccp_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
+
+
 class Job:
     """This class is one kernel on its way through LLVM, in a context of its own.
 
@@ -81,10 +91,10 @@ class Job:
 
     memory: Any
 
-    def __init__(self, source: str, machine: Host) -> None:
-        self.machine, self.memory = target_machine(machine), None
+    def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
+        self.machine, self.memory = target_machine(machine, 0 if is_quick else LEVEL), None
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
-        self.module = llvm.parse_assembly(source, self.context)
+        self.module = llvm.parse_assembly(code.source, self.context)
         self.module.triple = self.machine.triple
         self.module.data_layout = str(self.machine.target_data)
         self.module.verify()
@@ -92,8 +102,8 @@ class Job:
         options.loop_vectorization = True
         options.slp_vectorization = True
         self.builder = llvm.create_pass_builder(self.machine, options)
-        self.managers = [self.builder.getModulePassManager()]
-        if "alwaysinline" in source:  # vector variants of functions, called by what was vectorised
+        self.managers = [few_passes() if is_quick else self.builder.getModulePassManager()]
+        if "alwaysinline" in code.source:  # vector variants, called by what was vectorised
             last = llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()
             self.managers.append(last)
@@ -158,8 +168,12 @@ class Compiler:
 
     def start(self, code: Code) -> Job:
         """Begin to translate IR to an object file; CompileError if it is not valid."""
+        return self.job(code, code.is_small or code.is_warm)
+
+    def job(self, code: Code, is_quick: bool) -> Job:
+        """Begin a translation with few passes or all; CompileError if the IR is not valid."""
         try:
-            return Job(code.source, self.host)
+            return Job(code, self.host, is_quick)
         except RuntimeError as error:
             found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
             line = int(found.group(1)) if found else None
@@ -168,6 +182,12 @@ class Compiler:
     def compile(self, code: Code) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
         job = self.start(code)
+        job.run()
+        return job.result()
+
+    def improve(self, code: Code) -> bytes:
+        """Translate with all passes, which `compile` leaves out for what has not run often."""
+        job = self.job(code, False)
         job.run()
         return job.result()
 

@@ -8,10 +8,11 @@ kernels share workspaces, and what the handler runs leaves the tape as it was.
 
 import ctypes
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from picograd.code import Code
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.runtime.device import Rule, Tape, TapeLaunch
@@ -19,6 +20,7 @@ from picograd.runtime.native import PIECE_WORK, RECORD_WORDS
 from picograd.runtime.workers import Runner
 
 RANGES_A_THREAD = 8  # ranges a thread takes, at least, of a launch: balance against atomics
+OFTEN = 200  # runs after which warm kernels get all passes: 10 us each are less than that takes
 PLACE = ("step", "position", "left")  # in the context: where a pause is
 
 
@@ -33,9 +35,11 @@ class Records:
     call: tuple[int, int, int, int]
     calls: tuple[int, int]
     is_parallel: bool
+    left: int  # runs until warm kernels are improved; below 0 where there are none
 
     def __init__(self, tape: Tape, threads: int) -> None:
         count = len(tape.launches)
+        self.left = OFTEN if any(each.executable.code.is_warm for each in tape.launches) else -1
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []
         self.is_parallel = False
@@ -66,7 +70,7 @@ class Records:
         blocks = [block.address for block in executable.workspaces]
         pointers = self.array([0] * len(launch.slots) + blocks)
         cells = self.array([0] * len(launch.scalars))
-        work = max(code.flops + code.bytes_moved, 1)
+        work = max(code.work, 1)
         chunk = max(1, min(share(code.tasks, threads), code.tasks * PIECE_WORK // work))
         slots = [self.array(launch.slots), len(launch.slots)]
         numbers = [self.array(launch.scalars), len(launch.scalars)]
@@ -85,6 +89,23 @@ def cell(dtype: DType) -> str:
     if dtype.is_float:
         return "d"
     return "Q" if dtype.kind == "uint" else "q"
+
+
+def improve(tape: Tape, compile_again: Callable[[Code], Any]) -> None:
+    """Give the warm kernels of a tape that has run often all passes; hold the runner's lock.
+
+    What they compute stays the same to the bit. Another tape may have done it for some.
+    """
+    tape.state.left = -1
+    for number, launch in enumerate(tape.launches):
+        executable = launch.executable
+        if executable.code.is_warm:
+            if not executable.is_improved:
+                library = compile_again(executable.code)
+                executable.function = library[executable.code.entry]
+                executable.library = executable.library, library  # other tapes may run the first
+                executable.is_improved = True
+            tape.state.words[number * RECORD_WORDS] = executable.function
 
 
 def finish_pieces(runner: Runner, tape: Tape, timed: bool) -> None:

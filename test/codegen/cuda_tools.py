@@ -29,7 +29,7 @@ from picograd.target import cuda_target
 H200 = cuda_target("sm_90a")
 HERE = Path(__file__).parent
 HOST_COMPILER = (
-    "g++", "-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fPIC", "-DCUDA_SHIM",
+    "g++", "-std=c++17", "-O0", "-w", "-mfma", "-ffp-contract=off", "-fPIC", "-DCUDA_SHIM",
 )  # fmt: skip
 OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
 

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from picograd.code import Code, TensorMap, Workspace
+from picograd.code import SMALL_WORK, Code, TensorMap, Workspace
 from picograd.config import config
 from picograd.dtype import bfloat16, float32
 from picograd.engine import cache
@@ -153,6 +154,29 @@ def test_remember_makes_once(tmp_path):
         assert find(code, make) == b"object" and len(made) == 2
 
 
+def test_a_folder_that_is_far_from_full_is_not_looked_at_whole(tmp_path, monkeypatch):
+    folder = tmp_path / "kernels"
+    store = cache.DiskCache(str(folder), 1 << 20)
+    for number in range(40):
+        store.put(hashlib.sha256(bytes([number])).hexdigest(), b"x" * 100)
+    listed, entries = [], cache.DiskCache.entries
+
+    def noted(self, start=""):
+        listed.append(start)
+        return entries(self, start)
+
+    monkeypatch.setattr(cache.DiskCache, "entries", noted)
+    store.shrink()
+    assert listed == [cache.SAMPLE, ""], "too few entries to tell"
+    monkeypatch.setattr(cache, "SAMPLED", 1)
+    del listed[:]
+    store.shrink()
+    assert listed == [cache.SAMPLE] and 0 < store.room < 1 << 20
+    store.limit = 1000
+    store.shrink()
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1000
+
+
 def test_a_described_kernel_is_found_without_its_source(tmp_path):
     device = get_device("cpu")
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
@@ -178,10 +202,19 @@ def test_a_described_kernel_has_its_tensor_maps(tmp_path):
         assert cache.find_kernel("key", device)[0].tensors == (tensor,)
 
 
+def test_a_kernel_that_may_be_compiled_again_is_found_with_its_source(tmp_path):
+    device = get_device("cpu")
+    code = Code("k", "llvm", "k", "text", 3, flops=SMALL_WORK, bytes_moved=4)
+    with config.override(cache=str(tmp_path)):
+        cache.describe_kernel("key", code, device)
+        cache.store(code, device, b"object")
+        assert cache.find_kernel("key", device) == (code, b"object")
+
+
 def describing(**changes):
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
     facts = {name: getattr(code, name) for name in cache.LAUNCH_FACTS}
-    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64}
+    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64, "source": ""}
     return {name: value for name, value in (facts | changes).items() if value is not ...}
 
 

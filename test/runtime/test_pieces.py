@@ -9,11 +9,16 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+import picograd
 from picograd.code import Code, Workspace
 from picograd.dtype import int64
+from picograd.graph import build
+from picograd.graph.elementwise import ELEMENTWISE
+from picograd.runtime import pieces
 from picograd.runtime.cpu import CpuDevice
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.native import PIECE_WORK
+from picograd.tensor.core.recording import apply
 
 TASKS, TASK = 24, 0.01  # seconds that a task sleeps: a launch of one thread pauses a few times
 # Counts the runs of every task, and all tasks in a zeroed workspace; whoever does the last of them
@@ -201,3 +206,70 @@ def test_ctrl_c_ends_a_plan_and_leaves_everything_usable():
     seconds, is_right = done.stdout.split()
     assert is_right == "True" and done.stderr == ""
     assert float(seconds) < 2.0  # 0.06 where nothing else runs; the whole takes 5 and more
+
+
+def unary_rows():
+    """Name the elementwise ops of one input that floats have."""
+    return [name for name, row in ELEMENTWISE.items() if row.arity == 1 and row.dtype_rule.kinds]
+
+
+@pytest.fixture
+def compiled_again(monkeypatch):
+    """Let kernels that ran twice have run often; gives the names of those compiled again."""
+    names, compile_again = [], CpuDevice.compile_again
+
+    def noted(device, code):
+        names.append(code.name)
+        return compile_again(device, code)
+
+    monkeypatch.setattr(pieces, "OFTEN", 2)
+    monkeypatch.setattr(CpuDevice, "compile_again", noted)
+    return names
+
+
+def three_runs(function, *inputs):
+    """Run one plan three times; the bits of its results."""
+    return [function(*inputs).numpy().tobytes() for _ in range(3)]
+
+
+@pytest.mark.parametrize("op", unary_rows())
+def test_a_kernel_that_runs_often_is_compiled_again_and_keeps_its_bits(op, compiled_again):
+    special = [0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 1e-40, 3e38]
+    x = picograd.tensor([*special, *np.random.normal(0, 3, 150)], dtype="float32", device="cpu")
+    if op == "logical_not":
+        x = picograd.tensor(np.arange(1200) % 2 == 0, device="cpu")
+    elif "float" not in ELEMENTWISE[op].dtype_rule.kinds:
+        x = picograd.tensor(np.arange(-20, 130), dtype="int32", device="cpu")
+
+    def record(node):
+        return build.unary(op, node)
+
+    first, second, third = three_runs(lambda x: apply(record, x), x)
+    assert first == second == third
+    assert len(compiled_again) <= 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sort()[0], lambda x: x.cumsum(0), lambda x: x.flip(0) * 3 - x,
+        lambda x: picograd.outer(x[:20], x[:20]), lambda x: x.argsort(), lambda x: x[x.argsort()],
+        lambda x: x.double() / 3, lambda x: x.to(dtype=picograd.int16), lambda x: x.half() + 1,
+        lambda x: x.bfloat16().exp(), lambda x: x.softmax(0), lambda x: x.max(),
+        lambda x: x[:144].reshape(12, 12) @ x[:12],
+    ],
+)  # fmt: skip
+def test_kernels_of_every_kind_keep_their_bits(function, compiled_again):
+    x = picograd.tensor(np.random.normal(0, 3, 150), dtype="float32", device="cpu")
+    first, second, third = three_runs(function, x)
+    assert first == second == third
+
+
+def test_all_tapes_find_what_was_compiled_again(compiled_again):
+    x = picograd.tensor(np.random.normal(0, 3, 200), dtype="float32", device="cpu")
+    function = picograd.jit(lambda x: x.exp() * 0.4137)
+    assert len({*three_runs(function, x), *three_runs(lambda x: x.exp() * 0.4137, x)}) == 1
+    assert len(compiled_again) == 1
+    small = x[:20].contiguous().realize()
+    three_runs(lambda x: x.exp() * 0.4137, small)
+    assert len(compiled_again) == 1, "a small kernel stays as it is"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from picograd.engine import pending
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS
@@ -19,10 +20,10 @@ from picograd.tensor.core.recording import (
     Same,
     apply,
     as_tensor,
+    fill,
     is_plain,
     rewrite,
     update,
-    wrap,
 )
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
@@ -403,7 +404,18 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    return wrap(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+    return wrap_plain(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+
+
+def wrap_plain(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a new node that is no larger than what it reads, where `is_plain`."""
+    tensor = Recorded.kind.__new__(Recorded.kind)
+    fill(tensor, node, tracks)
+    with pending.LOCK:
+        pending.track(node, tensor)
+    if pending.is_over_budget():
+        pending.realize_all()
+    return tensor
 
 
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
