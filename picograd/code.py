@@ -79,6 +79,9 @@ class Code:
 
     @property
     def is_warm(self) -> bool:
-        """Whether it gets few passes at first, and all once it has run often: the same bits."""
-        is_between = SMALL_WORK < self.work <= WARM_WORK and self.language == "llvm"
+        """Whether it gets few passes at first, and all once it has run often: the same bits.
+
+        On a CPU; the source of one that can not be compiled again is not there.
+        """
+        is_between = SMALL_WORK < self.work <= WARM_WORK
         return is_between and bool(self.source) and FREEDOM not in self.source

@@ -20,12 +20,12 @@ def test_a_workspace_is_not_zeroed_unless_asked() -> None:
 
 
 def test_kernels_are_told_apart_by_their_work() -> None:
-    def made(work: int, source: str = "fmul contract float", language: str = "llvm") -> Code:
-        return Code("k", language, "k", source, 1, flops=work - 1, bytes_moved=1)
+    def made(work: int, source: str = "fmul contract float") -> Code:
+        return Code("k", "llvm", "k", source, 1, flops=work - 1, bytes_moved=1)
 
     assert made(SMALL_WORK).is_small and not made(SMALL_WORK).is_warm
     assert made(SMALL_WORK + 1).is_warm and made(WARM_WORK).is_warm
     assert not made(WARM_WORK + 1).is_warm and not made(WARM_WORK + 1).is_small
     assert not Code("k", "llvm", "k", "text", 1).is_small, "what it does is not known"
-    for code in (made(2000, ""), made(2000, language="cuda"), made(2000, "fadd reassoc nsz float")):
+    for code in (made(2000, ""), made(2000, "fadd reassoc nsz float")):
         assert not code.is_warm

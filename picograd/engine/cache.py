@@ -318,7 +318,7 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
     facts["scalars"] = [dtype.name for dtype in code.scalars]
     facts["tensors"] = [describe_tensor(tensor) for tensor in code.tensors]
-    facts["source"] = code.source if code.is_warm else ""
+    facts["source"] = code.source if code.is_warm and not device.target.has_blocks else ""
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
     found.put(entry_key(canonical, device), json.dumps(facts).encode())
 
