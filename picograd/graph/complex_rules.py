@@ -52,6 +52,16 @@ def is_negative(x: Node) -> Node:
     return is_less.binary("logical_or", is_zero_below)
 
 
+def is_infinite(x: Node) -> Node:
+    """Tell which numbers are infinite."""
+    return x.unary("abs").binary("equal", math.inf)
+
+
+def signed(x: Node, size: float) -> Node:
+    """Give a number the sign of another."""
+    return is_negative(x).where(x.const_like(-size), size)
+
+
 def turned(z: Node) -> Node:
     """Multiply by i."""
     real, imag = z.parts()
@@ -91,17 +101,24 @@ def scaled(z: Node, factor: Any) -> Node:
     return (a * factor).paired(b * factor)
 
 
+def heading(x: Node) -> Node:
+    """Give -1 or 1 for infinity, 0 for any other number."""
+    return is_infinite(x).where(signed(x, 1.0), 0)
+
+
 def quotient(z: Node, w: Node) -> Node:
-    """Divide, scaled by the larger part of the divisor; a divisor 0 divides each part by 0."""
+    """Divide, scaled by the larger part of the divisor; a divisor 0 divides each part by 0.
+
+    An infinite divisor is as far along the axes on which it is infinite, and nowhere else.
+    """
     a, b = z.parts()
     c, d = w.parts()
     first, second = c.unary("abs"), d.unary("abs")
     larger = fixed(first.binary("maximum", second))
-    is_zero = larger.binary("equal", 0)
-    scale = is_zero.where(1, larger)
-    x = c / scale
-    y = d / scale
-    size = is_zero.where(larger, c * x + d * y)
+    is_zero, is_far = larger.binary("equal", 0), larger.binary("equal", math.inf)
+    scale = is_zero.binary("logical_or", is_far).where(1, larger)
+    x, y = (is_far.where(fixed(heading(part)), part / scale) for part in (c, d))
+    size = is_zero.binary("logical_or", is_far).where(larger, c * x + d * y)
     real = is_zero.where(a, a * x + b * y)
     imag = is_zero.where(b, b * x - a * y)
     return (real / size).paired(imag / size)
@@ -130,27 +147,44 @@ def angle(z: Node) -> Node:
 def direction(z: Node) -> Node:
     """z / |z|; 0 at 0."""
     size = modulus(z)
-    safe = size.binary("equal", 0).where(1, size)
-    a, b = z.parts()
-    return (a / safe).paired(b / safe)
+    is_zero = size.binary("equal", 0)
+    safe = is_zero.where(1, size)
+    real, imag = (is_zero.where(0, part / safe) for part in z.parts())
+    return real.paired(imag)
+
+
+def spread(a: Node, size: Node, turn: Node, is_real: bool = False) -> Node:
+    """Multiply what 0 or infinity `a` gives: 0 stays 0 beside NaN, an infinite real part is so."""
+    found = size * turn
+    is_exact = is_infinite(a).binary("logical_or", a.binary("equal", 0))
+    is_zero = size.binary("equal", 0).binary("logical_and", is_exact)
+    is_still = is_zero.binary("logical_or", turn.binary("equal", 0))
+    is_lost = found.unary("isnan").binary("logical_and", is_still)
+    found = is_lost.where(fixed(is_zero.where(size, turn)), found)
+    if not is_real:
+        return found
+    is_far = is_infinite(a).binary("logical_and", is_infinite(size))
+    is_beyond = is_far.binary("logical_and", turn.unary("isnan"))
+    return is_beyond.where(fixed(size), found)
 
 
 def exponential(z: Node) -> Node:
     """e^a (cos b + i sin b)."""
     a, b = z.parts()
     size = a.unary("exp")
-    real = size * b.unary("cos")
-    imag = size * b.unary("sin")
-    return real.paired(imag)
+    real = spread(a, size, b.unary("cos"), True)
+    return real.paired(spread(a, size, b.unary("sin")))
 
 
 def exponential_less_one(z: Node) -> Node:
     """e^z - 1, near 0 too."""
     a, b = z.parts()
     half = (b * 0.5).unary("sin")
-    whole = a.unary("expm1") * b.unary("cos")
-    imag = a.unary("exp") * b.unary("sin")
-    return (whole - half * half * 2).paired(imag)
+    whole = spread(a, a.unary("expm1"), b.unary("cos"), True) - half * half * 2
+    edge = is_infinite(a)
+    real = edge.where(fixed(spread(a, a.unary("expm1"), b.unary("cos"), True)), whole)
+    real = a.binary("equal", -math.inf).where(-1, real)
+    return real.paired(spread(a, a.unary("exp"), b.unary("sin")))
 
 
 def logarithm(z: Node) -> Node:
@@ -183,7 +217,10 @@ def root(z: Node) -> Node:
     real = is_left.where(smaller.unary("abs"), larger)
     imag = is_left.where(below, smaller)
     real = is_zero.where(0, real)
-    return real.paired(is_zero.where(b, imag))
+    found = real.paired(is_zero.where(b, imag))
+    is_far = is_infinite(b)
+    near, across = found.parts()
+    return is_far.where(math.inf, near).paired(is_far.where(fixed(b), across))
 
 
 def power(z: Node, w: Node) -> Node:
@@ -199,17 +236,15 @@ def power(z: Node, w: Node) -> Node:
 def sine(z: Node) -> Node:
     """sin a cosh b + i cos a sinh b."""
     a, b = z.parts()
-    real = a.unary("sin") * b.unary("cosh")
-    imag = a.unary("cos") * b.unary("sinh")
-    return real.paired(imag)
+    real = spread(b, b.unary("cosh"), a.unary("sin"))
+    return real.paired(spread(b, b.unary("sinh"), a.unary("cos"), True))
 
 
 def cosine(z: Node) -> Node:
     """cos a cosh b - i sin a sinh b."""
     a, b = z.parts()
-    real = a.unary("cos") * b.unary("cosh")
-    imag = a.unary("sin") * b.unary("sinh")
-    return real.paired(-imag)
+    real = spread(b, b.unary("cosh"), a.unary("cos"), True)
+    return real.paired(-spread(b, b.unary("sinh"), a.unary("sin")))
 
 
 def hyperbolic_tangent(z: Node) -> Node:
@@ -217,10 +252,20 @@ def hyperbolic_tangent(z: Node) -> Node:
     a, b = z.parts()
     t = a.unary("tanh")
     slope = a.unary("cosh").unary("reciprocal")
-    x = slope * b.unary("cos")
-    y = slope * b.unary("sin")
+    x, y = spread(a, slope, b.unary("cos")), spread(a, slope, b.unary("sin"))
     size = t * t + x * x
-    return (t / size).paired(x * y / size)
+    is_lost = size.unary("isnan")
+    real = is_lost.binary("logical_and", t.binary("equal", 0)).where(fixed(t), t / size)
+    is_still = is_lost.binary("logical_and", y.binary("equal", 0))
+    return real.paired(is_still.where(fixed(y), x * y / size))
+
+
+def beyond(z: Node, found: Node, real: Node, imag: Node) -> Node:
+    """Choose other parts where a number is infinite."""
+    a, b = z.parts()
+    is_far = is_infinite(a).binary("logical_or", is_infinite(b))
+    near, across = found.parts()
+    return is_far.where(fixed(real), near).paired(is_far.where(fixed(imag), across))
 
 
 def arc_sine(z: Node) -> Node:
@@ -229,7 +274,13 @@ def arc_sine(z: Node) -> Node:
     a, _ = z.parts()
     _, across = product(conjugate(below), above).parts()
     along, _ = product(below, above).parts()
-    return a.binary("atan2", along).paired(across.unary("asinh"))
+    found = a.binary("atan2", along).paired(across.unary("asinh"))
+    _, b = z.parts()
+    far = a.binary("atan2", b.unary("abs"))
+    found = beyond(z, found, far, signed(b, math.inf))
+    real, imag = found.parts()
+    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    return is_still.where(fixed(a), real).paired(imag)
 
 
 def arc_cosine(z: Node) -> Node:
@@ -238,7 +289,12 @@ def arc_cosine(z: Node) -> Node:
     low, high = below.parts()[0], above.parts()[0]
     _, across = product(conjugate(above), below).parts()
     real = low.binary("atan2", high) * 2
-    return real.paired(across.unary("asinh"))
+    found = real.paired(across.unary("asinh"))
+    a, b = z.parts()
+    far = b.unary("abs").binary("atan2", a)
+    real, imag = beyond(z, found, far, -signed(b, math.inf)).parts()
+    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    return is_still.where(math.pi / 2, real).paired(imag)
 
 
 def area_cosine(z: Node) -> Node:
@@ -247,7 +303,11 @@ def area_cosine(z: Node) -> Node:
     along, _ = product(conjugate(below), above).parts()
     low, high = below.parts()[1], above.parts()[0]
     imag = low.binary("atan2", high) * 2
-    return along.unary("asinh").paired(imag)
+    found = along.unary("asinh").paired(imag)
+    a, b = z.parts()
+    real, imag = beyond(z, found, a.const_like(math.inf), b.binary("atan2", a)).parts()
+    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    return real.paired(is_still.where(math.pi / 2, imag))
 
 
 def area_tangent(z: Node) -> Node:
@@ -258,7 +318,11 @@ def area_tangent(z: Node) -> Node:
     real = ratio.unary("log1p") * 0.25
     width = rest * (a + 1) - b * b
     imag = (b * 2).binary("atan2", width)
-    return real.paired(imag * 0.5)
+    quarter = b.unary("isnan").where(fixed(b), signed(b, math.pi / 2))
+    found = beyond(z, real.paired(imag * 0.5), signed(a, 0.0), quarter)
+    real, imag = found.parts()
+    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    return is_still.where(fixed(a), real).paired(imag)
 
 
 def around(rule: Rule) -> Rule:

@@ -11,6 +11,7 @@ import numpy as np
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.core.arguments import (
     along,
@@ -570,7 +571,11 @@ def corrcoef(input: Tensor) -> Tensor:
     if not both.ndim:
         return both / both
     spread = both.diagonal().sqrt()
-    return (both / spread.unsqueeze(1) / spread).clamp(-1, 1)
+    found = both / spread.unsqueeze(1) / spread
+    if not found.dtype.is_complex:
+        return found.clamp(-1, 1)
+    parts = (part.clamp(-1, 1) for part in (found.real, found.imag))
+    return apply(Node.paired, *parts)  # type: ignore[no-any-return]
 
 
 @composed(in_place=True)
