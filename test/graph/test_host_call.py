@@ -31,6 +31,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
     "svd": [((), [TALL]), ((), [WIDE])],
     "eigh": [((), [SPD])],
+    "eig": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
     "det": [((), [SQUARE])],
