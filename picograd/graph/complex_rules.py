@@ -52,9 +52,54 @@ def is_negative(x: Node) -> Node:
     return is_less.binary("logical_or", is_zero_below)
 
 
+def cos(x: Node) -> Node:
+    """The cosine."""
+    return x.unary("cos")
+
+
+def sin(x: Node) -> Node:
+    """The sine."""
+    return x.unary("sin")
+
+
+def cosh(x: Node) -> Node:
+    """The hyperbolic cosine."""
+    return x.unary("cosh")
+
+
+def sinh(x: Node) -> Node:
+    """The hyperbolic sine."""
+    return x.unary("sinh")
+
+
+def length(x: Node) -> Node:
+    """The size without the sign."""
+    return x.unary("abs")
+
+
+def is_nan(x: Node) -> Node:
+    """Tell which numbers are NaN."""
+    return x.unary("isnan")
+
+
+def is_nil(x: Node) -> Node:
+    """Tell which numbers are 0."""
+    return x.binary("equal", 0)
+
+
+def together(x: Node, y: Node) -> Node:
+    """Tell where both hold."""
+    return x.binary("logical_and", y)
+
+
+def either(x: Node, y: Node) -> Node:
+    """Tell where one of two holds."""
+    return x.binary("logical_or", y)
+
+
 def is_infinite(x: Node) -> Node:
     """Tell which numbers are infinite."""
-    return x.unary("abs").binary("equal", math.inf)
+    return length(x).binary("equal", math.inf)
 
 
 def signed(x: Node, size: float) -> Node:
@@ -113,12 +158,12 @@ def quotient(z: Node, w: Node) -> Node:
     """
     a, b = z.parts()
     c, d = w.parts()
-    first, second = c.unary("abs"), d.unary("abs")
+    first, second = length(c), length(d)
     larger = fixed(first.binary("maximum", second))
-    is_zero, is_far = larger.binary("equal", 0), larger.binary("equal", math.inf)
-    scale = is_zero.binary("logical_or", is_far).where(1, larger)
+    is_zero, is_far = is_nil(larger), larger.binary("equal", math.inf)
+    scale = either(is_zero, is_far).where(1, larger)
     x, y = (is_far.where(fixed(heading(part)), part / scale) for part in (c, d))
-    size = is_zero.binary("logical_or", is_far).where(larger, c * x + d * y)
+    size = either(is_zero, is_far).where(larger, c * x + d * y)
     real = is_zero.where(a, a * x + b * y)
     imag = is_zero.where(b, b * x - a * y)
     return (real / size).paired(imag / size)
@@ -132,8 +177,8 @@ def reciprocal(z: Node) -> Node:
 def modulus(z: Node) -> Node:
     """|z|, a real number; the gradient at 0 is 0, as in PyTorch."""
     a, b = z.parts()
-    no_real, no_imag = a.binary("equal", 0), b.binary("equal", 0)
-    is_zero = no_real.binary("logical_and", no_imag)
+    no_real, no_imag = is_nil(a), is_nil(b)
+    is_zero = together(no_real, no_imag)
     safe = is_zero.where(1, a)
     return is_zero.where(0, safe.binary("hypot", b))
 
@@ -147,7 +192,7 @@ def angle(z: Node) -> Node:
 def direction(z: Node) -> Node:
     """z / |z|; 0 at 0."""
     size = modulus(z)
-    is_zero = size.binary("equal", 0)
+    is_zero = is_nil(size)
     safe = is_zero.where(1, size)
     real, imag = (is_zero.where(0, part / safe) for part in z.parts())
     return real.paired(imag)
@@ -156,15 +201,15 @@ def direction(z: Node) -> Node:
 def spread(a: Node, size: Node, turn: Node, is_real: bool = False) -> Node:
     """Multiply what 0 or infinity `a` gives: 0 stays 0 beside NaN, an infinite real part is so."""
     found = size * turn
-    is_exact = is_infinite(a).binary("logical_or", a.binary("equal", 0))
-    is_zero = size.binary("equal", 0).binary("logical_and", is_exact)
-    is_still = is_zero.binary("logical_or", turn.binary("equal", 0))
-    is_lost = found.unary("isnan").binary("logical_and", is_still)
+    is_exact = either(is_infinite(a), is_nil(a))
+    is_zero = together(is_nil(size), is_exact)
+    is_still = either(is_zero, is_nil(turn))
+    is_lost = together(is_nan(found), is_still)
     found = is_lost.where(fixed(is_zero.where(size, turn)), found)
     if not is_real:
         return found
-    is_far = is_infinite(a).binary("logical_and", is_infinite(size))
-    is_beyond = is_far.binary("logical_and", turn.unary("isnan"))
+    is_far = together(is_infinite(a), is_infinite(size))
+    is_beyond = together(is_far, is_nan(turn))
     return is_beyond.where(fixed(size), found)
 
 
@@ -172,19 +217,19 @@ def exponential(z: Node) -> Node:
     """e^a (cos b + i sin b)."""
     a, b = z.parts()
     size = a.unary("exp")
-    real = spread(a, size, b.unary("cos"), True)
-    return real.paired(spread(a, size, b.unary("sin")))
+    real = spread(a, size, cos(b), True)
+    return real.paired(spread(a, size, sin(b)))
 
 
 def exponential_less_one(z: Node) -> Node:
     """e^z - 1, near 0 too."""
     a, b = z.parts()
     half = (b * 0.5).unary("sin")
-    whole = spread(a, a.unary("expm1"), b.unary("cos"), True) - half * half * 2
+    whole = spread(a, a.unary("expm1"), cos(b), True) - half * half * 2
     edge = is_infinite(a)
-    real = edge.where(fixed(spread(a, a.unary("expm1"), b.unary("cos"), True)), whole)
+    real = edge.where(fixed(spread(a, a.unary("expm1"), cos(b), True)), whole)
     real = a.binary("equal", -math.inf).where(-1, real)
-    return real.paired(spread(a, a.unary("exp"), b.unary("sin")))
+    return real.paired(spread(a, a.unary("exp"), sin(b)))
 
 
 def logarithm(z: Node) -> Node:
@@ -208,13 +253,13 @@ def root(z: Node) -> Node:
     """The square root of a real part that is not negative; its sign is that of the imaginary."""
     a, b = z.parts()
     size = modulus(z)
-    is_zero = size.binary("equal", 0)
-    inner = (a.unary("abs") + size) * 0.5
+    is_zero = is_nil(size)
+    inner = (length(a) + size) * 0.5
     larger = is_zero.where(1, inner).unary("sqrt")
     smaller = b / (larger + larger)
     is_left = a.binary("less", 0)
     below = is_negative(b).where(-larger, larger)
-    real = is_left.where(smaller.unary("abs"), larger)
+    real = is_left.where(length(smaller), larger)
     imag = is_left.where(below, smaller)
     real = is_zero.where(0, real)
     found = real.paired(is_zero.where(b, imag))
@@ -226,9 +271,9 @@ def root(z: Node) -> Node:
 def power(z: Node, w: Node) -> Node:
     """e^(w log z); 0 to the power of 0 is 1, to another one 0."""
     base, exponent = modulus(z), modulus(w)
-    is_zero = base.binary("equal", 0)
+    is_zero = is_nil(base)
     safe = is_zero.where(z.const_like(1), z)
-    at_zero = exponent.binary("equal", 0).cast(base.dtype)
+    at_zero = is_nil(exponent).cast(base.dtype)
     found = exponential(product(w, logarithm(safe)))
     return is_zero.where(at_zero.paired(at_zero * 0), found)
 
@@ -236,34 +281,34 @@ def power(z: Node, w: Node) -> Node:
 def sine(z: Node) -> Node:
     """sin a cosh b + i cos a sinh b."""
     a, b = z.parts()
-    real = spread(b, b.unary("cosh"), a.unary("sin"))
-    return real.paired(spread(b, b.unary("sinh"), a.unary("cos"), True))
+    real = spread(b, cosh(b), sin(a))
+    return real.paired(spread(b, sinh(b), cos(a), True))
 
 
 def cosine(z: Node) -> Node:
     """cos a cosh b - i sin a sinh b."""
     a, b = z.parts()
-    real = spread(b, b.unary("cosh"), a.unary("cos"), True)
-    return real.paired(-spread(b, b.unary("sinh"), a.unary("sin")))
+    real = spread(b, cosh(b), cos(a), True)
+    return real.paired(-spread(b, sinh(b), sin(a)))
 
 
 def hyperbolic_tangent(z: Node) -> Node:
     """(t + i s sin b cos b) / (t^2 + s cos^2 b) with t = tanh a and s = 1 / cosh^2 a."""
     a, b = z.parts()
     t = a.unary("tanh")
-    slope = a.unary("cosh").unary("reciprocal")
-    x, y = spread(a, slope, b.unary("cos")), spread(a, slope, b.unary("sin"))
+    slope = cosh(a).unary("reciprocal")
+    x, y = spread(a, slope, cos(b)), spread(a, slope, sin(b))
     size = t * t + x * x
-    is_lost = size.unary("isnan")
-    real = is_lost.binary("logical_and", t.binary("equal", 0)).where(fixed(t), t / size)
-    is_still = is_lost.binary("logical_and", y.binary("equal", 0))
+    is_lost = is_nan(size)
+    real = together(is_lost, is_nil(t)).where(fixed(t), t / size)
+    is_still = together(is_lost, is_nil(y))
     return real.paired(is_still.where(fixed(y), x * y / size))
 
 
 def beyond(z: Node, found: Node, real: Node, imag: Node) -> Node:
     """Choose other parts where a number is infinite."""
     a, b = z.parts()
-    is_far = is_infinite(a).binary("logical_or", is_infinite(b))
+    is_far = either(is_infinite(a), is_infinite(b))
     near, across = found.parts()
     return is_far.where(fixed(real), near).paired(is_far.where(fixed(imag), across))
 
@@ -276,10 +321,10 @@ def arc_sine(z: Node) -> Node:
     along, _ = product(below, above).parts()
     found = a.binary("atan2", along).paired(across.unary("asinh"))
     _, b = z.parts()
-    far = a.binary("atan2", b.unary("abs"))
+    far = a.binary("atan2", length(b))
     found = beyond(z, found, far, signed(b, math.inf))
     real, imag = found.parts()
-    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    is_still = together(is_nan(b), is_nil(a))
     return is_still.where(fixed(a), real).paired(imag)
 
 
@@ -291,9 +336,9 @@ def arc_cosine(z: Node) -> Node:
     real = low.binary("atan2", high) * 2
     found = real.paired(across.unary("asinh"))
     a, b = z.parts()
-    far = b.unary("abs").binary("atan2", a)
+    far = length(b).binary("atan2", a)
     real, imag = beyond(z, found, far, -signed(b, math.inf)).parts()
-    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    is_still = together(is_nan(b), is_nil(a))
     return is_still.where(math.pi / 2, real).paired(imag)
 
 
@@ -306,7 +351,7 @@ def area_cosine(z: Node) -> Node:
     found = along.unary("asinh").paired(imag)
     a, b = z.parts()
     real, imag = beyond(z, found, a.const_like(math.inf), b.binary("atan2", a)).parts()
-    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    is_still = together(is_nan(b), is_nil(a))
     return real.paired(is_still.where(math.pi / 2, imag))
 
 
@@ -318,10 +363,10 @@ def area_tangent(z: Node) -> Node:
     real = ratio.unary("log1p") * 0.25
     width = rest * (a + 1) - b * b
     imag = (b * 2).binary("atan2", width)
-    quarter = b.unary("isnan").where(fixed(b), signed(b, math.pi / 2))
+    quarter = is_nan(b).where(fixed(b), signed(b, math.pi / 2))
     found = beyond(z, real.paired(imag * 0.5), signed(a, 0.0), quarter)
     real, imag = found.parts()
-    is_still = b.unary("isnan").binary("logical_and", a.binary("equal", 0))
+    is_still = together(is_nan(b), is_nil(a))
     return is_still.where(fixed(a), real).paired(imag)
 
 

@@ -71,7 +71,8 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
     assert value(node).shape == node.shape
 
 
-DIFFERENTIABLE = [case for case in CASES if FUNCTIONS[case[0]].vjp is not None]
+# eig, of complex matrices, is beside PyTorch in test/tensor/linalg/test_decompositions.py
+DIFFERENTIABLE = [case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] != "eig"]
 UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
 
 

@@ -182,10 +182,10 @@ def in_words(word: Any) -> str:
         return WORDS[word]
     if getattr(word, "__name__", "") == "Same":
         return WORDS[Tensor]
-    parts = [in_words(each) for each in get_args(word)]
     if get_origin(word) in (Union, UnionType):
+        parts = [in_words(each) for each in get_args(word)]
         return " or ".join(dict.fromkeys(parts))
-    return "a list"
+    return "a function" if get_origin(word) is Callable else "a list"
 
 
 def is_fitting(word: Any, value: Any) -> bool:

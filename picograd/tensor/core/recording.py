@@ -296,10 +296,8 @@ def same_value(node: Node) -> Node:
 def wrap(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
     check_recorded(node)
-    if tracks and node.op in PAIRS:
-        node = node.whole()
     tensor = Recorded.kind.__new__(Recorded.kind)
-    start(tensor, node, tracks)
+    start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
     if foreign.SHARED:
         foreign.settle(tensor._node)
     if pending.is_over_budget():
