@@ -543,7 +543,8 @@ def cov(
         spread = total - correction
         if aweights is not None and correction:
             spread = total - correction * (weights * aweights).sum() / total
-        result = (centred * weights) @ centred.mH / spread.clamp(0, None)
+        weighted = centred * weights
+        result = weighted @ centred.mH / spread.clamp(0, None)
     return result if input.ndim > 1 else result.reshape(())
 
 
@@ -571,11 +572,13 @@ def corrcoef(input: Tensor) -> Tensor:
     if not both.ndim:
         return both / both
     spread = both.diagonal().sqrt()
-    found = both / spread.unsqueeze(1) / spread
+    rows = spread.unsqueeze(1)
+    found = both / rows / spread
     if not found.dtype.is_complex:
         return found.clamp(-1, 1)
-    parts = (part.clamp(-1, 1) for part in (found.real, found.imag))
-    return apply(Node.paired, *parts)  # type: ignore[no-any-return]
+    real = found.real.clamp(-1, 1)
+    imag = found.imag.clamp(-1, 1)
+    return apply(Node.paired, real, imag)  # type: ignore[no-any-return]
 
 
 @composed(in_place=True)
