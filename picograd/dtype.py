@@ -149,10 +149,10 @@ def to_dtype(value: Any) -> DType:
     if isinstance(kind, DType):  # picograd.LongTensor
         return kind
     default = default_float()
-    python = {bool: bool_, int: int64, float: default, complex: default.complex}.get(value)
-    if python is not None:
-        return python
     try:
+        python = {bool: bool_, int: int64, float: default, complex: default.complex}.get(value)
+        if python is not None:
+            return python
         return dtype_named(np.dtype(value).name)
     except (TypeError, ValueError):
         raise DTypeError("dtype", f"{value!r} is not a dtype", "pass picograd.float32") from None

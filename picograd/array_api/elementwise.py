@@ -14,24 +14,25 @@ UNARY = {
     for name in (
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "cos", "cosh",
         "exp", "expm1", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
-        "logical_not", "neg", "positive", "reciprocal", "sgn", "signbit", "sin", "sinh",
+        "logical_not", "neg", "positive", "reciprocal", "signbit", "sin", "sinh",
         "sqrt", "square", "tan", "tanh",
     )
 }  # fmt: skip
-UNARY |= {"bitwise_invert": UNARY.pop("bitwise_not"), "negative": UNARY.pop("neg"),
-          "sign": UNARY.pop("sgn")}  # fmt: skip
+UNARY |= {"bitwise_invert": UNARY.pop("bitwise_not"), "negative": UNARY.pop("neg")}
 BINARY = {
     name: name
     for name in (
         "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-        "bitwise_xor", "copysign", "divide", "equal", "floor_divide", "greater", "greater_equal",
+        "bitwise_xor", "copysign", "divide", "equal", "greater", "greater_equal",
         "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor",
-        "maximum", "minimum", "multiply", "nextafter", "not_equal", "pow", "remainder", "subtract",
+        "maximum", "minimum", "multiply", "nextafter", "not_equal", "pow", "subtract",
     )
 }  # fmt: skip
 BINARY |= {"equal": "eq"}
 ROUNDING = ("ceil", "floor", "round", "trunc")
-__all__ = [*UNARY, *BINARY, *ROUNDING, "clip", "conj", "imag", "real"]
+__all__ = [
+    *UNARY, *BINARY, *ROUNDING, "clip", "conj", "floor_divide", "imag", "real", "remainder", "sign",
+]  # fmt: skip
 
 
 def together(*values: TensorLike) -> list[Any]:
@@ -62,15 +63,20 @@ def unary(name: str, method: str) -> Callable[[Tensor], Tensor]:
     return named(call, name, method)  # type: ignore[no-any-return]
 
 
+def operands(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Any]:
+    """Bring two operands together, the first of them as a tensor."""
+    first, second = together(x1, x2)
+    if not isinstance(first, Tensor):
+        first = Tensor.full((), first, second.dtype, second.device)
+    return first, second
+
+
 def binary(name: str, method: str) -> Callable[[TensorLike, TensorLike], Tensor]:
     """Make a function of two tensors, or a tensor and a number."""
     compute: Callable[[Any, Any], Tensor] = getattr(Tensor, method)
 
     def call(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-        first, second = together(x1, x2)
-        if not isinstance(first, Tensor):
-            first = Tensor.full((), first, second.dtype, second.device)
-        return compute(first, second)
+        return compute(*operands(x1, x2))
 
     return named(call, name, method)  # type: ignore[no-any-return]
 
@@ -88,6 +94,32 @@ def rounding(name: str) -> Callable[[Tensor], Tensor]:
 globals().update({name: unary(name, method) for name, method in UNARY.items()})
 globals().update({name: binary(name, method) for name, method in BINARY.items()})
 globals().update({name: rounding(name) for name in ROUNDING})
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """Compute -1, 0 or 1, of complex numbers x / |x|; NaN stays."""
+    found = x.sgn()
+    return x.isnan().where(x, found) if x.dtype.is_float else found
+
+
+def floor_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Divide and round down; where a number is 0 or infinite, the quotient is what it is."""
+    first, second = operands(x1, x2)
+    found = first.floor_divide(second)
+    if not found.dtype.is_float:
+        return found
+    quotient = first / second
+    is_edge = (first == 0) | first.isinf() | (quotient == 0)
+    return is_edge.where(quotient, found)
+
+
+def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Compute what is left of a division that rounds down; 0 has the sign of the divisor."""
+    found = Tensor.remainder(*operands(x1, x2))
+    if not found.dtype.is_float:
+        return found
+    _, divisor = operands(x1, x2)
+    return (found == 0).where(found.copysign(divisor), found)
 
 
 def conj(x: Tensor, /) -> Tensor:

@@ -424,7 +424,8 @@ def compile_steps(
             elif isinstance(step, CopyStep):
                 actions.append(step)
             elif isinstance(step, HostStep):
-                dtypes = tuple([plan.slots[slot].dtype for slot in step.slots])
+                # complex numbers are pairs of real ones: steps count these
+                dtypes = tuple([plan.slots[slot].dtype.real for slot in step.slots])
                 actions.append(HostRun(devices[step.device], step, dtypes))
             else:
                 body = compile_steps(step.body, devices, loaded)

@@ -52,6 +52,61 @@ def is_negative(x: Node) -> Node:
     return is_less.binary("logical_or", is_zero_below)
 
 
+def cos(x: Node) -> Node:
+    """The cosine."""
+    return x.unary("cos")
+
+
+def sin(x: Node) -> Node:
+    """The sine."""
+    return x.unary("sin")
+
+
+def cosh(x: Node) -> Node:
+    """The hyperbolic cosine."""
+    return x.unary("cosh")
+
+
+def sinh(x: Node) -> Node:
+    """The hyperbolic sine."""
+    return x.unary("sinh")
+
+
+def length(x: Node) -> Node:
+    """The size without the sign."""
+    return x.unary("abs")
+
+
+def is_nan(x: Node) -> Node:
+    """Tell which numbers are NaN."""
+    return x.unary("isnan")
+
+
+def is_nil(x: Node) -> Node:
+    """Tell which numbers are 0."""
+    return x.binary("equal", 0)
+
+
+def together(x: Node, y: Node) -> Node:
+    """Tell where both hold."""
+    return x.binary("logical_and", y)
+
+
+def either(x: Node, y: Node) -> Node:
+    """Tell where one of two holds."""
+    return x.binary("logical_or", y)
+
+
+def is_infinite(x: Node) -> Node:
+    """Tell which numbers are infinite."""
+    return length(x).binary("equal", math.inf)
+
+
+def signed(x: Node, size: float) -> Node:
+    """Give a number the sign of another."""
+    return is_negative(x).where(x.const_like(-size), size)
+
+
 def turned(z: Node) -> Node:
     """Multiply by i."""
     real, imag = z.parts()
@@ -91,17 +146,24 @@ def scaled(z: Node, factor: Any) -> Node:
     return (a * factor).paired(b * factor)
 
 
+def heading(x: Node) -> Node:
+    """Give -1 or 1 for infinity, 0 for any other number."""
+    return is_infinite(x).where(signed(x, 1.0), 0)
+
+
 def quotient(z: Node, w: Node) -> Node:
-    """Divide, scaled by the larger part of the divisor; a divisor 0 divides each part by 0."""
+    """Divide, scaled by the larger part of the divisor; a divisor 0 divides each part by 0.
+
+    An infinite divisor is as far along the axes on which it is infinite, and nowhere else.
+    """
     a, b = z.parts()
     c, d = w.parts()
-    first, second = c.unary("abs"), d.unary("abs")
+    first, second = length(c), length(d)
     larger = fixed(first.binary("maximum", second))
-    is_zero = larger.binary("equal", 0)
-    scale = is_zero.where(1, larger)
-    x = c / scale
-    y = d / scale
-    size = is_zero.where(larger, c * x + d * y)
+    is_zero, is_far = is_nil(larger), larger.binary("equal", math.inf)
+    scale = either(is_zero, is_far).where(1, larger)
+    x, y = (is_far.where(fixed(heading(part)), part / scale) for part in (c, d))
+    size = either(is_zero, is_far).where(larger, c * x + d * y)
     real = is_zero.where(a, a * x + b * y)
     imag = is_zero.where(b, b * x - a * y)
     return (real / size).paired(imag / size)
@@ -115,8 +177,8 @@ def reciprocal(z: Node) -> Node:
 def modulus(z: Node) -> Node:
     """|z|, a real number; the gradient at 0 is 0, as in PyTorch."""
     a, b = z.parts()
-    no_real, no_imag = a.binary("equal", 0), b.binary("equal", 0)
-    is_zero = no_real.binary("logical_and", no_imag)
+    no_real, no_imag = is_nil(a), is_nil(b)
+    is_zero = together(no_real, no_imag)
     safe = is_zero.where(1, a)
     return is_zero.where(0, safe.binary("hypot", b))
 
@@ -130,27 +192,44 @@ def angle(z: Node) -> Node:
 def direction(z: Node) -> Node:
     """z / |z|; 0 at 0."""
     size = modulus(z)
-    safe = size.binary("equal", 0).where(1, size)
-    a, b = z.parts()
-    return (a / safe).paired(b / safe)
+    is_zero = is_nil(size)
+    safe = is_zero.where(1, size)
+    real, imag = (is_zero.where(0, part / safe) for part in z.parts())
+    return real.paired(imag)
+
+
+def spread(a: Node, size: Node, turn: Node, is_real: bool = False) -> Node:
+    """Multiply what 0 or infinity `a` gives: 0 stays 0 beside NaN, an infinite real part is so."""
+    found = size * turn
+    is_exact = either(is_infinite(a), is_nil(a))
+    is_zero = together(is_nil(size), is_exact)
+    is_still = either(is_zero, is_nil(turn))
+    is_lost = together(is_nan(found), is_still)
+    found = is_lost.where(fixed(is_zero.where(size, turn)), found)
+    if not is_real:
+        return found
+    is_far = together(is_infinite(a), is_infinite(size))
+    is_beyond = together(is_far, is_nan(turn))
+    return is_beyond.where(fixed(size), found)
 
 
 def exponential(z: Node) -> Node:
     """e^a (cos b + i sin b)."""
     a, b = z.parts()
     size = a.unary("exp")
-    real = size * b.unary("cos")
-    imag = size * b.unary("sin")
-    return real.paired(imag)
+    real = spread(a, size, cos(b), True)
+    return real.paired(spread(a, size, sin(b)))
 
 
 def exponential_less_one(z: Node) -> Node:
     """e^z - 1, near 0 too."""
     a, b = z.parts()
     half = (b * 0.5).unary("sin")
-    whole = a.unary("expm1") * b.unary("cos")
-    imag = a.unary("exp") * b.unary("sin")
-    return (whole - half * half * 2).paired(imag)
+    whole = spread(a, a.unary("expm1"), cos(b), True) - half * half * 2
+    edge = is_infinite(a)
+    real = edge.where(fixed(spread(a, a.unary("expm1"), cos(b), True)), whole)
+    real = a.binary("equal", -math.inf).where(-1, real)
+    return real.paired(spread(a, a.unary("exp"), sin(b)))
 
 
 def logarithm(z: Node) -> Node:
@@ -174,24 +253,27 @@ def root(z: Node) -> Node:
     """The square root of a real part that is not negative; its sign is that of the imaginary."""
     a, b = z.parts()
     size = modulus(z)
-    is_zero = size.binary("equal", 0)
-    inner = (a.unary("abs") + size) * 0.5
+    is_zero = is_nil(size)
+    inner = (length(a) + size) * 0.5
     larger = is_zero.where(1, inner).unary("sqrt")
     smaller = b / (larger + larger)
     is_left = a.binary("less", 0)
     below = is_negative(b).where(-larger, larger)
-    real = is_left.where(smaller.unary("abs"), larger)
+    real = is_left.where(length(smaller), larger)
     imag = is_left.where(below, smaller)
     real = is_zero.where(0, real)
-    return real.paired(is_zero.where(b, imag))
+    found = real.paired(is_zero.where(b, imag))
+    is_far = is_infinite(b)
+    near, across = found.parts()
+    return is_far.where(math.inf, near).paired(is_far.where(fixed(b), across))
 
 
 def power(z: Node, w: Node) -> Node:
     """e^(w log z); 0 to the power of 0 is 1, to another one 0."""
     base, exponent = modulus(z), modulus(w)
-    is_zero = base.binary("equal", 0)
+    is_zero = is_nil(base)
     safe = is_zero.where(z.const_like(1), z)
-    at_zero = exponent.binary("equal", 0).cast(base.dtype)
+    at_zero = is_nil(exponent).cast(base.dtype)
     found = exponential(product(w, logarithm(safe)))
     return is_zero.where(at_zero.paired(at_zero * 0), found)
 
@@ -199,28 +281,36 @@ def power(z: Node, w: Node) -> Node:
 def sine(z: Node) -> Node:
     """sin a cosh b + i cos a sinh b."""
     a, b = z.parts()
-    real = a.unary("sin") * b.unary("cosh")
-    imag = a.unary("cos") * b.unary("sinh")
-    return real.paired(imag)
+    real = spread(b, cosh(b), sin(a))
+    return real.paired(spread(b, sinh(b), cos(a), True))
 
 
 def cosine(z: Node) -> Node:
     """cos a cosh b - i sin a sinh b."""
     a, b = z.parts()
-    real = a.unary("cos") * b.unary("cosh")
-    imag = a.unary("sin") * b.unary("sinh")
-    return real.paired(-imag)
+    real = spread(b, cosh(b), cos(a), True)
+    return real.paired(-spread(b, sinh(b), sin(a)))
 
 
 def hyperbolic_tangent(z: Node) -> Node:
     """(t + i s sin b cos b) / (t^2 + s cos^2 b) with t = tanh a and s = 1 / cosh^2 a."""
     a, b = z.parts()
     t = a.unary("tanh")
-    slope = a.unary("cosh").unary("reciprocal")
-    x = slope * b.unary("cos")
-    y = slope * b.unary("sin")
+    slope = cosh(a).unary("reciprocal")
+    x, y = spread(a, slope, cos(b)), spread(a, slope, sin(b))
     size = t * t + x * x
-    return (t / size).paired(x * y / size)
+    is_lost = is_nan(size)
+    real = together(is_lost, is_nil(t)).where(fixed(t), t / size)
+    is_still = together(is_lost, is_nil(y))
+    return real.paired(is_still.where(fixed(y), x * y / size))
+
+
+def beyond(z: Node, found: Node, real: Node, imag: Node) -> Node:
+    """Choose other parts where a number is infinite."""
+    a, b = z.parts()
+    is_far = either(is_infinite(a), is_infinite(b))
+    near, across = found.parts()
+    return is_far.where(fixed(real), near).paired(is_far.where(fixed(imag), across))
 
 
 def arc_sine(z: Node) -> Node:
@@ -229,7 +319,13 @@ def arc_sine(z: Node) -> Node:
     a, _ = z.parts()
     _, across = product(conjugate(below), above).parts()
     along, _ = product(below, above).parts()
-    return a.binary("atan2", along).paired(across.unary("asinh"))
+    found = a.binary("atan2", along).paired(across.unary("asinh"))
+    _, b = z.parts()
+    far = a.binary("atan2", length(b))
+    found = beyond(z, found, far, signed(b, math.inf))
+    real, imag = found.parts()
+    is_still = together(is_nan(b), is_nil(a))
+    return is_still.where(fixed(a), real).paired(imag)
 
 
 def arc_cosine(z: Node) -> Node:
@@ -238,7 +334,12 @@ def arc_cosine(z: Node) -> Node:
     low, high = below.parts()[0], above.parts()[0]
     _, across = product(conjugate(above), below).parts()
     real = low.binary("atan2", high) * 2
-    return real.paired(across.unary("asinh"))
+    found = real.paired(across.unary("asinh"))
+    a, b = z.parts()
+    far = length(b).binary("atan2", a)
+    real, imag = beyond(z, found, far, -signed(b, math.inf)).parts()
+    is_still = together(is_nan(b), is_nil(a))
+    return is_still.where(math.pi / 2, real).paired(imag)
 
 
 def area_cosine(z: Node) -> Node:
@@ -247,7 +348,11 @@ def area_cosine(z: Node) -> Node:
     along, _ = product(conjugate(below), above).parts()
     low, high = below.parts()[1], above.parts()[0]
     imag = low.binary("atan2", high) * 2
-    return along.unary("asinh").paired(imag)
+    found = along.unary("asinh").paired(imag)
+    a, b = z.parts()
+    real, imag = beyond(z, found, a.const_like(math.inf), b.binary("atan2", a)).parts()
+    is_still = together(is_nan(b), is_nil(a))
+    return real.paired(is_still.where(math.pi / 2, imag))
 
 
 def area_tangent(z: Node) -> Node:
@@ -258,7 +363,11 @@ def area_tangent(z: Node) -> Node:
     real = ratio.unary("log1p") * 0.25
     width = rest * (a + 1) - b * b
     imag = (b * 2).binary("atan2", width)
-    return real.paired(imag * 0.5)
+    quarter = is_nan(b).where(fixed(b), signed(b, math.pi / 2))
+    found = beyond(z, real.paired(imag * 0.5), signed(a, 0.0), quarter)
+    real, imag = found.parts()
+    is_still = together(is_nan(b), is_nil(a))
+    return is_still.where(fixed(a), real).paired(imag)
 
 
 def around(rule: Rule) -> Rule:

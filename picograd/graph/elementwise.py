@@ -106,7 +106,7 @@ def cos_turn_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 def cast_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Cast back; integers carry no gradient."""
-    return (gradient.cast(x.dtype) if x.dtype.is_float else None,)
+    return (gradient.cast(x.dtype) if x.dtype.is_differentiable else None,)
 
 
 def pow_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:

@@ -26,7 +26,7 @@ from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import RESULT, Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, OPS
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -110,8 +110,10 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
 
 def is_entered(node: Node, flag: int) -> bool:
     """Tell whether a walk goes below a node: a gradient does, or constructors look through it."""
+    if node.op == RESULT:  # it stands behind a detach: no gradient, and nothing looks through it
+        return False
     row = OPS[node.op]
-    if flag != ASKS and row.vjp is not None and node.dtype.is_float:
+    if flag != ASKS and row.vjp is not None and node.dtype.is_differentiable:
         return True
     return row.view is not None and node.realized is None
 

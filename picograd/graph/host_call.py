@@ -3,12 +3,14 @@
     host_call(inputs...)    arg = HostCall(name of a row of FUNCTIONS, its options)
 
 A row is the whole meaning of a function: shape rule, NumPy function, gradient. Its inputs have one
-dtype, float32 or float64, which is that of the result. Leading axes are batches: a function works
-on the last axes of arrays that have the same ones before them, and names axes by negative numbers,
-so that `vmap` adds an axis in front and changes nothing else. What a function gives as several
-arrays lies one behind the other in the last axis of one (`packed`), and is cut apart by views
-(`unpacked`): their gradients are joined where they meet. Adding a function is adding a row to the
-table of host_matrices.py, host_fourier.py or host_gamma.py.
+dtype, float or complex, which is that of the result: where some of several results are real, they
+are the real parts. In a plan, complex numbers are a last axis of (real, imaginary) (`in_pairs`).
+
+Leading axes are batches: a function works on the last axes of arrays that have the same ones before
+them, and names axes by negative numbers, so that `vmap` adds an axis in front and changes nothing
+else. What a function gives as several arrays lies one behind the other in the last axis of one
+(`packed`), and is cut apart by views (`unpacked`): their gradients are joined where they meet.
+Adding a function is adding a row to the table of host_matrices.py, host_fourier.py, host_gamma.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +22,13 @@ import numpy as np
 from picograd.errors import LinAlgError
 from picograd.graph.batch_rules import same
 from picograd.graph.node import Node
-from picograd.graph.row import FLOAT, Op, Role, table
+from picograd.graph.row import COMPLEX_KIND, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 
 Array = Any
 Gradients = Sequence[Any]
+CONTINUOUS = DTypeRule(("float", COMPLEX_KIND), wanted="a float or complex dtype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,13 @@ class HostCall:
 
     name: str
     options: tuple[Any, ...] = ()
+    in_pairs: bool = False
+
+    def shape(self, *shapes: Shape) -> Shape:
+        """Find the shape of the result."""
+        if self.in_pairs:
+            return (*self.row.shape(*[each[:-1] for each in shapes], *self.options), 2)
+        return self.row.shape(*shapes, *self.options)
 
     @property
     def row(self) -> "HostFunction":
@@ -77,21 +87,31 @@ def host_call(name: str, *inputs: Node, options: tuple[Any, ...] = ()) -> Node:
     """Record the call of a function on checked inputs."""
     arg = HostCall(name, options)
     first = inputs[0]
-    return Node("host_call", inputs, arg, result_shape(arg, inputs), first.dtype, first.device)
-
-
-def result_shape(call: HostCall, inputs: Sequence[Node]) -> Shape:
-    """Find the shape that follows from the inputs and options."""
-    return call.row.shape(*(node.shape for node in inputs), *call.options)
+    shape = arg.shape(*[node.shape for node in inputs])
+    return Node("host_call", inputs, arg, shape, first.dtype, first.device)
 
 
 def run(call: HostCall, *arrays: Array) -> Array:
     """Call the function on arrays; LinAlgError, naming it, where it refuses their values."""
     try:
         with np.errstate(all="ignore"):
-            return call.row.numpy(*arrays, *call.options)
+            if not call.in_pairs:
+                return call.row.numpy(*arrays, *call.options)
+            return as_pairs(call.row.numpy(*map(as_complex, arrays), *call.options))
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.{call.name}", str(error), "check the matrix") from None
+
+
+def as_complex(pairs: Array) -> Array:
+    """Read (..., 2) as complex numbers."""
+    pairs = np.ascontiguousarray(pairs)
+    return pairs.view(np.result_type(pairs.dtype, np.complex64))[..., 0]
+
+
+def as_pairs(numbers: Array) -> Array:
+    """Read complex numbers as (..., 2)."""
+    numbers = np.ascontiguousarray(numbers)
+    return numbers.view(numbers.real.dtype).reshape(*numbers.shape, 2)
 
 
 def may_fail(nodes: Sequence[Node]) -> bool:
@@ -133,10 +153,10 @@ HOST_ROWS = table(
         "host_call",
         Role.HOST,
         -1,
-        FLOAT,
+        CONTINUOUS,
         lambda node, *arrays: run(node.arg, *arrays),
         host_vjp,
-        shape=lambda call, *shapes: call.row.shape(*shapes, *call.options),
+        shape=lambda call, *shapes: call.shape(*shapes),
         batch_arg=same,
     )
 )

@@ -8,24 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from picograd.graph.host_call import HostFunction, functions, host_call
+from picograd.graph.host_call import HostFunction, as_complex, as_pairs, functions, host_call
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 
 Array = Any
 FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
-
-
-def as_complex(pairs: Array) -> Array:
-    """Read (..., 2) as complex numbers."""
-    pairs = np.ascontiguousarray(pairs)
-    return pairs.view(np.result_type(pairs.dtype, np.complex64))[..., 0]
-
-
-def as_pairs(numbers: Array) -> Array:
-    """Read complex numbers as (..., 2)."""
-    numbers = np.ascontiguousarray(numbers)
-    return numbers.view(numbers.real.dtype).reshape(*numbers.shape, 2)
 
 
 def fft(pairs: Array, axis: int, is_inverse: bool, norm: Any) -> Array:

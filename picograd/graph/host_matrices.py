@@ -1,5 +1,7 @@
 """Host calls of linear algebra. Matrices are the last two axes, the rest are batches.
 
+They are real or complex: in gradients a transpose is a conjugate transpose, `turned`.
+
 Gradients: Giles, "Collected matrix derivative results" (2008); for QR, Walter and Lehmann,
 "Algorithmic differentiation of linear algebra functions" (2010); LU, de Hoog et al. (2011).
 Equal eigenvalues or singular values have gradients as long as no vectors are asked for.
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import GradientError
+from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, packed, unpacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
@@ -21,9 +24,10 @@ TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 1
 
 
 def turned(node: Node) -> Node:
-    """Transpose the last two axes."""
+    """Swap the last two axes, and conjugate."""
     lead = tuple(range(node.rank - 2))
-    return node.permute((*lead, node.rank - 1, node.rank - 2))
+    swapped = node.permute((*lead, node.rank - 1, node.rank - 2))
+    return conjugate(swapped) if node.dtype.is_complex else swapped
 
 
 def matmul(a: Node, b: Node) -> Node:
@@ -100,12 +104,12 @@ def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 
 
 def cofactors(x: Array) -> Array:
-    """Compute det(x) x^-T from the singular values, also where x has no inverse."""
+    """Compute det(x) x^-T, conjugated, from the singular values, also where x has no inverse."""
     u, s, vh = np.linalg.svd(x)
     size = s.shape[-1]
     others = np.where(np.eye(size, dtype=bool), 1, s[..., None, :]).prod(-1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
-    return (u * (sign[..., None] * others)[..., None, :]) @ vh
+    return (u * (np.conj(sign)[..., None] * others)[..., None, :]) @ vh
 
 
 def det_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -115,6 +119,9 @@ def det_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Differentiate det(x) x^-T, which needs an inverse."""
+    if x.dtype.is_complex:
+        text = "complex matrices have no second derivative"
+        raise GradientError("linalg.det", text, "multiply the eigenvalues, linalg.eigvals")
     back = turned(host_call("inv", x))
     along = (g * back).reduce("sum", (x.rank - 2, x.rank - 1))
     value = numbers(host_call("det", x), x)
@@ -127,8 +134,12 @@ def sign_and_logarithm(x: Array) -> Array:
 
 
 def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """x^-T times the gradient of the logarithm; the sign has none."""
-    _, scale = unpacked(g, (), ())
+    """x^-T times the gradient of the logarithm; of a sign only a complex one has a gradient."""
+    for_sign, scale = unpacked(g, (), ())
+    if x.dtype.is_complex:
+        sign, _ = unpacked(y, (), ())
+        _, turn = (conjugate(for_sign) * sign).parts()
+        scale = scale.parts()[0].paired(-turn)
     return [numbers(scale, x) * turned(host_call("inv", x))]
 
 
@@ -147,7 +158,7 @@ def pseudo_inverse(x: Array, rtol: float, atol: float) -> Array:
     limit = np.maximum(atol, rtol * s.max(-1, keepdims=True))
     is_large = s > limit
     scale = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
-    return np.swapaxes(vh, -1, -2) @ (scale[..., None] * np.swapaxes(u, -1, -2))
+    return np.conj(np.swapaxes(vh, -1, -2)) @ (scale[..., None] * np.conj(np.swapaxes(u, -1, -2)))
 
 
 def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -203,7 +214,8 @@ def square_qr_gradient(for_q: Node, for_r: Node, q: Node, r: Node) -> Node:
     """Gradient of a matrix with at least as many rows as columns."""
     m = matmul(r, turned(for_r)) - matmul(turned(for_q), q)
     low = lower(m, 1)
-    mirrored = low + turned(low) + identity(m) * m
+    along, _ = (identity(m) * m).parts() if m.dtype.is_complex else (identity(m) * m, None)
+    mirrored = low + turned(low) + along.cast(m.dtype)
     return turned(host_call("solve", r, turned(for_q + matmul(q, mirrored))))
 
 
@@ -239,9 +251,12 @@ def svd_vjp(g: Node, y: Node, x: Node) -> Gradients:
     u, s, vh = unpacked(y, *shapes)
     for_u, for_s, for_vh = unpacked(g, *shapes)
     for_v, v, apart = turned(for_vh), turned(vh), gaps(s * s)
-    j = quotient(skew(matmul(turned(u), for_u)), apart)
-    k = quotient(skew(matmul(turned(v), for_v)), apart)
+    of_u, of_v = skew(matmul(turned(u), for_u)), skew(matmul(turned(v), for_v))
+    phases = identity(of_u) * of_u  # of complex vectors; those of real ones have none
+    j, k = quotient(of_u - phases, apart), quotient(of_v - identity(of_v) * of_v, apart)
     core = j * columns_of(s, j) + turned(columns_of(s, k)) * k + diagonal(for_s)
+    if x.dtype.is_complex:
+        core = core + quotient(phases * 0.5, columns_of(s, phases))
     total = product(u, core, vh)
     rows, width = x.shape[-2:]
     if rows > width:
@@ -273,6 +288,24 @@ def eigh_vjp(g: Node, y: Node, x: Node) -> Gradients:
     inner = quotient(turn, gaps(w)) + diagonal(for_w)
     total = product(v, inner, turned(v))
     return [(total + turned(total)) * 0.5]
+
+
+def eig(x: Array) -> Array:
+    """Find eigenvalues and eigenvectors of complex matrices; of real ones come conjugate pairs."""
+    return packed(x.ndim - 2, *np.linalg.eig(x if np.any(x.imag) else x.real)).astype(x.dtype)
+
+
+def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Rotate by 1 / (w_j - w_i), less what only makes the vectors longer (Boeddeker, 2017)."""
+    shapes = (x.shape[-1:], x.shape[-2:])
+    w, v = unpacked(y, *shapes)
+    for_w, for_v = unpacked(g, *shapes)
+    inner = matmul(turned(v), for_v)
+    along, _ = (identity(inner) * inner).parts()
+    inner = inner - product(turned(v), v, along.cast(x.dtype))
+    inner = inner - identity(inner) * inner
+    core = quotient(inner, conjugate(gaps(w))) + diagonal(for_w)
+    return [host_call("solve", turned(v), matmul(core, turned(v)))]
 
 
 # LU
@@ -340,8 +373,8 @@ def permutation(swaps: Array, rows: int) -> Array:
 
 
 def exponential(x: Array) -> Array:
-    """Sum x^n / n! in float64, by scaling and squaring, as often as the norm of each asks for."""
-    x = x.astype(np.float64)
+    """Sum x^n / n! in double precision, scaled and squared as often as the norm of each asks."""
+    x = x.astype(np.result_type(x.dtype, np.float64))
     size = np.abs(x).sum(-2).max(-1, initial=0)
     is_plain = (size > 1) & np.isfinite(size)
     halvings = np.where(is_plain, np.ceil(np.log2(np.where(is_plain, size, 1))), 0)
@@ -389,6 +422,7 @@ MATRICES = functions(
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("svd", svd, lambda x: total(svd_shapes(x), x), svd_vjp, True),
     row("eigh", eigh, lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, True),
+    row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
     row("det", np.linalg.det, lambda x: x[:-2], det_vjp),

@@ -157,6 +157,10 @@ class Node:
         dtype = self.dtype.complex
         return Node("complex", (self, imag), dtype, self.shape, dtype, self.device)
 
+    def whole(self) -> "Node":
+        """Name complex numbers of two parts: they are asked for these, and may have a gradient."""
+        return Node("cast", (self,), self.dtype, self.shape, self.dtype, self.device)
+
     def parts(self) -> tuple["Node", "Node"]:
         """Take the real and imaginary parts of complex numbers."""
         if self.op in PAIRS and self.realized is None:

@@ -9,7 +9,7 @@ numbers stays the one it is.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from picograd.buffer import Storage
 from picograd.dtype import DType
@@ -98,6 +98,10 @@ def in_real(node: Node, inputs: list[Node | Pair]) -> Node | Pair:
         return pair_of(source) if isinstance(source, Node) else shown(node, source)
     if not node.dtype.is_complex:
         return node.with_inputs(tuple(map(real_node, inputs, [node] * len(inputs))))
+    if role is Role.HOST:
+        wholes = tuple([each.stored() for each in inputs if isinstance(each, Pair)])
+        call, shape = replace(node.arg, in_pairs=True), (*node.shape, 2)
+        return pair_of(Node(node.op, wholes, call, shape, node.dtype.real, node.device))
     if role is Role.WRITE:
         written = [each.stored() for each in inputs if isinstance(each, Pair)]
         whole = written[0]

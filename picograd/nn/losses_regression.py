@@ -2,7 +2,7 @@
 
 import math
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
@@ -24,6 +24,9 @@ def mse_loss(
     """
     same_shape("mse_loss", input, target)
     difference = input - target
+    if difference.dtype.is_complex:
+        text = f"is not defined for {difference.dtype.name}"
+        raise DTypeError("mse_loss", text, "square (input - target).abs() yourself")
     return _weighted("mse_loss", difference * difference, weight, reduction)
 
 

@@ -432,11 +432,11 @@ class Module:
                 dtype = arg
             elif not isinstance(arg, bool):  # PyTorch's non_blocking
                 device = arg if arg is not None else device
-        if dtype is not None and not to_dtype(dtype).is_float:
-            problem = f"parameters need a float dtype, got {to_dtype(dtype).name}"
+        if dtype is not None and not to_dtype(dtype).is_differentiable:
+            problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
         for _, value in _once((n, x) for n, x, _ in _named_tensors(self, "")):
-            rebind(value, device, dtype if value.dtype.is_float else None)
+            rebind(value, device, dtype if value.dtype.is_differentiable else None)
         return self
 
     def half(self: Self) -> Self:

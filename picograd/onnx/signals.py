@@ -7,7 +7,7 @@ import numpy as np
 import picograd.tensor.linalg.fourier as fft
 from picograd.onnx.table import Call, Value, operator
 from picograd.onnx.values import dtype_of_onnx
-from picograd.tensor.public import stack
+from picograd.tensor.public import view_as_complex, view_as_real
 from picograd.tensor.tensor import Tensor
 
 WINDOWS = {  # of the cosines of one, two periods
@@ -55,12 +55,12 @@ def dft_before(
 def transformed(x: Tensor, axis: int, size: int | None, inverse: bool, onesided: bool) -> Tensor:
     """Transform an axis of (..., 1 or 2) reals, or pairs of real and imaginary parts."""
     place = axis % x.ndim
+    numbers = view_as_complex(x) if x.shape[-1] == 2 else x[..., 0]
     if inverse and onesided:
-        return fft.irfft(x, size, place).unsqueeze(-1)
-    if x.shape[-1] == 1 and onesided:
-        return fft.rfft(x[..., 0], size, place)
-    pairs = x if x.shape[-1] == 2 else stack([x[..., 0], x[..., 0] * 0], -1)
-    found = (fft.ifft if inverse else fft.fft)(pairs, size, place)
+        return fft.irfft(numbers, size, place).unsqueeze(-1)
+    if onesided and not numbers.dtype.is_complex:
+        return view_as_real(fft.rfft(numbers, size, place))
+    found = view_as_real((fft.ifft if inverse else fft.fft)(numbers, size, place))
     return found.narrow(place, 0, found.shape[place] // 2 + 1) if onesided else found
 
 

@@ -765,7 +765,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
-    def manual_seed(seed: builtins.int) -> random.Generator:
+    def manual_seed(seed: Any) -> random.Generator:
         """Restart the default random generator from a seed.
 
         >>> generator = Tensor.manual_seed(0)

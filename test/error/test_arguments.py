@@ -82,3 +82,53 @@ def test_message(program: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error) as caught:
         program()
     assert text in str(caught.value)
+
+
+X, Z = Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[1j, 2.0], [3.0, 4.0]])
+KINDS: dict[str, Callable[[], Any]] = {
+    "diag: diagonal must be an int, not 2.0": lambda: picograd.diag(X, 2.0),
+    "diag: diagonal must be an int, not True": lambda: X.diag(True),
+    "diagonal: offset must be an int, not 'a'": lambda: X.diagonal("a"),
+    "diag_embed: offset must be an int, not 1.5": lambda: picograd.diag_embed(X, 1.5),
+    "repeat_interleave: repeats must be an int or a Tensor": lambda: X.repeat_interleave(2.5),
+    "nan_to_num: nan must be a number, not a tensor": lambda: X.nan_to_num(X),
+    "sum: keepdim must be True or False, not 'a'": lambda: X.sum(0, keepdim="a"),
+    "conv_transpose2d: groups must be an int": lambda: nn.functional.conv_transpose2d(
+        X[None, None], X[None, None], groups=Tensor([1])
+    ),
+    "fft: n must be an int or None, not 2.0": lambda: picograd.fft.fft(X, 2.0),
+    "diagonal: offset must be an int, not 2.0": lambda: picograd.linalg.diagonal(X, offset=2.0),
+    "arange: start must be a number, not 1j": lambda: picograd.arange(1j),
+    "var: correction=1j is complex": lambda: X.std(correction=1j),
+    "inner: other must be a Tensor, not True": lambda: X.inner(True),
+    "size: takes a tensor, not 3": lambda: Tensor.size(3),
+    "dtype: [1] is not a dtype": lambda: X.mean(dtype=[1]),
+    "float(): a complex64 is no real number": lambda: float(Z[0, 0]),
+    "mse_loss: is not defined for complex64": lambda: nn.functional.mse_loss(Z, Z),
+}
+
+
+@pytest.mark.parametrize("text", KINDS)
+def test_an_argument_of_another_kind_is_named(text: str) -> None:
+    with pytest.raises(DTypeError) as caught:
+        values(KINDS[text]())
+    assert str(caught.value).startswith(text)
+
+
+UNORDERED = """
+    round floor ceil trunc frac sort argsort max min amax argmin median cummax unique clamp_min relu
+    erf lgamma digamma signbit bitwise_not int float softmax log_softmax logsumexp histc isneginf
+"""
+
+
+@pytest.mark.parametrize("name", UNORDERED.split())
+def test_functions_that_have_no_meaning_for_complex_numbers(name: str) -> None:
+    arguments = {"clamp_min": (0,), "softmax": (0,), "log_softmax": (0,), "logsumexp": (0,)}
+    with pytest.raises(DTypeError):
+        values(getattr(Z, name)(*arguments.get(name, ())))
+
+
+def values(found: Any) -> None:
+    """Compute what a call gave: an error may come then."""
+    for each in found if isinstance(found, tuple) else (found,):
+        each.numpy()

@@ -106,8 +106,7 @@ CASES = [
     ),
     Case(
         "full of text", lambda: Tensor.full((2,), "a"), DTypeError,
-        "full: operand must be a Tensor or a number, not str. Fix: wrap it in "
-        "picograd.Tensor(...).",
+        "full: fill_value must be a number, not 'a'. Fix: pass a number.",
     ),
     Case(
         "full too large", lambda: Tensor.full((2,), 300, dtype="uint8"), ValueRangeError,
@@ -182,7 +181,7 @@ CASES = [
     ),
     Case(
         "chunk of float", lambda: X.chunk(1.5), DTypeError,
-        "chunk: sizes must be ints, not 1.5. Fix: pass ints.",
+        "chunk: chunks must be an int, not 1.5. Fix: pass an int.",
     ),
     Case(
         "pad of number", lambda: X.pad(1), DTypeError,

@@ -306,8 +306,8 @@ CASES = [
     ),
     Case(
         "model to ints", lambda: nn.Linear(2, 2).to(dtype="int32"), DTypeError,
-        "Linear.to: parameters need a float dtype, got int32. Fix: use picograd.float16 "
-        "or wider.",
+        "Linear.to: parameters need a float or complex dtype, got int32. Fix: use "
+        "picograd.float16 or wider.",
     ),
     Case(
         "buffer of number", lambda: nn.Linear(2, 2).register_buffer("count", 3), DTypeError,

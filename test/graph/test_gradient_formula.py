@@ -83,6 +83,17 @@ def test_another_number_has_its_own_gradient_and_no_plan_of_its_own(use: Any) ->
     assert len(PLANS) == known
 
 
+def test_steps_by_hand_that_nobody_reads() -> None:
+    """A gradient that is still a folded formula stands below the parameter of the next step."""
+    w = picograd.nn.Parameter(Tensor([5.0]))
+    for _ in range(4):
+        w.grad = None
+        ((w - 2) ** 2).sum().backward()
+        with picograd.no_grad():
+            w -= 0.25 * w.grad
+    assert w.tolist() == [2 + 3 / 16]
+
+
 def test_a_position_is_not_part_of_what_is_known() -> None:
     x = trained([1.0, 2.0, 3.0, 4.0, 5.0])
     for at in (2, 3, 2, 4):

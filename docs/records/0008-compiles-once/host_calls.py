@@ -16,7 +16,9 @@ random = np.random.default_rng(0)
 A = random.normal(size=(8, 8)).astype(np.float32) + 8 * np.eye(8, dtype=np.float32)
 x, s = Tensor(A, device="cpu").realize(), Tensor(A @ A.T, device="cpu").realize()
 line = Tensor(random.normal(size=64).astype(np.float32), device="cpu").realize()
-pairs = Tensor(random.normal(size=(64, 2)).astype(np.float32), device="cpu").realize()
+numbers = picograd.view_as_complex(
+    Tensor(random.normal(size=(64, 2)).astype(np.float32), device="cpu")
+).realize()
 linalg, fft = picograd.linalg, picograd.fft
 
 CALLS: dict[str, Callable[[], Any]] = {
@@ -27,9 +29,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "qr": lambda: [each.numpy() for each in linalg.qr(x)],
     "svd": lambda: [each.numpy() for each in linalg.svd(x)],
     "eigh": lambda: [each.numpy() for each in linalg.eigh(s)],
-    "fft": lambda: fft.fft(pairs).numpy(),
+    "fft": lambda: fft.fft(numbers).numpy(),
     "rfft": lambda: fft.rfft(line).numpy(),
-    "irfft": lambda: fft.irfft(pairs).numpy(),
+    "irfft": lambda: fft.irfft(numbers).numpy(),
 }
 
 for name, call in CALLS.items():

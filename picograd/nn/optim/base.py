@@ -32,6 +32,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.nn.init import constant
@@ -49,7 +50,7 @@ from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
 from picograd.tensor.core.autograd import enable_grad
-from picograd.tensor.core.recording import check_write, is_plain, wrap, write
+from picograd.tensor.core.recording import apply, check_write, is_plain, wrap, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 
@@ -289,6 +290,8 @@ class Optimizer:
             if name not in state:
                 is_own = is_born_here(self._birth)  # else later calls find it as it is then
                 start = value if is_own else value_of(value)
+                if parameter.dtype.is_complex:
+                    start = complex(start, start)
                 state[name] = filled(parameter.shape, start, parameter.device, parameter.dtype)
                 self.note_state(state[name])
 
@@ -333,16 +336,16 @@ class Optimizer:
         changed = [(batch.shared[name], value) for name, value in new_shared.items()]
         expanded: dict[tuple[int, ...], Numbers] = {}
         for parameter in batch.members:
-            n = expanded.setdefault(parameter.shape, Expanded(numbers, parameter.shape))
-            gradient = gradient_of(parameter).detach().cast(batch.dtype)
+            gradient = in_parts(gradient_of(parameter), batch.dtype)
+            n = expanded.setdefault(gradient.shape, Expanded(numbers, gradient.shape))
             gradient = -gradient if options.get("maximize") else gradient
             own = {name: self.state[parameter][name] for name in names}
-            wide = {name: value.cast(batch.dtype) for name, value in own.items()}
-            value = parameter.detach().cast(batch.dtype)
+            wide = {name: in_parts(value, batch.dtype) for name, value in own.items()}
+            value = in_parts(parameter, batch.dtype)
             value, gradient = self.decay(value, gradient, n, options)
             value, new = self.update(value, gradient, wide, n, options)
-            changed += [(own[name], new[name]) for name in own]
-            changed.append((parameter, value))
+            changed += [(own[name], of_parts(new[name], own[name])) for name in own]
+            changed.append((parameter, of_parts(value, parameter)))
         return changed
 
     def state_dict(self) -> dict[str, Any]:
@@ -422,6 +425,22 @@ def stamped(
     """Record by a formula what a step computes of the sources: each target, its new value."""
     made = formula.folded(nodes) if formula.is_plain else formula.stamp(nodes)
     return list(zip([sources[number] for number in targets], made))
+
+
+def in_parts(tensor: Tensor, dtype: DType) -> Tensor:
+    """Give what an update computes with: complex numbers are trained as their parts are."""
+    value = tensor.detach()
+    if value.dtype.is_complex:
+        value = apply(view_as_real, value)
+    return value.cast(dtype)
+
+
+def of_parts(value: Tensor, like: Tensor) -> Tensor:
+    """Give a new value back to a tensor, which may be complex."""
+    if not like.dtype.is_complex:
+        return value
+    made: Tensor = apply(view_as_complex, value.cast(like.dtype.real))
+    return made
 
 
 def gradient_of(parameter: Tensor) -> Tensor:

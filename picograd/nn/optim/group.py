@@ -239,16 +239,16 @@ def is_alike(first: Any, second: Any) -> bool:
     return type(first) is type(second) and bool(first == second)
 
 
-def filled(shape: tuple[int, ...], value: float, device: str, dtype: DType) -> Tensor:
+def filled(shape: tuple[int, ...], value: Any, device: str, dtype: DType) -> Tensor:
     """Fill a tensor with a number; one that is traced is a number of the plan."""
-    if type(value) is TracedNumber:
+    if type(value) in (TracedNumber, complex):
         return Tensor.full(shape, value, dtype=dtype, device=device)
     return constant(shape, value, device, dtype)
 
 
 def math_dtype(parameter: Tensor) -> DType:
     """Choose the dtype an update computes in: at least float32."""
-    return float64 if parameter.dtype is float64 else float32
+    return float64 if parameter.dtype.real is float64 else float32
 
 
 def as_number(value: Any) -> Any:
@@ -311,7 +311,7 @@ def check_members(members: Sequence[Any], seen: set[int]) -> None:
         if not isinstance(member, Tensor):
             problem = f"cannot train a {type(member).__name__}"
             raise DTypeError("optim", problem, "pass floating tensors")
-        if not member.dtype.is_float:
+        if not member.dtype.is_differentiable:
             raise ValueRangeError("optim", f"cannot train {member!r}", "pass floating tensors")
         if not member.is_leaf:
             problem = "a parameter was computed from others"

@@ -189,24 +189,24 @@ class LBFGS(Optimizer):
 
     def _read(self) -> Any:
         """Join the parameters to one vector."""
-        parts = [p.detach().numpy().reshape(-1) for p in self.param_groups[0].parameters]
+        parts = [as_line(p, p) for p in self.param_groups[0].parameters]
         return np.concatenate(parts).astype(np.float64)
 
     def _gradient(self) -> Any:
         """Join the gradients to one vector; missing ones are zeros."""
         parameters = self.param_groups[0].parameters
-        parts = [
-            np.zeros(p.numel()) if p.grad is None else p.grad.detach().numpy().reshape(-1)
-            for p in parameters
-        ]
-        return np.concatenate(parts).astype(np.float64)
+        return np.concatenate([as_line(p.grad, p) for p in parameters]).astype(np.float64)
 
     def _write(self, vector: Any) -> None:
         """Write the pieces of a vector into the parameters."""
         parameters = self.param_groups[0].parameters
-        ends = np.cumsum([p.numel() for p in parameters])[:-1]
+        ends = np.cumsum([p.numel() * (1 + p.dtype.is_complex) for p in parameters])[:-1]
         pieces = zip(parameters, np.split(vector, ends))
-        overwrite([(p, Tensor(piece.reshape(tuple(p.shape)))) for p, piece in pieces])
+        kinds = [np.complex128 if p.dtype.is_complex else np.float64 for p in parameters]
+        overwrite([
+            (p, Tensor(piece.view(kind).reshape(tuple(p.shape))))
+            for (p, piece), kind in zip(pieces, kinds)
+        ])  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
         """Describe the memory as the state of the first parameter, as PyTorch does."""
@@ -246,3 +246,11 @@ def _vector(value: Any) -> Any:
 
 def _largest(vector: Any) -> float:
     return float(np.abs(vector).max(initial=0.0))
+
+
+def as_line(value: Tensor | None, like: Tensor) -> Any:
+    """Read numbers as one line of floats, complex ones as (real, imaginary); None is zeros."""
+    if value is None:
+        return np.zeros(like.numel() * (1 + like.dtype.is_complex))
+    line = np.ascontiguousarray(value.detach().numpy()).reshape(-1)
+    return line.view(line.real.dtype)

@@ -69,7 +69,7 @@ def import_own(
 def _own(name: str, value: Any, parameter: Tensor) -> Any:
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
-    is_like = value.dtype.is_float and name != "step"
+    is_like = value.dtype.is_differentiable and name != "step"
     return value.detach().clone().to(parameter.device, parameter.dtype if is_like else value.dtype)
 
 

@@ -17,6 +17,7 @@ from picograd.dtype import DType, to_dtype
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
+from picograd.tensor.core.argument_kinds import check_arguments, checks_of
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
@@ -212,13 +213,19 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
     plain, read = spelling.plain, spelling.read
     if record is apply and spelling.takes_one and not has_out:  # `apply` checks the tensor itself
         return lambda x: apply(core, x)  # type: ignore[return-value]
+    checks = checks_of(row.definition, spelling.names)
 
     def call(*args: Any, **options: Any) -> Any:
         try:
             if not options and 0 < len(args) <= plain:
+                if checks:
+                    check_arguments(row.name, checks, args)
                 return record(core, *args)
             out = options.pop("out", None) if has_out else None
-            result = record(core, *read(args, options))
+            listed = read(args, options)
+            if checks:
+                check_arguments(row.name, checks, listed)
+            result = record(core, *listed)
         except RAW as error:
             raise explained(call, error, args, options)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)

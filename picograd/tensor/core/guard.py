@@ -26,6 +26,7 @@ from picograd.errors import (
     PicogradError,
     ValueRangeError,
 )
+from picograd.tensor.core.argument_kinds import check_call, checks_of, misfit
 from picograd.tensor.core.recording import Recorded
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
@@ -38,9 +39,17 @@ OURS = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent))
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function whose raw errors name it and its arguments."""
 
+    code: Any = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    checks = (
+        checks_of(function, names, code.co_argcount) if code and not is_guarded(function) else ()
+    )
+
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         try:
+            if checks:
+                check_call(function.__name__, checks, args, options)
             return function(*args, **options)
         except RAW as error:
             raise explained(function, error, args, options)  # noqa: B904 (it says of what)
@@ -62,6 +71,9 @@ def explained(
         return error
     if is_own(op, trace, arguments):
         return error
+    named = misfit(op, function, args, options)
+    if named is not None:
+        return because(error, named)
     frames = frames_of(trace)
     if lacks_tensor(function, args) or is_explained(error, frames, flat(arguments)):
         return because(error, translated(op, error, arguments))
@@ -252,10 +264,11 @@ def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
             made.__module__, made.__qualname__ = namespace["__name__"], name  # for pickle
 
 
-def is_guarded(function: FunctionType) -> bool:
+def is_guarded(function: Any) -> bool:
     """Tell whether a function came out of `guarded`, by way of other wrappers or not."""
     inner = getattr(function, "__wrapped__", None)
-    return function.__code__ is GUARD or (inner is not None and is_guarded(inner))
+    return function.__code__ in GUARD or (inner is not None and is_guarded(inner))
 
 
-GUARD = guarded(described).__code__  # type: ignore[attr-defined]  # that of every guarded function
+GUARD: set[Any] = set()  # the code of every guarded function
+GUARD.add(guarded(described).__code__)  # type: ignore[attr-defined]

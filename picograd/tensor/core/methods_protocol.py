@@ -57,10 +57,10 @@ class ProtocolMethods(Recorded):
         return bool(only(self))
 
     def __float__(self) -> float:
-        return float(only(self))
+        return float(real_of("float()", self))
 
     def __int__(self) -> int:
-        return int(only(self))
+        return int(real_of("int()", self))
 
     def __complex__(self) -> complex:
         return complex(only(self))
@@ -163,6 +163,13 @@ class ProtocolMethods(Recorded):
         """
         tensor: Any = self
         return tensor.to(device)  # type: ignore[no-any-return]
+
+
+def real_of(op: str, tensor: Any) -> Any:
+    """Read the one element of a tensor of real numbers."""
+    if tensor.dtype.is_complex:
+        raise DTypeError(op, f"a {tensor.dtype.name} is no real number", "take .real, or complex()")
+    return only(tensor)
 
 
 def only(tensor: Any) -> Any:

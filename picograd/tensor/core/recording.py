@@ -42,7 +42,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_recorded, check_size
-from picograd.graph.row import MEMORY, WRITES
+from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps
 from picograd.tensor.core.aliasing import View
@@ -297,7 +297,7 @@ def wrap(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
     check_recorded(node)
     tensor = Recorded.kind.__new__(Recorded.kind)
-    start(tensor, node, tracks)
+    start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
     if foreign.SHARED:
         foreign.settle(tensor._node)
     if pending.is_over_budget():

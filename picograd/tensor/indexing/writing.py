@@ -194,7 +194,7 @@ def scatter_reduce(
     start = count_zero(node) + 1 if include_self else count_zero(node)
     count = indexing.scatter(op, start, at, safe, ones_like(index), "sum", inside)
     count = elementwise.arithmetic("maximum", count, 1)
-    if not node.dtype.is_float:
+    if not node.dtype.is_differentiable:
         return total.binary("floordiv", count.cast(node.dtype))
     return total / count.cast(node.dtype)
 

@@ -11,7 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 from picograd.tensor.core.function import composed
-from picograd.errors import DTypeError, LinAlgError, ShapeError, ValueRangeError
+from picograd.errors import LinAlgError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.tensor.shaping import joining, assembling, movement
 from picograd.tensor.linalg import host, products
@@ -53,6 +53,13 @@ class QR(NamedTuple):
 
 class Eigh(NamedTuple):
     """This class holds ascending eigenvalues (..., N) and eigenvectors (..., N, N)."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Eig(NamedTuple):
+    """This class holds complex eigenvalues (..., N) and eigenvectors (..., N, N)."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -116,7 +123,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     lower = decided(apply(host.cholesky, A))
-    return lower.mT if upper else lower
+    return lower.mH if upper else lower
 
 
 @composed()
@@ -154,7 +161,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     if full_matrices and rows > columns:
         u = Recorded.kind.cat([u, complement(u)], -1)
     if full_matrices and columns > rows:
-        vh = Recorded.kind.cat([vh, complement(vh.mT).mT], -2)
+        vh = Recorded.kind.cat([vh, complement(vh.mH).mH], -2)
     return SVD(u, s, vh)
 
 
@@ -185,7 +192,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     if UPLO not in ("L", "U"):
         raise ValueRangeError("linalg.eigh", f"UPLO={UPLO!r}", 'use "L" or "U"')
     need_tensor("linalg.eigh", A)
-    x = A.mT if UPLO == "U" else A
+    x = A.mH if UPLO == "U" else A
     return Eigh(*decided(*several(x, host.eigh(read(x)))))
 
 
@@ -356,14 +363,24 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return joining.powers_of(x, x.shape[-1] if N is None else N)
 
 
-def eig(A: Tensor) -> Any:
-    """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
-    raise DTypeError("linalg.eig", "eigenvalues may be complex", "use eigh for symmetric matrices")
+def eig(A: Tensor) -> Eig:
+    """Find eigenvalues and eigenvectors of square matrices: complex numbers, in no order.
+
+    >>> values, vectors = picograd.linalg.eig(Tensor([[0.0, -1.0], [1.0, 0.0]]))
+    >>> values.tolist()
+    [1j, -1j]
+    """
+    need_tensor("linalg.eig", A)
+    return Eig(*decided(*several(A, host.eig(read(A)))))
 
 
-def eigvals(A: Tensor) -> Any:
-    """Refuse: eigenvalues of a general matrix are complex numbers, which picograd has not."""
-    raise DTypeError("linalg.eigvals", "eigenvalues may be complex", "use eigvalsh if symmetric")
+def eigvals(A: Tensor) -> Tensor:
+    """Find the eigenvalues of square matrices: complex numbers, in no order.
+
+    >>> picograd.linalg.eigvals(Tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
+    [1j, -1j]
+    """
+    return eig(A).eigenvalues
 
 
 guard_functions(globals(), __all__)

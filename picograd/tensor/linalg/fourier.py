@@ -1,7 +1,6 @@
 """picograd.fft: Fourier transforms, as torch.fft, with gradients; NumPy computes them on the host.
 
-picograd has no complex dtype: a complex tensor has a last axis of size 2, (real, imaginary), as
-torch.view_as_real gives. `dim` counts the other axes only; negative ones from their end.
+The host is given and gives real numbers: of complex ones, a last axis of (real, imaginary).
 """
 
 from collections.abc import Sequence
@@ -9,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
 from picograd.graph.room import check_host
@@ -30,11 +30,15 @@ __all__ = [
     "fftn",
     "fftshift",
     "hfft",
+    "hfft2",
+    "hfftn",
     "ifft",
     "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
     "irfft2",
     "irfftn",
@@ -63,68 +67,72 @@ def resized(node: Node, axis: int, size: int | None) -> Node:
     return movement.pad_constant(node, pads, 0.0)
 
 
-def need_pairs(op: str, node: Node) -> None:
-    """Raise ShapeError unless the last axis holds (real, imaginary)."""
-    if not node.shape or node.shape[-1] != 2 or len(node.shape) < 2:
-        text = f"{node.shape} has no last axis of (real, imaginary)"
-        raise ShapeError(op, text, "stack the parts with picograd.stack([real, imag], -1)")
+def as_pairs(op: str, node: Node) -> Node:
+    """Give complex numbers a last axis of (real, imaginary); real ones become complex."""
+    x = floating(op, node).accumulated()
+    return view_as_real(x.cast(x.dtype.complex))
+
+
+def as_real(op: str, node: Node) -> Node:
+    """Cast real numbers to a float dtype; complex ones are an error."""
+    if node.dtype.is_complex:
+        raise DTypeError(op, f"takes real numbers, not {node.dtype.name}", "use fft, or take .real")
+    return floating(op, node).accumulated()
 
 
 def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inverse: bool) -> Node:
-    """Transform one axis of complex numbers, given as pairs."""
+    """Transform one axis of complex numbers."""
     op = "ifft" if is_inverse else "fft"
-    need_pairs(op, node)
-    axis = as_axis(dim, len(node.shape) - 1, op)
-    x = resized(floating(op, node).accumulated(), axis, n)
-    return host.fourier(x, axis, is_inverse, read_norm(op, norm))
+    axis = as_axis(dim, node.rank, op)
+    x = resized(as_pairs(op, node), axis, n)
+    return view_as_complex(host.fourier(x, axis, is_inverse, read_norm(op, norm)))
 
 
 def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     """Transform one axis of a real tensor to its n // 2 + 1 first frequencies."""
-    axis = as_axis(dim, len(node.shape), "rfft")
-    x = resized(floating("rfft", node).accumulated(), axis, n)
-    return host.fourier_of_real(x, axis, read_norm("rfft", norm))
+    axis = as_axis(dim, node.rank, "rfft")
+    x = resized(as_real("rfft", node), axis, n)
+    return view_as_complex(host.fourier_of_real(x, axis, read_norm("rfft", norm)))
 
 
 def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     """Transform n // 2 + 1 frequencies of one axis back to n real numbers."""
-    need_pairs("irfft", node)
-    axis = as_axis(dim, len(node.shape) - 1, "irfft")
+    axis = as_axis(dim, node.rank, "irfft")
     size = 2 * (node.shape[axis] - 1) if n is None else n
     host.need_points("irfft", size)
-    x = resized(floating("irfft", node).accumulated(), axis, size // 2 + 1)
+    x = resized(as_pairs("irfft", node), axis, size // 2 + 1)
     return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
 
 
 def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform a complex tensor (..., 2) along one axis.
+    """Transform complex numbers, or real ones, along one axis.
 
-    >>> picograd.fft.fft(Tensor([[1.0, 0.0], [2.0, 0.0]])).tolist()
-    [[3.0, 0.0], [-1.0, 0.0]]
+    >>> picograd.fft.fft(Tensor([1.0, 2.0])).tolist()
+    [(3+0j), (-1+0j)]
     """
     return apply(complex_axis, x, n, dim, norm, False)
 
 
 def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform a complex tensor (..., 2) back along one axis.
+    """Transform complex numbers back along one axis.
 
-    >>> picograd.fft.ifft(Tensor([[3.0, 0.0], [-1.0, 0.0]])).tolist()
-    [[1.0, 0.0], [2.0, 0.0]]
+    >>> picograd.fft.ifft(Tensor([3.0, -1.0])).tolist()
+    [(1+0j), (2+0j)]
     """
     return apply(complex_axis, x, n, dim, norm, True)
 
 
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform a real tensor to its first n // 2 + 1 frequencies, (..., 2).
+    """Transform a real tensor to its first n // 2 + 1 frequencies.
 
     >>> picograd.fft.rfft(picograd.Tensor([1.0, 1.0])).tolist()
-    [[2.0, 0.0], [0.0, 0.0]]
+    [(2+0j), 0j]
     """
     return apply(real_axis, x, n, dim, norm)
 
 
 def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform n // 2 + 1 frequencies (..., 2) back to n real numbers.
+    """Transform n // 2 + 1 frequencies back to n real numbers.
 
     >>> picograd.fft.irfft(picograd.fft.rfft(Tensor([1.0, 2.0]))).tolist()
     [1.0, 2.0]
@@ -132,10 +140,10 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     return apply(half_axis, x, n, dim, norm)
 
 
-def each_axis(x: Tensor, s: Any, dim: Any, is_complex: bool) -> list[tuple[int, int | None]]:
+def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:
     """Pair the axes to transform with their sizes; without `dim` the last ones, or all."""
     need_tensor("fft", x)
-    rank = x.ndim - 1 if is_complex else x.ndim
+    rank = x.ndim
     if dim is None:
         dim = range(rank - len(s), rank) if s is not None else range(rank)
     axes = [as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)]
@@ -149,12 +157,12 @@ def each_axis(x: Tensor, s: Any, dim: Any, is_complex: bool) -> list[tuple[int, 
 def fftn(
     x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
 ) -> Tensor:
-    """Transform a complex tensor (..., 2) along several axes.
+    """Transform complex numbers along several axes.
 
-    >>> picograd.fft.fftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
-    [[[1.0, 0.0]]]
+    >>> picograd.fft.fftn(picograd.Tensor([[1.0, 2.0]])).tolist()
+    [[(3+0j), (-1+0j)]]
     """
-    for axis, size in each_axis(x, s, dim, True):
+    for axis, size in each_axis(x, s, dim):
         x = fft(x, size, axis, norm)
     return x
 
@@ -162,12 +170,12 @@ def fftn(
 def ifftn(
     x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
 ) -> Tensor:
-    """Transform a complex tensor (..., 2) back along several axes.
+    """Transform complex numbers back along several axes.
 
-    >>> picograd.fft.ifftn(picograd.Tensor([[[1.0, 0.0]]])).tolist()
-    [[[1.0, 0.0]]]
+    >>> picograd.fft.ifftn(picograd.Tensor([[3.0, -1.0]])).tolist()
+    [[(1+0j), (2+0j)]]
     """
-    for axis, size in each_axis(x, s, dim, True):
+    for axis, size in each_axis(x, s, dim):
         x = ifft(x, size, axis, norm)
     return x
 
@@ -178,9 +186,9 @@ def rfftn(
     """Transform a real tensor along several axes; the last of them is halved.
 
     >>> picograd.fft.rfftn(picograd.Tensor([[1.0, 1.0]])).tolist()
-    [[[2.0, 0.0], [0.0, 0.0]]]
+    [[(2+0j), 0j]]
     """
-    *others, (last, size) = each_axis(x, s, dim, False)
+    *others, (last, size) = each_axis(x, s, dim)
     result = rfft(x, size, last, norm)
     for axis, count in others:
         result = fft(result, count, axis, norm)
@@ -192,10 +200,10 @@ def irfftn(
 ) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
-    >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
-    [1.0, 1.0]
+    >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0]])).tolist()
+    [[1.0, 1.0]]
     """
-    *others, (last, size) = each_axis(x, s, dim, True)
+    *others, (last, size) = each_axis(x, s, dim)
     for axis, count in others:
         x = ifft(x, count, axis, norm)
     return irfft(x, size, last, norm)
@@ -204,10 +212,10 @@ def irfftn(
 def fft2(
     x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
-    """Transform a complex tensor (..., 2) along two axes.
+    """Transform complex numbers along two axes.
 
-    >>> picograd.fft.fft2(Tensor([[[1.0, 0.0], [2.0, 0.0]]])).tolist()
-    [[[3.0, 0.0], [-1.0, 0.0]]]
+    >>> picograd.fft.fft2(Tensor([[1.0, 2.0]])).tolist()
+    [[(3+0j), (-1+0j)]]
     """
     return fftn(x, s, dim, norm)
 
@@ -215,10 +223,10 @@ def fft2(
 def ifft2(
     x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
-    """Transform a complex tensor (..., 2) back along two axes.
+    """Transform complex numbers back along two axes.
 
-    >>> picograd.fft.ifft2(Tensor([[[3.0, 0.0], [-1.0, 0.0]]])).tolist()
-    [[[1.0, 0.0], [2.0, 0.0]]]
+    >>> picograd.fft.ifft2(Tensor([[3.0, -1.0]])).tolist()
+    [[(1+0j), (2+0j)]]
     """
     return ifftn(x, s, dim, norm)
 
@@ -229,7 +237,7 @@ def rfft2(
     """Transform a real tensor along two axes; the last of them is halved.
 
     >>> picograd.fft.rfft2(Tensor([[1.0, 2.0], [3.0, 4.0]])).shape
-    (2, 2, 2)
+    (2, 2)
     """
     return rfftn(x, s, dim, norm)
 
@@ -245,29 +253,70 @@ def irfft2(
     return irfftn(x, s, dim, norm)
 
 
-def conjugate(x: Tensor) -> Tensor:
-    """Turn the sign of the imaginary parts of a complex tensor (..., 2)."""
-    return x * Recorded.kind([1.0, -1.0], dtype=x.dtype, device=x.device)
-
-
 def hfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform n // 2 + 1 numbers (..., 2) of a Hermitian signal to n real frequencies.
+    """Transform n // 2 + 1 numbers of a Hermitian signal to n real frequencies.
 
-    >>> picograd.fft.hfft(picograd.Tensor([[1.0, 0.0], [0.0, 0.0]])).tolist()
+    >>> picograd.fft.hfft(picograd.Tensor([1.0, 0.0])).tolist()
     [1.0, 1.0]
     """
     need_tensor("hfft", x)
-    return irfft(conjugate(x), n, dim, FLIPPED[read_norm("hfft", norm)])
+    return irfft(x.conj(), n, dim, FLIPPED[read_norm("hfft", norm)])
 
 
 def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Transform real frequencies back to the first n // 2 + 1 numbers of a Hermitian signal.
 
-    >>> picograd.fft.ihfft(picograd.Tensor([1.0, 1.0])).tolist()
-    [[1.0, 0.0], [0.0, 0.0]]
+    >>> picograd.fft.ihfft(picograd.Tensor([1.0, 1.0])).real.tolist()
+    [1.0, 0.0]
     """
     need_tensor("ihfft", x)
-    return conjugate(rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)])) + 0.0
+    return rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)]).conj()
+
+
+def hfftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform a signal that is Hermitian along its last axis, along several axes.
+
+    >>> picograd.fft.hfftn(picograd.Tensor([[1.0, 0.0]])).tolist()
+    [[1.0, 1.0]]
+    """
+    need_tensor("hfftn", x)
+    return irfftn(x.conj(), s, dim, FLIPPED[read_norm("hfftn", norm)])
+
+
+def ihfftn(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform real frequencies of several axes back: a Hermitian signal, its last axis halved.
+
+    >>> picograd.fft.ihfftn(picograd.Tensor([[1.0, 1.0]])).real.tolist()
+    [[1.0, 0.0]]
+    """
+    need_tensor("ihfftn", x)
+    return rfftn(x, s, dim, FLIPPED[read_norm("ihfftn", norm)]).conj()
+
+
+def hfft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform a signal that is Hermitian along its last axis, along two axes.
+
+    >>> picograd.fft.hfft2(picograd.Tensor([[1.0, 0.0]])).tolist()
+    [[1.0, 1.0]]
+    """
+    return hfftn(x, s, dim, norm)
+
+
+def ihfft2(
+    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform real frequencies of two axes back: a Hermitian signal, its last axis halved.
+
+    >>> picograd.fft.ihfft2(picograd.Tensor([[1.0, 1.0]])).real.tolist()
+    [[1.0, 0.0]]
+    """
+    return ihfftn(x, s, dim, norm)
 
 
 # frequencies and shifts
@@ -307,7 +356,7 @@ def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:
 
 
 def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
-    """Bring frequency 0 to the middle of all axes, or of some; name them for (..., 2).
+    """Bring frequency 0 to the middle of all axes, or of some.
 
     >>> picograd.fft.fftshift(picograd.fft.fftfreq(4)).tolist()
     [-0.5, -0.25, 0.0, 0.25]
@@ -335,7 +384,7 @@ def framing(op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor
         raise ValueRangeError(op, text, "use 0 < win_length <= n_fft and a positive hop_length")
     kind = Recorded.kind
     if window is None:
-        window = kind.ones(size, dtype=like.dtype, device=like.device)
+        window = kind.ones(size, dtype=like.dtype.real, device=like.device)
     if tuple(window.shape) != (size,):
         text = f"the window has shape {tuple(window.shape)}, not ({size},)"
         raise ShapeError(op, text, "give one of win_length elements")
@@ -356,14 +405,17 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool | None = None,
 ) -> Tensor:
-    """Transform overlapping frames of a real signal: (..., T) -> (..., frequencies, frames, 2).
+    """Transform overlapping frames of a signal: (..., T) -> complex (..., frequencies, frames).
 
-    Complex numbers are (real, imaginary), so `return_complex` changes nothing.
+    Of a complex signal all frequencies, of a real one half of them. With `return_complex=False`
+    the result has a last axis of (real, imaginary).
 
     >>> picograd.stft(picograd.Tensor.ones(16), 8).shape
-    (5, 9, 2)
+    (5, 9)
     """
     need_tensor("stft", input)
+    if onesided and input.dtype.is_complex:
+        raise DTypeError("stft", "half of a complex signal says too little", "use onesided=False")
     step, shape = framing("stft", n_fft, hop_length, win_length, window, input)
     x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
     if center:
@@ -372,12 +424,11 @@ def stft(
         text = f"{tuple(input.shape)} is shorter than n_fft={n_fft}"
         raise ShapeError("stft", text, "use a smaller n_fft")
     frames = x.unfold(-1, n_fft, step) * shape  # rows, frames, n_fft
-    if onesided or onesided is None:
-        found = rfft(frames)
-    else:
-        found = fft(Recorded.kind.stack([frames, frames * 0], -1))
-    found = found.transpose(-3, -2) * (n_fft**-0.5 if normalized else 1.0)
-    return found.reshape(*input.shape[:-1], *found.shape[1:])
+    is_half = not input.dtype.is_complex if onesided is None else onesided
+    found = rfft(frames) if is_half else fft(frames)
+    found = found.transpose(-2, -1) * (n_fft**-0.5 if normalized else 1.0)
+    found = found.reshape(*input.shape[:-1], *found.shape[1:])
+    return apply(view_as_real, found) if return_complex is False else found
 
 
 @composed()
@@ -400,11 +451,14 @@ def istft(
     16.0
     """
     need_tensor("istft", input)
+    if not input.dtype.is_complex:
+        text = f"takes a complex dtype, not {input.dtype.name}"
+        raise DTypeError("istft", text, "call picograd.view_as_complex first")
     step, shape = framing("istft", n_fft, hop_length, win_length, window, input)
-    x = input.reshape(-1, *input.shape[-3:]).transpose(1, 2)
+    x = input.reshape(-1, *input.shape[-2:]).mT
     x = x * (n_fft**0.5 if normalized else 1.0)
     if onesided is False:
-        rows = ifft(x)[..., 0]
+        rows = ifft(x) if return_complex else ifft(x).real
     else:
         rows = irfft(x, n_fft)
     total = overlaid(rows * shape, step)
@@ -415,7 +469,7 @@ def istft(
     result = total.narrow(-1, low, size) / weight.narrow(-1, low, size)
     if length is not None and length > size:
         result = result.pad((0, length - size))
-    return result.reshape(*input.shape[:-3], result.shape[-1])
+    return result.reshape(*input.shape[:-2], result.shape[-1])
 
 
 def overlaid(frames: Tensor, step: int) -> Tensor:
@@ -425,9 +479,5 @@ def overlaid(frames: Tensor, step: int) -> Tensor:
     return frames.transpose(1, 2).col2im(whole, (1, size), stride=(1, step)).flatten(1)
 
 
-TRANSFORMS = (
-    "fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2",
-    "irfft2", "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift", "stft", "istft",
-)  # fmt: skip
-guard_functions(globals(), TRANSFORMS)
+guard_functions(globals(), __all__)
 spell_functions(globals(), __all__)

@@ -19,16 +19,15 @@ from picograd.tensor.linalg import products
 
 
 def wide(op: str, node: Node, is_square: bool = True) -> Node:
-    """Check a stack of matrices, in float32 or float64."""
+    """Check a stack of matrices, of 32 bits or more."""
     need_rank(f"linalg.{op}", node, 2)
     if is_square and node.shape[-1] != node.shape[-2]:
         raise ShapeError(f"linalg.{op}", f"{node.shape} is not square", "pass square matrices")
-    need_real(f"linalg.{op}", node)
     return floating(op, node).accumulated()
 
 
 def need_real(op: str, node: Node) -> None:
-    """Raise DTypeError for complex numbers, which no function of the host takes."""
+    """Raise DTypeError for complex numbers, which some functions of the host do not take."""
     if node.dtype.is_complex:
         text = f"is not there for {node.dtype.name}"
         raise DTypeError(op, text, "pass real numbers, or compute it with NumPy")
@@ -68,7 +67,13 @@ def determinant(node: Node) -> Node:
 
 def log_determinant(node: Node) -> list[Node]:
     """Compute the sign of determinants and the logarithm of their size."""
-    return unpacked(host_call("slogdet", wide("slogdet", node)), (), ())
+    sign, logarithm = unpacked(host_call("slogdet", wide("slogdet", node)), (), ())
+    return [sign, real_part(logarithm)]
+
+
+def real_part(node: Node) -> Node:
+    """Take the real parts of what lay beside complex results."""
+    return node.parts()[0] if node.dtype.is_complex else node
 
 
 def cholesky(node: Node) -> Node:
@@ -85,20 +90,29 @@ def qr(node: Node, mode: str = "reduced") -> list[Node]:
 def svd(node: Node) -> list[Node]:
     """Write matrices as U diag(S) Vh with min(M, N) singular values."""
     x = wide("svd", node, False)
-    return unpacked(host_call("svd", x), *svd_shapes(x.shape))
+    u, s, vh = unpacked(host_call("svd", x), *svd_shapes(x.shape))
+    return [u, real_part(s), vh]
 
 
 def eigh(node: Node) -> list[Node]:
     """Find eigenvalues, ascending, and eigenvectors of symmetric matrices (lower triangle)."""
     x = wide("eigh", node)
-    return unpacked(host_call("eigh", x), x.shape[-1:], x.shape[-2:])
+    values, vectors = unpacked(host_call("eigh", x), x.shape[-1:], x.shape[-2:])
+    return [real_part(values), vectors]
+
+
+def eig(node: Node) -> list[Node]:
+    """Find eigenvalues and eigenvectors of square matrices: complex numbers."""
+    x = wide("eig", node)
+    x = x.cast(x.dtype.complex)
+    return unpacked(host_call("eig", x), x.shape[-1:], x.shape[-2:])
 
 
 def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
     """Compute the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0."""
     x = wide("pinv", node, False)
     if rtol is None:
-        eps = float(np.finfo(x.dtype.numpy).eps) * max(x.shape[-2:])
+        eps = float(np.finfo(x.dtype.real.numpy).eps) * max(x.shape[-2:])
         rtol = eps if atol is None else 0.0
     options = float(rtol), float(atol or 0.0)
     return host_call("pinv", x, options=options)
@@ -106,6 +120,7 @@ def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
 
 def lu(node: Node) -> list[Node]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    need_real("linalg.lu", node)
     x = wide("lu", node, False)
     return unpacked(host_call("lu", x), *lu_shapes(x.shape))
 

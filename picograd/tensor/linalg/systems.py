@@ -93,9 +93,9 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     >>> picograd.cholesky_solve(picograd.Tensor([[8.0]]), L).tolist()
     [[2.0]]
     """
-    lower = L.mT if upper else L
+    lower = L.mH if upper else L
     first = solve_triangular(lower, B, upper=False)
-    return solve_triangular(lower.mT, first, upper=True)
+    return solve_triangular(lower.mH, first, upper=True)
 
 
 @composed()

@@ -355,6 +355,8 @@ def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -
 
 def lost(correction: Scalar, unbiased: bool | None) -> Scalar:
     """Read the older spelling of a correction."""
+    if isinstance(correction, complex):
+        raise DTypeError("var", f"correction={correction} is complex", "pass a real number")
     return correction if unbiased is None else int(unbiased)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.core.arguments import (
     along,
@@ -542,7 +543,8 @@ def cov(
         spread = total - correction
         if aweights is not None and correction:
             spread = total - correction * (weights * aweights).sum() / total
-        result = (centred * weights) @ centred.mH / spread.clamp(0, None)
+        weighted = centred * weights
+        result = weighted @ centred.mH / spread.clamp(0, None)
     return result if input.ndim > 1 else result.reshape(())
 
 
@@ -570,7 +572,13 @@ def corrcoef(input: Tensor) -> Tensor:
     if not both.ndim:
         return both / both
     spread = both.diagonal().sqrt()
-    return (both / spread.unsqueeze(1) / spread).clamp(-1, 1)
+    rows = spread.unsqueeze(1)
+    found = both / rows / spread
+    if not found.dtype.is_complex:
+        return found.clamp(-1, 1)
+    real = found.real.clamp(-1, 1)
+    imag = found.imag.clamp(-1, 1)
+    return apply(Node.paired, real, imag)  # type: ignore[no-any-return]
 
 
 @composed(in_place=True)

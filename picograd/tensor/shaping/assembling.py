@@ -452,7 +452,7 @@ def distance(x: Node, other: Operand, p: float = 2) -> Node:
     """
     first, second = pair("dist", x, other, floating=True)
     gap = elementwise.subtract(first.accumulated(), second.accumulated())
-    return reduce.norm(gap, p, None, False).cast(first.dtype)
+    return reduce.norm(gap, p, None, False).cast(first.dtype.real)
 
 
 def weighted_sum(op: str, a: Node, factors: Sequence[Node], first: Scalar, second: Scalar) -> Node:

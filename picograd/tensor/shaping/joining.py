@@ -210,9 +210,9 @@ def powers_of(x: Tensor, count: int) -> Tensor:
     """List x ** 0, x ** 1, ... along a new last axis, by running products."""
     if count < 0:
         raise ValueRangeError("vander", f"N={count} is negative", "use 0 or more")
-    x = x if x.dtype.is_float else x.long()
+    x = x if x.dtype.is_differentiable else x.long()
     column = x.reshape(*x.shape, 1)
-    ones = column * 0 + 1 if not x.dtype.is_float else column.detach() * 0 + 1
+    ones = column.detach() * 0 + 1
     if count < 2:
         return ones.expand(*x.shape, count) if count else ones.narrow(-1, 0, 0)
     check_size("vander", (*x.shape, count), x.itemsize)

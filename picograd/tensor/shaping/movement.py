@@ -8,7 +8,7 @@ from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
-from picograd.graph.node import Node
+from picograd.graph.node import Node, ends_of
 from picograd.graph.room import check_pieces, check_size, described
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
@@ -175,6 +175,10 @@ def pad(node: Node, padding: Any, value: Scalar = 0) -> Node:
 
 def pad_constant(node: Node, pads: Pads, value: Scalar) -> Node:
     """Pad by (low, high) pairs, one per axis."""
+    if node.dtype.is_complex:
+        both = zip(node.parts(), ends_of(value))
+        real, imag = (pad_constant(part, pads, end) for part, end in both)
+        return real.paired(imag)
     if any(low < 0 or high < 0 for low, high in pads):
         node = crop(node, [(max(-low, 0), max(-high, 0)) for low, high in pads])
         pads = [(max(low, 0), max(high, 0)) for low, high in pads]
@@ -343,7 +347,7 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
     check_joinable(parts, position)
     joined = parts[0] if len(parts) == 1 else place(parts, position)
     empty = [part for part in given if not part.size and part is not joined]
-    return with_empty(joined, empty) if empty and joined.dtype.is_float else joined
+    return with_empty(joined, empty) if empty and joined.dtype.is_differentiable else joined
 
 
 def with_empty(joined: Node, empty: Sequence[Node]) -> Node:

@@ -1,5 +1,7 @@
 """What all optimizers share: groups, steps, gradients, `jit` and state dicts."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from optim_support import array, compare, compare_states, set_gradients, start, torch
@@ -452,3 +454,35 @@ def test_an_update_of_known_gradients_is_kept() -> None:
         (model(Tensor([[1.0, 2.0, 3.0]])) ** 2).mean().backward()
         optimizer.step()
     assert len(optimizer.param_groups[0].formulas) == 1
+
+
+COMPLEX = {
+    "SGD": dict(lr=0.1, momentum=0.9, weight_decay=0.01), "Adam": dict(lr=0.1, amsgrad=True),
+    "AdamW": dict(lr=0.1), "Adagrad": dict(lr=0.1), "Adadelta": dict(lr=0.1),
+    "RMSprop": dict(lr=0.01, momentum=0.5, centered=True), "Adamax": dict(lr=0.1),
+    "NAdam": dict(lr=0.1), "RAdam": dict(lr=0.1), "Rprop": dict(lr=0.1), "ASGD": dict(lr=0.1),
+    "LBFGS": dict(lr=0.5, max_iter=3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_parameters_are_trained_as_pairs(name: str) -> None:
+    start = np.array([[1 + 2j, -0.5j], [0.3 - 1j, 2]])
+    goal = np.array([[1 - 1j, 0.5], [2j, -1]])
+
+    def trained(library: Any, tensor: Any) -> Any:
+        w = library.nn.Parameter(tensor(start))
+        optimizer = getattr(library.optim, name)([w], **COMPLEX[name])
+
+        def loss() -> Any:
+            optimizer.zero_grad()
+            value = ((w - tensor(goal)).abs() ** 2).sum()
+            value.backward()
+            return value
+
+        for _ in range(4):
+            optimizer.step(loss)
+        return w.detach().numpy()
+
+    wanted = trained(torch, torch.tensor)
+    np.testing.assert_allclose(trained(picograd, Tensor), wanted, 1e-7, 1e-7)

@@ -18,7 +18,7 @@ def test_raw_errors_become_ours() -> None:
         nn.functional.relu(3)
     assert isinstance(caught.value.__cause__, AttributeError) or caught.value.op == "relu"
     with pytest.raises(
-        DTypeError, match=r"roll: the arguments \(float32\(2, 2\), 'a'\) do not fit"
+        DTypeError, match=r"roll: shifts must be an int or a tuple of ints, not 'a'"
     ):
         picograd.roll(X, "a")
     with pytest.raises(TypeError, match="op: the arguments"):

@@ -3,10 +3,13 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from op_support import Case, compare, library, lin, numbers
 
 import picograd
 from picograd import Tensor
+
+torch = pytest.importorskip("torch")
 
 STACK = numbers((2, 3, 3)) + 6 * np.eye(3)
 B = numbers((2, 3, 2), seed=2)
@@ -39,3 +42,79 @@ def test_without_gradients(device: str) -> None:
     assert u.shape == (3, 3) and vh.shape == (5, 5)
     np.testing.assert_allclose((vh @ vh.mT).numpy(), np.eye(5), atol=1e-12)
     np.testing.assert_allclose(((u * s) @ vh[:3]).numpy(), TALL.T, atol=1e-12)
+
+
+def complex_numbers(*shape: int) -> Any:
+    random = np.random.default_rng(sum(shape))
+    return random.normal(size=shape) + 1j * random.normal(size=shape)
+
+
+SQUARES = complex_numbers(2, 3, 3) + 3 * np.eye(3)
+TALLER, WIDER, RIGHT = complex_numbers(2, 4, 3), complex_numbers(2, 3, 4), complex_numbers(2, 3, 2)
+HERMITIAN = SQUARES @ SQUARES.conj().swapaxes(-1, -2)
+COMPLEX: dict[str, tuple[Any, list[Any]]] = {  # of one library: (x, ...) -> numbers without a phase
+    "inv": (lambda lib, x: lib.linalg.inv(x), [SQUARES]),
+    "solve": (lambda lib, x, b: lib.linalg.solve(x, b), [SQUARES, RIGHT]),
+    "solve_triangular": (lambda lib, x, b: lib.linalg.solve_triangular(x, b, upper=True),
+                         [SQUARES, RIGHT]),
+    "cholesky_solve": (lambda lib, x, b: lib.cholesky_solve(b, lib.linalg.cholesky(x @ x.mH)),
+                       [SQUARES, RIGHT]),
+    "det": (lambda lib, x: lib.linalg.det(x), [SQUARES]),
+    "slogdet": (lambda lib, x: lib.linalg.slogdet(x)[0] * lib.linalg.slogdet(x)[1], [SQUARES]),
+    "cholesky": (lambda lib, x: lib.linalg.cholesky(x @ x.mH), [SQUARES]),
+    "pinv": (lambda lib, x: lib.linalg.pinv(x), [TALLER]),
+    "pinv wide": (lambda lib, x: lib.linalg.pinv(x), [WIDER]),
+    "svdvals": (lambda lib, x: lib.linalg.svdvals(x), [TALLER]),
+    "svd": (lambda lib, x: u_and_v(*lib.linalg.svd(x, full_matrices=False)), [TALLER]),
+    "svd wide": (lambda lib, x: u_and_v(*lib.linalg.svd(x, full_matrices=False)), [WIDER]),
+    "eigvalsh": (lambda lib, x: lib.linalg.eigvalsh(x), [HERMITIAN]),
+    "eigh": (lambda lib, x: sizes(*lib.linalg.eigh(x)), [HERMITIAN]),
+    "eigh upper": (lambda lib, x: sizes(*lib.linalg.eigh(x, UPLO="U")), [HERMITIAN]),
+    "eigvals": (lambda lib, x: (lib.linalg.eigvals(x) ** 2).sum(-1), [SQUARES]),
+    "eig": (lambda lib, x: sizes(*lib.linalg.eig(x)).sum(-1), [SQUARES]),
+    "eig of real": (lambda lib, x: sizes(*lib.linalg.eig(x)).abs().sum(-1), [SQUARES.real.copy()]),
+    "qr": (lambda lib, x: (lib.linalg.qr(x)[0] * 2).abs() ** 3, [TALLER]),
+    "qr square": (lambda lib, x: lib.linalg.qr(x)[0] @ lib.linalg.qr(x)[1] ** 2, [SQUARES]),
+    "qr wide": (lambda lib, x: lib.linalg.qr(x)[1].abs() ** 3, [WIDER]),
+    "matrix_exp": (lambda lib, x: lib.linalg.matrix_exp(x / 3), [SQUARES]),
+    "matrix_power": (lambda lib, x: lib.linalg.matrix_power(x, -2), [SQUARES]),
+    "nuclear norm": (lambda lib, x: lib.linalg.matrix_norm(x, "nuc"), [TALLER]),
+    "cond": (lambda lib, x: lib.linalg.cond(x), [SQUARES]),
+    "vector_norm": (lambda lib, x: lib.linalg.vector_norm(x, 3, dim=1), [TALLER]),
+    "lstsq": (lambda lib, x, b: lib.linalg.lstsq(x, b)[0], [TALLER, TALLER * TALLER]),
+    "multi_dot": (lambda lib, x, b: lib.linalg.multi_dot([x[0], b[0]]), [TALLER, SQUARES]),
+}  # fmt: skip
+
+
+def u_and_v(u: Any, s: Any, vh: Any) -> Any:
+    """Numbers of U and V that no choice of phases changes."""
+    return (u * s[..., None, :] ** 2) @ vh + (vh.abs() ** 4).sum()
+
+
+def sizes(values: Any, vectors: Any) -> Any:
+    return vectors.abs() ** 4 * values[..., None, :]
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_matrices(name: str, device: str) -> None:
+    function, arrays = COMPLEX[name]
+    given = [Tensor(each, device=device, requires_grad=True) for each in arrays]
+    theirs = [torch.tensor(each, requires_grad=True) for each in arrays]
+    found, wanted = function(picograd, *given), function(torch, *theirs)
+    assert found.dtype.name == str(wanted.dtype).removeprefix("torch.")
+    np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), 1e-8, 1e-8)
+    start = complex_numbers(*wanted.shape) if wanted.is_complex() else wanted.detach().numpy()
+    slopes = picograd.grad(found, given, Tensor(start, device=device))
+    for slope, other in zip(slopes, torch.autograd.grad(wanted, theirs, torch.tensor(start))):
+        np.testing.assert_allclose(slope.numpy(), other.resolve_conj().numpy(), 1e-7, 1e-7)
+
+
+def test_complex_matrices_in_traces(device: str) -> None:
+    x = Tensor(SQUARES, device=device)
+    wanted = np.linalg.inv(SQUARES) @ SQUARES * 2
+    np.testing.assert_allclose(picograd.jit(linalg_twice)(x).numpy(), wanted, 1e-9, 1e-9)
+    np.testing.assert_allclose(picograd.vmap(linalg_twice)(x).numpy(), wanted, 1e-9, 1e-9)
+
+
+def linalg_twice(x: Tensor) -> Tensor:
+    return picograd.linalg.inv(x) @ x * 2

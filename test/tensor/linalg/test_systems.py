@@ -81,11 +81,11 @@ def test_mistakes(device: str) -> None:
         lambda: picograd.linalg.tensorinv(a),
         lambda: picograd.linalg.tensorsolve(a, b),
         lambda: picograd.linalg.multi_dot([tall]),
-        lambda: picograd.linalg.eig(a),
+        lambda: picograd.linalg.eig(tall),
         lambda: picograd.linalg.matrix_exp(tall),
         lambda: picograd.linalg.qr(a, "full"),
         lambda: picograd.linalg.inv(3.0),
-        lambda: picograd.fft.fftn(a[..., :2], (2,), (0, 1)),
+        lambda: picograd.fft.fftn(a, (2,), (0, 1)),
         lambda: picograd.stft(a[0, 0], 8),
     ):
         with pytest.raises(PicogradError):

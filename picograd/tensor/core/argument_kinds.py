@@ -1,0 +1,224 @@
+"""What arguments may be, read from signatures: a float where an int belongs is named at the door.
+
+A definition would record such an argument, and fail when somebody asks for the values. `checks_of`
+lists what is looked at in every call: ints, numbers, flags. `misfit` looks at all arguments
+of a call that has failed, and harder: a tensor without axes may stand for a number at the door.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
+
+import numpy as np
+
+from picograd.errors import DTypeError
+from picograd.graph.node import Node
+from picograd.tensor.core.annotations import (
+    Axis,
+    Data,
+    DeviceLike,
+    Scalar,
+    Sizes,
+    Tensor,
+    TensorLike,
+)
+from picograd.tensor.core.operands import UNSET
+from picograd.tensor.core.recording import Recorded
+
+REAL = (bool, int, float, np.bool_, np.integer, np.floating)
+NUMBER = (*REAL, complex, np.complexfloating)
+WORDS = {
+    int: "an int",
+    float: "a number",
+    Scalar: "a number",
+    bool: "True or False",
+    str: "a string",
+    NoneType: "None",
+    Node: "a Tensor",
+    Tensor: "a Tensor",
+    TensorLike: "a Tensor or a number",
+    Sizes: "an int or a tuple of ints",
+    Axis: "an int or a tuple of ints",
+    DeviceLike: "a device",
+}
+
+
+class Check(NamedTuple):
+    """This class is what one argument of a definition has to be: an int, or a number."""
+
+    place: int
+    name: str
+    fits: Callable[[Any], bool]
+    word: Any
+    is_optional: bool
+
+
+def is_int(value: Any) -> bool:
+    """Tell whether a value is a whole number, or a tensor of one."""
+    if isinstance(value, Recorded):
+        return value.dtype.is_integer and not value.ndim
+    kind = value.__class__  # what a traced number claims to be
+    return hasattr(kind, "__index__") and not issubclass(kind, (bool, np.ndarray))
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether a value is a real number, or a tensor of one."""
+    if isinstance(value, Recorded):
+        return not value.ndim and not value.dtype.is_complex
+    return isinstance(value, REAL)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number, or a tensor of one."""
+    return not value.ndim if isinstance(value, Recorded) else isinstance(value, NUMBER)
+
+
+def is_flag(value: Any) -> bool:
+    """Tell whether a value is True, False, 1 or 0."""
+    return isinstance(value, (bool, np.bool_, int))
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether a value is a tensor."""
+    return isinstance(value, Recorded)
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Tell whether a value may stand beside a tensor."""
+    kinds = (Recorded, *NUMBER, list, tuple)
+    return isinstance(value, kinds) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+
+
+def are_sizes(value: Any) -> bool:
+    """Tell whether a value is a whole number or several."""
+    return is_int(value) or (isinstance(value, (list, tuple)) and all(map(is_int, value)))
+
+
+FITS: dict[Any, Callable[[Any], bool]] = {
+    int: is_int,
+    float: is_real,
+    Scalar: is_real,
+    bool: is_flag,
+    str: lambda value: isinstance(value, str),
+    NoneType: lambda value: value is None,
+    Tensor: is_tensor,
+    TensorLike: is_tensor_like,
+    Data: is_tensor_like,
+    Sizes: are_sizes,
+    Axis: lambda value: value is None or are_sizes(value),
+    DeviceLike: lambda value: isinstance(value, str) or is_int(value),
+}
+# at the door; complex numbers multiply complex tensors
+DOOR = {
+    int: is_int, float: is_real, Scalar: is_number, bool: is_flag,
+    Tensor: is_tensor, Node: is_tensor,
+}  # fmt: skip
+WHOLE = (int, Tensor, Node)
+NUMBERS = (int, float, Scalar)  # for which a tensor may stand at the door
+
+
+def checks_of(
+    definition: Callable[..., Any], names: Sequence[str], most: int = sys.maxsize
+) -> tuple[Check, ...]:
+    """List the arguments of a definition that every call is looked at for; `most` go by place."""
+    found = []
+    for place, name in enumerate(names):
+        word = definition.__annotations__.get(name)
+        parts = get_args(word) if get_origin(word) in (Union, UnionType) else (word,)
+        kinds = [word] if word in NUMBERS else [each for each in parts if each is not NoneType]
+        known = DOOR if len(kinds) == 1 else WHOLE  # complex numbers stand beside tensors
+        if kinds and all(isinstance(each, Hashable) and each in known for each in kinds):
+            fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
+            at = place if place < most else sys.maxsize
+            found.append(Check(at, name, fits, word, NoneType in parts))
+    return tuple(each for each in found if each.word not in (Node, Tensor))
+
+
+def any_of(kinds: Sequence[Any]) -> Callable[[Any], bool]:
+    """Make the test of a value that may be of several kinds."""
+    return lambda value: any(DOOR[each](value) for each in kinds)
+
+
+def check_arguments(op: str, checks: tuple[Check, ...], args: Sequence[Any]) -> None:
+    """Raise DTypeError for a value of another kind than an int, a number, ... where one belongs."""
+    count = len(args)
+    for place, name, fits, word, is_optional in checks:
+        if place < count:
+            value = args[place]
+            if not (fits(value) or value is UNSET or (is_optional and value is None)):
+                raise wrong(op, name, word, value)
+
+
+def check_call(
+    op: str, checks: tuple[Check, ...], args: Sequence[Any], options: dict[str, Any]
+) -> None:
+    """Look at the arguments of a call by place and by name."""
+    check_arguments(op, checks, args)
+    for _, name, fits, word, is_optional in checks if options else ():
+        value = options.get(name)
+        if name in options and not (fits(value) or (is_optional and value is None)):
+            raise wrong(op, name, word, value)
+
+
+def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:
+    """Word the error of an argument that is something else."""
+    wanted = in_words(word)
+    return DTypeError(op, f"{name} must be {wanted}, not {shown(value)}", f"pass {wanted}")
+
+
+def shown(value: Any) -> str:
+    """Show a number or a short text; name the type of anything else."""
+    if isinstance(value, Recorded):
+        return f"a tensor {value.dtype.name}{value.shape}"
+    is_plain = value is None or isinstance(value, (bool, int, float, complex, str))
+    return repr(value) if is_plain and len(repr(value)) < 40 else type(value).__name__
+
+
+def in_words(word: Any) -> str:
+    """Say what an annotation means."""
+    if word in WORDS:
+        return WORDS[word]
+    if getattr(word, "__name__", "") == "Same":
+        return WORDS[Tensor]
+    if get_origin(word) in (Union, UnionType):
+        parts = [in_words(each) for each in get_args(word)]
+        return " or ".join(dict.fromkeys(parts))
+    return "a function" if get_origin(word) is Callable else "a list"
+
+
+def is_fitting(word: Any, value: Any) -> bool:
+    """Tell whether a value is what an annotation says, as far as that can be told."""
+    if getattr(word, "__name__", "") == "Same":  # the tensor that a method belongs to
+        return is_tensor(value)
+    if word in FITS:
+        return FITS[word](value) and not (word in NUMBERS and isinstance(value, Recorded))
+    origin, parts = get_origin(word), get_args(word)
+    if origin in (Union, UnionType):
+        return any(is_fitting(each, value) for each in parts)
+    if origin is Callable:
+        return callable(value)
+    if origin in (Sequence, tuple, list):
+        is_list = isinstance(value, (list, tuple, np.ndarray))
+        return is_list and all(is_fitting(parts[0], each) for each in value)
+    return True
+
+
+def misfit(
+    op: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> DTypeError | None:
+    """Find the first argument of a call that is not what the signature says."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **options).arguments
+    except TypeError:  # other names of parameters
+        return None
+    for name, value in bound.items():
+        parameter = signature.parameters[name]
+        is_spread = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        listed = value if is_spread else [value]
+        for each in listed if parameter.kind is not inspect.Parameter.VAR_KEYWORD else ():
+            if not is_fitting(parameter.annotation, each):
+                return wrong(op, name, parameter.annotation, each)
+    return None
