@@ -8,6 +8,8 @@ from picograd import Tensor
 from picograd.engine import carried, direct, pending, small
 from picograd.engine.plan_cache import PLANS
 
+pytestmark = pytest.mark.usefixtures("cpu_by_default")
+
 
 @pytest.fixture(autouse=True)
 def nothing_carried():

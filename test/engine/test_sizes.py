@@ -511,7 +511,7 @@ def test_a_trace_has_patience() -> None:
     for n in SIZES:
         for _ in range(10 * sizes.KERNEL_PATIENCE):
             doubled(Tensor(np.ones((n, 3), np.float32))).realize()
-    assert doubled.count == len(SIZES) and plans() == 2
+    assert doubled.count == 2 and plans() == 2  # the first size's, and that of the others
 
 
 LOOPS: dict[str, tuple[str, dict[str, Any]]] = {

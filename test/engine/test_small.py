@@ -6,6 +6,8 @@ import pytest
 from picograd import Tensor
 from picograd.engine import carried, pending, small
 
+pytestmark = pytest.mark.usefixtures("cpu_by_default")
+
 
 @pytest.fixture
 def long_way(monkeypatch):

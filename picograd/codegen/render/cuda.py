@@ -81,6 +81,7 @@ template <typename T> DEVICE T shuffle_xor(T a, int mask) {
 """
 
 GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
+PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
 
 def render(program: Program) -> str:
@@ -147,10 +148,8 @@ def instruction(program: Program, names: list[str], number: int, instr: Instr) -
 
 def inline_text(instr: Instr) -> str | None:
     """Text of a value that needs no variable of its own."""
-    if instr.op == "param":
-        return f"s{instr.arg}"
-    if instr.op in ("scalar", "tensor"):
-        return f"{'c' if instr.op == 'scalar' else 't'}{instr.arg}"
+    if instr.op in PARAMETERS:
+        return f"{PARAMETERS[instr.op]}{instr.arg}"
     if instr.op == "const" and instr.dtype is not None:
         text = literal(instr.arg, instr.dtype)
         if instr.lanes > 1:
