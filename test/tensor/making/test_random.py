@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Generator, Tensor
+from picograd.config import config
 from picograd.engine.compile import LOADED
 from picograd.engine.realize import PLANS
 
