@@ -2,8 +2,11 @@
 
 Beside it the same function with `dynamic=False`, a trace for each size. Both are called at every
 size, then at some of them in turns until each has plans of its own; processor time, one thread.
+With `--first` one of them is called at every size, each for the first time in the process.
 
-    python docs/records/0008-compiles-once/followed_sizes.py [--rounds 40]
+    python docs/records/0008-compiles-once/followed_sizes.py [--rounds 120]
+    python docs/records/0008-compiles-once/followed_sizes.py --first followed
+    python docs/records/0008-compiles-once/followed_sizes.py --first traced
 """
 
 import argparse
@@ -62,11 +65,28 @@ def timed(function: Any, x: Tensor) -> float:
     return time.process_time() - start
 
 
+def first_calls(dynamic: bool | None) -> None:
+    """Print what sizes cost that are seen for the first time; case by case, nothing is shared."""
+    for name, (make, sizes, _) in CASES.items():
+        picograd.manual_seed(0)
+        given, function = make()
+        jitted = picograd.jit(function, dynamic=dynamic)
+        order = np.random.default_rng(0).permutation(sizes).tolist()
+        times = [timed(jitted, given(size)) * 1e3 for size in order]
+        print(f"{name}: {jitted.count} traces, {sum(times):.0f} ms in all, a new size "
+              f"{median(times[20:]):.2f} ms", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """Print traces and times of all cases."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=120)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--first", choices=["followed", "traced"])
+    given_options = parser.parse_args()
+    rounds = given_options.rounds
+    if given_options.first:
+        first_calls(None if given_options.first == "followed" else False)
+        return
     for name, (make, sizes, shown) in CASES.items():
         followed, fixed = [], []
         for dynamic, times in ((None, followed), (False, fixed)):
@@ -74,16 +94,14 @@ def main() -> None:
             given, function = make()
             jitted = picograd.jit(function, dynamic=dynamic)
             order = np.random.default_rng(0).permutation(sizes).tolist()
-            start = time.process_time()
             for size in order:
                 jitted(given(size)).numpy()
-            times += [jitted, given, time.process_time() - start]
-        print(f"{name}: traces {followed[0].count} for {fixed[0].count}, "
-              f"all sizes once {followed[2]:.1f} s for {fixed[2]:.1f} s", flush=True)  # fmt: skip
+            times += [jitted, given]
+        print(f"{name}: traces {followed[0].count} for {fixed[0].count}", flush=True)
         for size in shown:
             found: tuple[list[float], list[float]] = ([], [])
             for _ in range(rounds):
-                for (jitted, given, _), times in zip((followed, fixed), found):
+                for (jitted, given), times in zip((followed, fixed), found):
                     times.append(timed(jitted, given(size)))
             early, late = (
                 [median(times[part]) * 1e3 for times in found]
