@@ -191,15 +191,13 @@ class Jitted(Generic[P, R]):
 
         The first sizes have a trace of their own where others were found to vary later.
         """
-        names = functools.partial(names_of_tensors, self.signature, call, found)
-        if self.dynamic:
-            marks = marks_of(self.dynamic, names(), found.tensors)
-        else:
-            marks = [] if self.dynamic is False else self.varying.marks(facts)
+        marks, is_first = self.varying.find(facts)
         if not self.dynamic and not marks:
             return [None]
+        names = functools.partial(names_of_tensors, self.signature, call, found)
+        if self.dynamic:
+            marks, is_first = marks_of(self.dynamic, names(), found.tensors), False
         marked = Marked(marks, names, found.tensors, len(found.numbers))
-        is_first = not self.dynamic and self.varying.is_first(facts)
         return [None, marked] if is_first else [marked]
 
     def key_of(self, facts: Any, numbers: list[Any], marked: Marked | None) -> tuple[Any, Any]:

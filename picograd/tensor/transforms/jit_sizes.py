@@ -382,8 +382,8 @@ class Sizes:
     def plan(self, capture: Any, slots: Sequence[Any], inputs: list[Any]) -> tuple[Any, Any]:
         """Find the plan for the sizes of a call, and its inputs: a text where it is another."""
         key = tuple([slots[place] for place in self.keyed])
-        known, graph = self.plans.get(key, (gone, None))
-        plan = known()
+        known = self.plans.get(key)
+        plan, graph = (None, None) if known is None else (known[0](), known[1])
         is_worn = plan is not None and plan.is_worn
         if plan is not None and not is_worn:
             self.plans.move_to_end(key)
@@ -478,10 +478,6 @@ class Sizes:
             return owners.get(id(leaf_buffer(node)))
 
         return keep_graph(wanted, found, arguments, owner)
-
-
-def gone() -> None:
-    """Stand for a reference to a plan that is not there."""
 
 
 def over(roots: Sequence[Node], done: dict[int, Node]) -> list[Node]:

@@ -20,18 +20,14 @@ class Varying:
 
     def __init__(self) -> None:
         self.seen: OrderedDict[Any, tuple[Any, set[tuple[int, int]]]] = OrderedDict()
+        self.is_any = False  # most functions see one size: nothing is looked up for them
 
-    def marks(self, facts: Any) -> Marks:
-        """List the axes of the tensors of a call that are known to vary."""
-        if not self.seen:
-            return []
-        _, axes = self.seen.get(family_of(facts), ((), ()))
-        return [(tensor, axis, None) for tensor, axis in sorted(axes)]
-
-    def is_first(self, facts: Any) -> bool:
-        """Tell whether a call has the sizes of the first one of its kind."""
-        first, _ = self.seen.get(family_of(facts), (None, ()))
-        return first is None or first == facts[1]
+    def find(self, facts: Any) -> tuple[Marks, bool]:
+        """List the axes of a call that are known to vary; tells whether its sizes are the first."""
+        if not self.is_any:
+            return [], True
+        first, axes = self.seen.get(family_of(facts), (facts[1], ()))
+        return [(tensor, axis, None) for tensor, axis in sorted(axes)], first == facts[1]
 
     def learn(self, facts: Any) -> Any:
         """Compare a call that needs a trace with the first; gives that one if more axes vary."""
@@ -48,6 +44,7 @@ class Varying:
             for axis, size in enumerate(now[0]):
                 if size != was[0][axis]:
                     axes.add((tensor, axis))
+        self.is_any |= bool(axes)
         return first if len(axes) > known else None
 
 
