@@ -1,6 +1,7 @@
 """Names of `picograd` that are imported at their first use, so that importing it stays quick."""
 
 import importlib
+from collections.abc import Collection, Mapping
 
 # rooms that import those below
 ROOMS_ABOVE = (
@@ -66,20 +67,26 @@ REFUSED = {
 
 def find(name: str) -> object:
     """Import a room, or what is in one. Raises AttributeError for what is not there."""
-    if name in ROOMS_ABOVE:
-        return importlib.import_module(f"picograd.{name}")
-    if name in PLACES:
-        found: object = getattr(importlib.import_module(f"picograd.{PLACES[name]}"), name)
-        return found
-    reason = f": {REFUSED[name]}" if name in REFUSED else ""
-    raise AttributeError(f"module 'picograd' has no attribute {name!r}{reason}")
+    return found_in("picograd", name, ROOMS_ABOVE, PLACES)
 
 
 def find_in_nn(name: str) -> object:
     """Import a module of `picograd.nn`, or what is in one. Raises AttributeError for others."""
-    if name in ROOMS_OF_NN:
-        return importlib.import_module(f"picograd.nn.{name}")
-    if name in PLACES_IN_NN:
-        found: object = getattr(importlib.import_module(f"picograd.nn.{PLACES_IN_NN[name]}"), name)
+    return found_in("picograd.nn", name, ROOMS_OF_NN, PLACES_IN_NN, {})
+
+
+def found_in(
+    package: str,
+    name: str,
+    rooms: Collection[str],
+    places: Mapping[str, str],
+    refused: Mapping[str, str] = REFUSED,
+) -> object:
+    """Import one of the rooms of a package, or what `places` says is in one."""
+    if name in rooms:
+        return importlib.import_module(f"{package}.{name}")
+    if name in places:
+        found: object = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
         return found
-    raise AttributeError(f"module 'picograd.nn' has no attribute {name!r}")
+    reason = f": {refused[name]}" if name in refused else ""
+    raise AttributeError(f"module {package!r} has no attribute {name!r}{reason}")
