@@ -156,6 +156,12 @@ class Job:
         self.module.close()  # before its context goes
 
 
+def finished(job: Job) -> bytes:
+    """Run a translation to its end."""
+    job.run()
+    return job.result()
+
+
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
@@ -181,15 +187,11 @@ class Compiler:
 
     def compile(self, code: Code) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
-        job = self.start(code)
-        job.run()
-        return job.result()
+        return finished(self.start(code))
 
     def improve(self, code: Code) -> bytes:
         """Translate with all passes, which `compile` leaves out for what has not run often."""
-        job = self.job(code, False)
-        job.run()
-        return job.result()
+        return finished(self.job(code, False))
 
     def load(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
         """Load an object; the result maps symbols to addresses and unloads it when dropped.
