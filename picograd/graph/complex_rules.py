@@ -225,9 +225,8 @@ def exponential_less_one(z: Node) -> Node:
     """e^z - 1, near 0 too."""
     a, b = z.parts()
     half = (b * 0.5).unary("sin")
-    whole = spread(a, a.unary("expm1"), cos(b), True) - half * half * 2
-    edge = is_infinite(a)
-    real = edge.where(fixed(spread(a, a.unary("expm1"), cos(b), True)), whole)
+    along = spread(a, a.unary("expm1"), cos(b), True)
+    real = is_infinite(a).where(fixed(along), along - half * half * 2)
     real = a.binary("equal", -math.inf).where(-1, real)
     return real.paired(spread(a, a.unary("exp"), sin(b)))
 
@@ -380,7 +379,7 @@ def logistic(z: Node) -> Node:
     return reciprocal(shifted(exponential(-z), 1))
 
 
-UNARY_RULES: dict[str, Rule] = {
+OF_COMPLEX: dict[str, Rule] = {
     "neg": each_part("neg"),
     "exp": exponential,
     "log": logarithm,
@@ -408,8 +407,6 @@ UNARY_RULES: dict[str, Rule] = {
     "acosh": area_cosine,
     "atanh": area_tangent,
     "isnan": any_part("isnan", "logical_or"),
-}
-BINARY_RULES: dict[str, Rule] = {
     "add": each_part("add"),
     "sub": each_part("sub"),
     "mul": product,
@@ -418,4 +415,3 @@ BINARY_RULES: dict[str, Rule] = {
     "equal": any_part("equal", "logical_and"),
     "not_equal": any_part("not_equal", "logical_or"),
 }
-OF_COMPLEX = UNARY_RULES | BINARY_RULES

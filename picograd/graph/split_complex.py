@@ -10,6 +10,7 @@ numbers stays the one it is.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from picograd.buffer import Storage
 from picograd.dtype import DType
@@ -99,17 +100,19 @@ def in_real(node: Node, inputs: list[Node | Pair]) -> Node | Pair:
     if not node.dtype.is_complex:
         return node.with_inputs(tuple(map(real_node, inputs, [node] * len(inputs))))
     if role is Role.HOST:
-        wholes = tuple([each.stored() for each in inputs if isinstance(each, Pair)])
-        call, shape = replace(node.arg, in_pairs=True), (*node.shape, 2)
-        return pair_of(Node(node.op, wholes, call, shape, node.dtype.real, node.device))
+        return on_wholes(node, inputs, replace(node.arg, in_pairs=True))
     if role is Role.WRITE:
-        written = [each.stored() for each in inputs if isinstance(each, Pair)]
-        whole = written[0]
-        made = Node(node.op, tuple(written), node.arg, whole.shape, whole.dtype, node.device)
-        return pair_of(made)
+        return on_wholes(node, inputs, node.arg)
     if role not in MOVING or (role is Role.SCATTER and node.arg[1] not in (None, "sum")):
         raise refused(node)
     return moved(node, inputs)
+
+
+def on_wholes(node: Node, inputs: Sequence[Node | Pair], arg: Any) -> Pair:
+    """Do to real and imaginary parts as they lie in memory what is done to complex numbers."""
+    wholes = tuple([each.stored() for each in inputs if isinstance(each, Pair)])
+    shape, dtype = (*node.shape, 2), node.dtype.real
+    return pair_of(Node(node.op, wholes, arg, shape, dtype, node.device))
 
 
 def shown(node: Node, pair: Pair) -> Node:
@@ -129,9 +132,7 @@ def moved(node: Node, inputs: Sequence[Node | Pair]) -> Pair:
     """Do to each part what is done to complex numbers."""
     first = inputs[0] if inputs else None
     if node.row.role in KEEPING and isinstance(first, Pair) and first.whole is not None:
-        whole = first.whole
-        made = Node(node.op, (whole,), node.arg, whole.shape, whole.dtype, node.device)
-        return pair_of(made)
+        return on_wholes(node, [first], node.arg)
     args = (node.arg, node.arg)
     if type(node.arg) is DType:
         args = (node.dtype.real, node.dtype.real)
