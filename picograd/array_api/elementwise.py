@@ -46,10 +46,10 @@ def together(*values: TensorLike) -> list[Any]:
     return [each.cast(dtype) if isinstance(each, Tensor) else each for each in values]
 
 
-def named(call: Any, name: str, method: str) -> Any:
-    """Name a function that is made here."""
+def named(call: Any, name: str, meaning: str) -> Any:
+    """Name a function that is made for this room, after what it computes."""
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Compute `Tensor.{method}`."
+    call.__doc__ = f"Compute `{meaning}`."
     return call
 
 
@@ -60,7 +60,7 @@ def unary(name: str, method: str) -> Callable[[Tensor], Tensor]:
     def call(x: Tensor, /) -> Tensor:
         return compute(x)
 
-    return named(call, name, method)  # type: ignore[no-any-return]
+    return named(call, name, f"Tensor.{method}")  # type: ignore[no-any-return]
 
 
 def operands(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Any]:
@@ -78,7 +78,7 @@ def binary(name: str, method: str) -> Callable[[TensorLike, TensorLike], Tensor]
     def call(x1: TensorLike, x2: TensorLike, /) -> Tensor:
         return compute(*operands(x1, x2))
 
-    return named(call, name, method)  # type: ignore[no-any-return]
+    return named(call, name, f"Tensor.{method}")  # type: ignore[no-any-return]
 
 
 def rounding(name: str) -> Callable[[Tensor], Tensor]:
@@ -88,7 +88,7 @@ def rounding(name: str) -> Callable[[Tensor], Tensor]:
     def call(x: Tensor, /) -> Tensor:
         return x.clone() if x.dtype.is_integer else compute(x)
 
-    return named(call, name, name)  # type: ignore[no-any-return]
+    return named(call, name, f"Tensor.{name}")  # type: ignore[no-any-return]
 
 
 globals().update({name: unary(name, method) for name, method in UNARY.items()})
@@ -115,10 +115,10 @@ def floor_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Compute what is left of a division that rounds down; 0 has the sign of the divisor."""
-    found = Tensor.remainder(*operands(x1, x2))
+    first, divisor = operands(x1, x2)
+    found = first.remainder(divisor)
     if not found.dtype.is_float:
         return found
-    _, divisor = operands(x1, x2)
     return (found == 0).where(found.copysign(divisor), found)
 
 

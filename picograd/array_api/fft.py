@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from picograd.array_api.elementwise import named
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.linalg import fourier
 from picograd.tensor.tensor import Tensor
@@ -26,7 +27,7 @@ def along(name: str) -> Callable[..., Tensor]:
     ) -> Any:  # fmt: skip
         return compute(x, n, axis, norm)
 
-    return named(call, name)
+    return named(call, name, f"picograd.fft.{name}")  # type: ignore[no-any-return]
 
 
 def over(name: str) -> Callable[..., Tensor]:
@@ -43,14 +44,7 @@ def over(name: str) -> Callable[..., Tensor]:
     ) -> Any:  # fmt: skip
         return compute(x, s, axes, norm)
 
-    return named(call, name)
-
-
-def named(call: Any, name: str) -> Callable[..., Tensor]:
-    """Name a function that is made here."""
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Compute `picograd.fft.{name}`."
-    return call  # type: ignore[no-any-return]
+    return named(call, name, f"picograd.fft.{name}")  # type: ignore[no-any-return]
 
 
 globals().update({name: along(name) for name in ALONG})
