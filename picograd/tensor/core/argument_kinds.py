@@ -165,15 +165,17 @@ def check_call(
 def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:
     """Word the error of an argument that is something else."""
     wanted = in_words(word)
-    return DTypeError(op, f"{name} must be {wanted}, not {shown(value)}", f"pass {wanted}")
+    kind = "a tensor " if isinstance(value, Recorded) else ""
+    text = f"{name} must be {wanted}, not {kind}{described(value)}"
+    return DTypeError(op, text, f"pass {wanted}")
 
 
-def shown(value: Any) -> str:
-    """Show a number or a short text; name the type of anything else."""
-    if isinstance(value, Recorded):
-        return f"a tensor {value.dtype.name}{value.shape}"
-    is_plain = value is None or isinstance(value, (bool, int, float, complex, str))
-    return repr(value) if is_plain and len(repr(value)) < 40 else type(value).__name__
+def described(argument: Any) -> str:
+    """Describe an argument: a tensor by its dtype and shape, others by their text or type."""
+    if isinstance(argument, Recorded):
+        return f"{argument.dtype.name}{argument.shape}"
+    is_plain = argument is None or isinstance(argument, (bool, int, float, complex, str))
+    return repr(argument) if is_plain and len(repr(argument)) < 40 else type(argument).__name__
 
 
 def in_words(word: Any) -> str:

@@ -217,12 +217,9 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
 
     def call(*args: Any, **options: Any) -> Any:
         try:
-            if not options and 0 < len(args) <= plain:
-                if checks:
-                    check_arguments(row.name, checks, args)
-                return record(core, *args)
-            out = options.pop("out", None) if has_out else None
-            listed = read(args, options)
+            is_plain = not options and 0 < len(args) <= plain
+            out = options.pop("out", None) if has_out and not is_plain else None
+            listed = args if is_plain else read(args, options)
             if checks:
                 check_arguments(row.name, checks, listed)
             result = record(core, *listed)

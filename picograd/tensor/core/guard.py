@@ -26,7 +26,7 @@ from picograd.errors import (
     PicogradError,
     ValueRangeError,
 )
-from picograd.tensor.core.argument_kinds import check_call, checks_of, misfit
+from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
 from picograd.tensor.core.recording import Recorded
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
@@ -229,15 +229,6 @@ def translated(op: str, error: Exception, arguments: tuple[Any, ...]) -> Picogra
     if isinstance(error, IndexError):
         return AxisError(op, text, fix)
     return ValueRangeError(op, text, fix)
-
-
-def described(argument: Any) -> str:
-    """Describe an argument: a tensor by its dtype and shape, others by their text or type."""
-    if isinstance(argument, Recorded):
-        return f"{argument.dtype.name}{argument.shape}"
-    if argument is None or isinstance(argument, (bool, int, float, complex, str)):
-        return repr(argument) if len(repr(argument)) < 40 else type(argument).__name__
-    return type(argument).__name__
 
 
 def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
