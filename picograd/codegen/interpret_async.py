@@ -24,7 +24,6 @@ WARP = 32
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
 SWIZZLE_PERIOD = 1024  # bytes between groups of 8 rows
-BOX_ROWS = 16  # that a warp stores at once
 
 
 @dataclass
