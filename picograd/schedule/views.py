@@ -79,17 +79,21 @@ def merged_windows(node: Node, source: Facts) -> frozenset[int]:
 def strip_views(facts: Facts) -> Facts:
     """The node below a chain of views and casts that stays worth loading directly.
 
-    A cast that narrows to 16 bits is not looked through: the tensor cores want it in memory.
+    A cast that narrows is looked through only to find what is in memory: else its result is smaller
+    to store. One to 16 bits is not looked through at all: the tensor cores want it in memory.
     """
+    narrow: Facts | None = None
     while not facts.is_loaded and facts.inputs:
         node = facts.node
         is_free = node.row.view is not None
         if type(node.arg) is DType:
-            is_free = node.dtype.bits >= node.inputs[0].dtype.bits or node.dtype.bits > 16
+            is_narrowing = node.dtype.bits < node.inputs[0].dtype.bits
+            is_free = not is_narrowing or node.dtype.bits > 16
+            narrow = facts if is_narrowing and is_free and narrow is None else narrow
         if not is_free:
-            return facts
+            break
         facts = facts.inputs[0]
-    return facts
+    return facts if facts.is_loaded or narrow is None else narrow
 
 
 def fold_count(node: Node) -> int:

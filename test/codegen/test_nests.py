@@ -4,6 +4,7 @@ import pytest
 
 from picograd.codegen.linearize_cpu import SHORT_ROW, linearize
 from picograd.codegen.nests import as_bounds, group_length, is_pointwise
+from picograd.codegen.render.llvm import render
 from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import Accumulate, Assign, Store
 from picograd.dtype import float32
@@ -67,3 +68,29 @@ def test_the_end_of_rows_is_a_bound_of_their_loop(length: int) -> None:
     assert not any(each.op == "if" for each in program.instructions)
     unrolled = [each.arg[1] for each in program.instructions if each.op == "loop"]
     assert (True in unrolled) == (length <= SHORT_ROW)
+
+
+def test_sums_that_need_not_wait_share_a_loop_and_elements_are_stored_in_the_last() -> None:
+    """Gradients of a batch norm: two sums, what follows from them, the elements, and their sum."""
+    wide, column, rows = Target("llvm", "test", 64), Axis("column", 32), Axis("row", 300)
+    place = axis_index(rows) * 32 + axis_index(column)
+    x = Expr("load", (), (0, place), float32)
+    first = Compute((column,), (rows,), "sum", x, float32, None)
+    mean = Compute((column,), (), None, Expr("neg", (ref(0),), None, float32), float32, None)
+    square = Expr("mul", (x, x), None, float32)
+    second = Compute((column,), (rows,), "sum", square, float32, (1, axis_index(column)))
+    away = Expr("add", (Expr("add", (x, ref(1)), None, float32), ref(2)), None, float32)
+    stored = Compute((column, rows), (), None, away, float32, (2, place))
+    last = Compute((column,), (rows,), "sum", ref(3), float32, (3, axis_index(column)))
+    part = Part((column,), (first, mean, second, stored, last))
+    sizes = ((9600, "in"), (32, "out"), (9600, "out"), (32, "out"))
+    slots = tuple(Slot(float32, size, kind) for size, kind in sizes)
+    kernel = Kernel("gradients", "reduce.col", slots, (), (part,))
+    program = linearize(build(kernel, wide), wide)
+    assert sum(each.op == "load" for each in program.instructions) == 2
+    text = render(program)
+    assert text.count("followup_vectorized") == text.count("unroll.disable") > 0
+
+
+def ref(number: int) -> Expr:
+    return Expr("ref", (), number, float32)

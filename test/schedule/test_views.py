@@ -3,7 +3,7 @@
 import pytest
 from plan_support import leaf, spread
 
-from picograd.dtype import float16, float32, int64
+from picograd.dtype import float16, float32, float64, int64
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.group import FREE, Facts, Group
@@ -87,6 +87,16 @@ def test_views_are_stripped_but_not_a_narrowing_cast() -> None:
     assert strip_views(wide) is source
     narrow = facts(build.cast(X, float16), view)
     assert strip_views(narrow) is narrow
+
+
+def test_what_is_narrowed_is_stored_narrow_unless_it_is_in_memory() -> None:
+    """A mean in float64 that is read as float32 is half as large to store, and needs no cast."""
+    x = leaf(2, 3, dtype=float64)
+    doubled = facts(build.binary("mul", x, x))
+    read = facts(build.cast(doubled.node, float32), doubled)
+    assert strip_views(facts(read.node.permute((1, 0)), read)) is read
+    held = facts(x, is_source=True, is_loaded=True)
+    assert strip_views(facts(build.cast(x, float32), held)) is held
 
 
 def test_fold_count_is_the_elements_added_at_a_place() -> None:

@@ -247,15 +247,26 @@ class Renderer:
         return ""
 
     def hint(self, loop: int) -> str:
-        """Attach the unrolling wish of a loop; LLVM warns where a loop cannot be unrolled."""
+        """Attach the unrolling wish of a loop; LLVM warns where a loop cannot be unrolled.
+
+        A loop that must not be unrolled may be once it works on vectors: what few of them read at
+        each round then stays in registers.
+        """
         is_unrolled = self.instructions[loop].arg[1]
         bounds = [self.instructions[each].op for each in self.instructions[loop].args]
         if is_unrolled is False or (is_unrolled and bounds != ["const", "const"]):
             return ""
         first = len(self.metadata)
-        self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}}}")
-        wish = "full" if is_unrolled else "disable"
-        self.metadata.append(f'!{first + 1} = !{{!"llvm.loop.unroll.{wish}"}}')
+        if is_unrolled:
+            self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}}}")
+            self.metadata.append(f'!{first + 1} = !{{!"llvm.loop.unroll.full"}}')
+            return f", !llvm.loop !{first}"
+        whole, once = first + 2, first + 3
+        self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}, !{whole}}}")
+        self.metadata.append(f'!{first + 1} = !{{!"llvm.loop.unroll.disable"}}')
+        followup = '!"llvm.loop.vectorize.followup_vectorized"'
+        self.metadata.append(f"!{whole} = !{{{followup}, !{once}}}")
+        self.metadata.append(f'!{once} = !{{!"llvm.loop.isvectorized", i32 1}}')
         return f", !llvm.loop !{first}"
 
     # -- memory -----------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Rows:
         self.here = tuple(axis_index(axis) for axis in dims)
         self.tiles: list[Tile] = []
         self.workspaces: list[tuple[int, bool]] = []
-        self.values: list[Expr] = []
+        self.values: dict[int, Expr] = {}
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Store] = []
 
@@ -95,26 +95,50 @@ class Rows:
         steps: list[Step] = []
         kept = self.kept()
         pending: list[tuple[int, Compute]] = []
-        for number, compute in enumerate(self.part.computes):
-            is_reduction = self.level(compute) == "row" and bool(compute.reduce)
-            if pending and not (is_reduction and self.joins(compute, pending)):
-                steps += self.reductions(pending)
+        order = self.in_waves()
+        for position, number in enumerate(order):
+            compute = self.part.computes[number]
+            is_reduction = self.is_row_reduction(compute)
+            if pending and not (is_reduction and compute.reduce == pending[0][1].reduce):
+                steps += self.reductions(pending, self.elements_follow(order[position:]))
                 pending = []
             if is_reduction:
                 pending.append((number, compute))
-                self.values.append(self.tile(f"r{number}", (), compute.dtype))
+                self.values[number] = self.tile(f"r{number}", (), compute.dtype)
                 continue
             steps += self.other(number, compute, number in kept)
-        return [*steps, *self.reductions(pending), *self.stores]
+        return [*steps, *self.reductions(pending, False), *self.stores]
 
-    def joins(self, compute: Compute, pending: Sequence[tuple[int, Compute]]) -> bool:
-        """Tell whether a reduction can share the loop of those before it."""
-        pieces = {f"r{number}" for number, _ in pending}
-        reads = {e.arg[0] for e in walk(self.body(compute)) if e.op == "tile"}
-        return compute.reduce == pending[0][1].reduce and pieces.isdisjoint(reads)
+    def is_row_reduction(self, compute: Compute) -> bool:
+        """Tell whether a compute reduces whole rows."""
+        return self.level(compute) == "row" and bool(compute.reduce)
 
-    def reductions(self, group: Sequence[tuple[int, Compute]]) -> list[Step]:
-        """Write reductions that share their axes, and queue their stores."""
+    def in_waves(self) -> list[int]:
+        """Order the computes so that row reductions that need not wait for one another follow.
+
+        A wave is what can be computed once the row reductions of earlier waves are there; in each,
+        the reductions come last.
+        """
+        computes, waves = self.part.computes, list[int]()
+        for compute in computes:
+            refs = {expr.arg for expr in walk(compute.body) if expr.op == "ref"}
+            after = [waves[ref] + self.is_row_reduction(computes[ref]) for ref in refs]
+            waves.append(max(after, default=0))
+        order = range(len(computes))
+        return sorted(order, key=lambda n: (waves[n], self.is_row_reduction(computes[n])))
+
+    def elements_follow(self, numbers: Sequence[int]) -> bool:
+        """Tell whether some of these computes read elements of a row."""
+        computes = [self.part.computes[number] for number in numbers]
+        return any(
+            self.is_row_reduction(c) or self.level(c) in ("elem", "window") for c in computes
+        )
+
+    def reductions(self, group: Sequence[tuple[int, Compute]], elements_follow: bool) -> list[Step]:
+        """Write reductions that share their axes, and queue their stores.
+
+        A CPU writes elements that are known by then in the loop that reads them for the last time.
+        """
         if not group:
             return []
         exprs = []
@@ -122,7 +146,12 @@ class Rows:
             fill = identity(compute.monoid or "sum", compute.body.dtype)
             body = self.with_fixed(self.body(compute), compute.reduce)
             exprs.append(self.guarded(body, fill))
-        steps = self.accumulate(group, group[0][1].reduce, exprs)
+        over = group[0][1].reduce
+        early: list[Store] = []
+        if self.threads is None and self.is_column and not elements_follow:
+            early = [store for store in self.stores if store.dims == (*over, *self.dims)]
+            self.stores = [store for store in self.stores if store not in early]
+        steps = self.accumulate(group, over, exprs, early)
         for number, compute in group:
             self.store(compute, self.values[number], ())
         return steps
@@ -147,15 +176,15 @@ class Rows:
                 True,
                 wide,
             )
-            self.values.append(value)
+            self.values[number] = value
             self.store(compute, value, inner)
             return [step]
         if not is_kept:
-            self.values.append(expr)
+            self.values[number] = expr
             self.store(compute, expr, inner)
             return []
         value = self.tile(f"v{number}", inner, compute.dtype)
-        self.values.append(value)
+        self.values[number] = value
         self.store(compute, value, inner)
         return [Assign(f"v{number}", (*self.dims, *inner), self.guarded(expr, 0))]
 
@@ -317,7 +346,7 @@ class Rows:
 
     def grand_step(self, number: int, compute: Compute, expr: Expr) -> list[Step]:
         """Add the rows of the dims to a grand result; its epilogues wait for the last block."""
-        self.values.append(Expr("tile", (), (f"g{number}", ()), compute.dtype))
+        self.values[number] = Expr("tile", (), (f"g{number}", ()), compute.dtype)
         if not compute.reduce:
             return []
         monoid = compute.monoid or "sum"
@@ -396,12 +425,12 @@ class Rows:
                 value = self.with_fixed(self.body(compute), over)
                 exprs.append(self.guarded(value, fill, ragged))
                 reductions.append((number, compute))
-                self.values.append(self.tile(f"r{number}", (), compute.dtype))
+                self.values[number] = self.tile(f"r{number}", (), compute.dtype)
             elif self.level(compute) == "row":
                 after.append((number, compute))
-                self.values.append(Expr("tile", (), (f"v{number}", self.here), compute.dtype))
+                self.values[number] = Expr("tile", (), (f"v{number}", self.here), compute.dtype)
             else:
-                self.element_store(compute, over, ragged)
+                self.element_store(number, compute, over, ragged)
         early, self.stores = self.stores, []
         steps = self.accumulate(reductions, over, exprs, early)
         partials, final = self.combine(split, reductions, point, points)
@@ -417,11 +446,11 @@ class Rows:
         return [*steps, *partials, LastBlock(counter, point, split.size, body)]
 
     def element_store(
-        self, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]
+        self, number: int, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]
     ) -> None:
         """Note a per-element value of the split scheme, and queue its store."""
         expr = self.body(compute)
-        self.values.append(expr)
+        self.values[number] = expr
         if compute.store:
             slot, index = compute.store[0], rebind(compute.store[1], self.axes)
             value = self.guarded(expr, 0, ragged)
