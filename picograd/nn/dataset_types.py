@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import int64
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.nn.samplers import host_random
 from picograd.target import is_host
@@ -108,8 +110,8 @@ class TensorDataset(GatheringDataset):
         """Gather the rows of every tensor on its device, into memory of their own."""
         if all(is_host_memory(tensor) for tensor in self.tensors):
             # Whole rows are copied: that is NumPy's case, 3 times faster than a kernel per element.
-            arrays = [np.from_dlpack(tensor)[positions] for tensor in self.tensors]
-            return [Tensor(array, device="cpu") for array in arrays]
+            rows = [host_rows(tensor, positions) for tensor in self.tensors]
+            return [Tensor(array, device="cpu") for array in rows]
         index = Tensor(positions, device=self.tensors[0].device, dtype=int64)
         batch = [tensor[index.to(tensor.device)] for tensor in self.tensors]
         if len({tensor.device for tensor in batch}) == 1:
@@ -121,6 +123,14 @@ def is_host_memory(tensor: Tensor) -> bool:
     """Tell whether NumPy can read the rows of a tensor where they are, and no gradient is lost."""
     is_known = tensor.dtype.numpy == tensor.dtype.storage
     return is_host(tensor.device) and is_known and not tensor.requires_grad
+
+
+def host_rows(tensor: Tensor, positions: Array) -> Array:
+    """Copy rows of a tensor in host memory, of which nobody else gets to know."""
+    buffer = leaf_buffer(tensor.realize().node)
+    assert buffer is not None
+    rows: Array = buffer_view(buffer, tensor.shape)[positions]
+    return rows
 
 
 class ArrayDataset(GatheringDataset):

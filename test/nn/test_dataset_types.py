@@ -95,3 +95,11 @@ def test_random_split_has_pytorchs_lengths(lengths):
 def test_random_split_refuses_other_lengths(lengths):
     with pytest.raises(ValueRangeError, match="do not sum to the 10 samples"):
         nn.random_split(range(10), lengths)
+
+
+def test_a_data_set_does_not_share_the_memory_of_its_tensors():
+    """What is computed from them stays lazy."""
+    rows = Tensor(np.arange(6.0, dtype=np.float32).reshape(3, 2))
+    (batch,) = nn.TensorDataset(rows).gather(np.array([2, 0]))
+    assert batch.tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert (rows + 1).node.realized is None

@@ -75,3 +75,13 @@ def test_pickles(device: str) -> None:
     p = nn.Parameter(Tensor([1.0], device=device))
     back = pickle.loads(pickle.dumps(p))
     assert type(back) is nn.Parameter and back.requires_grad and back.is_leaf
+
+
+def test_results_do_not_see_what_is_written_into_an_array_that_shares_memory() -> None:
+    x = Tensor([1.0, 2.0, 3.0]).realize()
+    before = x * 2
+    array = np.asarray(x, copy=False)
+    after = x * 3
+    array[0] = 5.0
+    assert (before.tolist(), after.tolist()) == ([2.0, 4.0, 6.0], [3.0, 6.0, 9.0])
+    assert (x + 1).tolist() == [6.0, 3.0, 4.0]
