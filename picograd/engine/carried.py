@@ -9,6 +9,10 @@ So the computation that reads it stores it (`read_again`). And the line that ask
 one is remembered: from then on what is asked for there stores all such values (`read_ahead`), so
 that no work is done twice, and the plan at one read does not depend on when the last one was.
 
+What tensors that ask for gradients start from, random numbers mostly, is needed again by all that
+reads them. It is stored before anything else is computed from it (`starts`), so that the first plan
+of a network is that of its later steps.
+
 `NEW` are the nodes that tensors got since the last computation. Callers hold `pending.LOCK`.
 """
 
@@ -18,7 +22,7 @@ from typing import Any
 
 from picograd.buffer import Storage
 from picograd.engine.debug import user_line
-from picograd.engine.plan_key import GraphKey
+from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.node import Node
 
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
@@ -31,6 +35,7 @@ PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # 
 WAITING: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # and not read so far
 ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
 NEW: dict[int, None] = {}
+STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
 LINES: dict[str, None] = {}  # at which values are stored that were missed later
 
 
@@ -41,6 +46,24 @@ def entries(table: Any) -> dict[Any, Any]:
     """
     found: dict[Any, Any] = table.data
     return found
+
+
+def starts(order: Sequence[Node]) -> list[Node]:
+    """List what leaves that ask for gradients start from, where a graph reads it: made of nothing
+    that is in memory, and not there yet.
+    """
+    owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
+    owners = [each for each in owners if each.is_leaf and leaf_buffer(each.node) is None]
+    read = set(map(id, order)) if owners else set()
+    STARTS[:] = [weakref.ref(each) for each in owners if id(each.node) not in read]
+    here = [each.node for each in owners if id(each.node) in read]
+    return [node for node in here if is_made_of_nothing(node)]
+
+
+def is_made_of_nothing(root: Node) -> bool:
+    """Tell whether a node reads no memory: constants, counters and random numbers alone."""
+    order = walk_pending([root])
+    return all(node.realized is None and node.op != "buffer" for node in order)
 
 
 def read_again(order: Sequence[Node]) -> list[Node]:

@@ -120,6 +120,13 @@ def before_writes(nodes: Sequence[Node]) -> None:
         compute(readers)
 
 
+def asks(tensor: Any) -> bool:
+    """Note a tensor that begins to ask for gradients; its start may be stored early. Gives True."""
+    if leaf_buffer(tensor.node) is None:
+        carried.STARTS.append(weakref.ref(tensor))
+    return True
+
+
 def note_write(node: Node, version: int = 0) -> None:
     """Remember the value a tensor was given in place: the next computation stores it.
 
@@ -355,6 +362,8 @@ def compute_with_checks(nodes: Sequence[Node], graph: SmallGraph | None) -> None
 def compute_all(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
     """Compute nodes, with what was written before; `graph` is that under them if it is small."""
     wanted, roots, order = with_readers(nodes)
+    if carried.STARTS and store_starts(order, roots):
+        graph, (wanted, roots, order) = None, with_readers(nodes)
     if roots:
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
@@ -369,6 +378,16 @@ def compute_all(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
+
+
+def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
+    """Compute what leaves start from before what reads it; False if there is nothing to do."""
+    started = carried.starts(order)
+    if not started or set(map(id, roots)) <= set(map(id, started)):
+        return False
+    realize_roots(started, graph_key(started))
+    settle(started)
+    return True
 
 
 def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:

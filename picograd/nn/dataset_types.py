@@ -15,7 +15,7 @@ import numpy as np
 from picograd.dtype import int64
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, internal
 from picograd.nn.samplers import host_random
 from picograd.target import is_host
 from picograd.tensor.core.arguments import need_tensor
@@ -128,7 +128,8 @@ def is_host_memory(tensor: Tensor) -> bool:
 def host_rows(tensor: Tensor, positions: Array) -> Array:
     """Copy rows of a tensor in host memory, of which nobody else gets to know."""
     buffer = leaf_buffer(tensor.realize().node)
-    assert buffer is not None
+    if buffer is None:
+        internal("a realized tensor has no memory", tensor)
     rows: Array = buffer_view(buffer, tensor.shape)[positions]
     return rows
 

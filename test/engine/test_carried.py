@@ -126,3 +126,26 @@ def test_values_that_track_gradients_are_computed_again() -> None:
         y.sum().item()
         assert y.node.realized is None
         y.sum().backward()
+
+
+def test_what_parameters_start_from_is_stored_before_what_reads_it(made: list[Any]) -> None:
+    """So a network that is only read has two plans, and its random numbers are drawn once."""
+    weight = picograd.randn(7, 5, requires_grad=True)
+    bias = picograd.nn.init.uniform_(picograd.zeros(5, requires_grad=True))
+    with picograd.no_grad():
+        first = (Tensor(X[0]).sum() + weight @ bias).numpy()
+        count = len(made)
+        for _ in range(3):
+            assert ((Tensor(X[0]).sum() + weight @ bias).numpy() == first).all()
+    assert len(made) == count
+
+
+def test_a_leaf_made_of_data_is_part_of_what_reads_it(made: list[Any]) -> None:
+    """A mix of pictures whose gradients are asked for, as at each step of a gradient penalty."""
+    x, y = Tensor(X[0]).realize(), Tensor(X[1]).realize()
+    made.clear()
+    mixed = (x * 0.25 + y * 0.75).requires_grad_()
+    mixed.square().sum().backward()
+    assert mixed.grad is not None
+    mixed.grad.realize()
+    assert len(made) == 1

@@ -220,7 +220,7 @@ class Recorded:
         if wanted and self._node.leaf is None:
             self._move(build.detach(self._node))
             self._node.leaf = weakref.ref(self)
-        self._tracks = bool(wanted)
+        self._tracks = pending.asks(self) if wanted else False
 
     @property
     def is_leaf(self) -> bool:
