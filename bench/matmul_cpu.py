@@ -17,6 +17,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048])
     options = parser.parse_args()
     refuse_pinned_blas()
+    os.environ["PICOGRAD_DEVICE"] = "cpu"
     os.environ["PICOGRAD_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
     import numpy as np
     import torch

@@ -97,6 +97,7 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     refuse_pinned_blas()
+    os.environ["PICOGRAD_DEVICE"] = "cpu"
     os.environ["PICOGRAD_THREADS"] = str(options.threads)
     import torch
 

@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=50)
     options = parser.parse_args()
     refuse_pinned_blas()
+    os.environ["PICOGRAD_DEVICE"] = "cpu"
     import copy
 
     import torch

@@ -36,7 +36,7 @@ from picograd.schedule.plan import (
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.updates import take_updates
+from picograd.schedule.updates import is_renaming, take_updates
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.target import Target
 
@@ -149,7 +149,7 @@ def fuse(draft: Draft) -> None:
     order = draft.order if roots == draft.roots else toposort(roots, realized)
     expanded = expand_composites(roots, target=draft.target, order=order)
     order = order if expanded == roots else toposort(expanded, realized)
-    draft.facts = facts_of(order)
+    draft.facts = facts_of(order, expanded)
     found = [draft.facts[id(root)] for root in expanded]
     draft.roots = [facts.node for facts in found]
     draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
@@ -161,12 +161,19 @@ def fuse(draft: Draft) -> None:
             draft.fuser.store_root(facts)
 
 
-def facts_of(order: Iterable[Node]) -> dict[int, Facts]:
-    """Map each node, listed inputs first, by identity to the facts of the first of equal value."""
+def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
+    """Map each node, listed inputs first, by identity to the facts of the first of equal value.
+
+    What only gives its input another name has the facts of that, unless it is wanted in memory.
+    """
     first: dict[Any, Facts] = {}
     found: dict[int, Facts] = {}
+    asked = set(map(id, roots))
     for node in order:
         is_known = is_leaf(node)
+        if not is_known and is_renaming(node) and id(node) not in asked:
+            found[id(node)] = found[id(node.inputs[0])]
+            continue
         inputs = () if is_known else tuple([found[id(child)] for child in node.inputs])
         key = leaf_key(node) if is_known else -1
         same = (key, node.shape, node.dtype) if is_known else structural_key(node, inputs)

@@ -169,7 +169,12 @@ def is_same(node: Node) -> bool:
     row = node.row
     if row.role is Role.PASS:
         return not row.is_stored
-    return row.keeps_value and node.dtype is node.inputs[0].dtype
+    return is_renaming(node)
+
+
+def is_renaming(node: Node) -> bool:
+    """Tell whether a node is a conversion to the dtype that its input has."""
+    return node.row.keeps_value and node.dtype is node.inputs[0].dtype
 
 
 def shown_source(

@@ -10,7 +10,7 @@ from picograd.schedule.schedule import facts_of
 
 
 def readers(*roots: Node) -> dict[Node, Facts]:
-    found = facts_of(toposort(roots))
+    found = facts_of(toposort(roots), roots)
     find_readers(list(found.values()), {found[id(root)] for root in roots})
     return {facts.node: facts for facts in found.values()}
 
