@@ -27,6 +27,7 @@ TURNS = 3
 
 
 def turns(name: str, trees: list[Path], core: int) -> str:
+    """Run a benchmark against the trees in turns, on one core; gives what it printed."""
     said = []
     for turn in range(TURNS):
         for tree in trees:
@@ -41,6 +42,7 @@ def turns(name: str, trees: list[Path], core: int) -> str:
 
 
 def main() -> None:
+    """Run all benchmarks side by side."""
     trees, names = [Path(each).resolve() for each in sys.argv[1:3]], sys.argv[3:] or list(JOBS)
     cores = sorted(os.sched_getaffinity(0))
     with ThreadPoolExecutor(len(names)) as pool:
