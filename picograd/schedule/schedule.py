@@ -1,18 +1,18 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from picograd.dtype import DType, int64
 from picograd.errors import internal
-from picograd.graph.ends import ends_of, every_end, sources_of
+from picograd.graph.ends import every_end
 from picograd.graph.expand import expand_composites, realized
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
-from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
+from picograd.graph.row import SCALARS, WRITES
 from picograd.graph.split_complex import has_complex, split_complex
-from picograd.graph.starts import MOVING, fixed_graph, placed, starts_of
+from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
@@ -36,7 +36,8 @@ from picograd.schedule.plan import (
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.updates import is_renaming, take_updates
+from picograd.schedule.updates import take_updates
+from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.target import Target
 
@@ -84,10 +85,6 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     return Plan(*parts, draft.arenas, tuple(draft.fuser.reasons))
 
 
-LEAVES = MEMORY | INPUTS
-NAMING = NUMBERS | SCALARS | WRITES | MOVING  # whose arguments are told apart otherwise
-
-
 def number_inputs(draft: Draft) -> None:
     """Number leaf buffers and runtime scalars in order of first appearance.
 
@@ -129,20 +126,6 @@ def number_scalar(draft: Draft, node: Node) -> None:
         draft.scalars.append(node)
 
 
-def is_leaf(node: Node) -> bool:
-    """Tell whether a node's value is in memory already."""
-    return node.realized is not None or node.op in LEAVES
-
-
-def leaf_key(node: Node) -> int:
-    """Identity of the memory behind a leaf."""
-    if node.realized is not None:
-        return id(node.realized)
-    if node.op in INPUTS:  # of a loop's body
-        return id(node)
-    return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
-
-
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
     roots = take_updates(draft.roots, draft.order, draft.target)
@@ -159,46 +142,6 @@ def fuse(draft: Draft) -> None:
         draft.fuser.visit(facts)
         if facts in wanted:
             draft.fuser.store_root(facts)
-
-
-def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
-    """Map each node, listed inputs first, by identity to the facts of the first of equal value.
-
-    What only gives its input another name has the facts of that, unless it is wanted in memory.
-    """
-    first: dict[Any, Facts] = {}
-    found: dict[int, Facts] = {}
-    asked = set(map(id, roots))
-    for node in order:
-        is_known = is_leaf(node)
-        if not is_known and is_renaming(node) and id(node) not in asked:
-            found[id(node)] = found[id(node.inputs[0])]
-            continue
-        inputs = () if is_known else tuple([found[id(child)] for child in node.inputs])
-        key = leaf_key(node) if is_known else -1
-        same = (key, node.shape, node.dtype) if is_known else structural_key(node, inputs)
-        facts = first.get(same)
-        if facts is None:
-            facts = first[same] = Facts(node, len(first), inputs, is_known, is_known, key)
-        found[id(node)] = facts
-    return found
-
-
-def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
-    """Nodes with equal keys have equal values."""
-    arg = node.arg
-    if type(node) is Node and node.op not in NAMING:
-        return node.op, inputs, arg, node.shape, node.dtype, node.device
-    if node.op in NUMBERS:
-        arg = type(arg).__name__, repr(arg)
-    elif node.op in SCALARS:
-        arg = id(arg)
-    elif node.op in WRITES:
-        arg = id(node)
-    elif node.op in MOVING and starts_of(node):
-        arg = placed(node, id)
-    ends = ends_of(node), sources_of(node)
-    return (node.op, inputs, arg, node.shape, node.dtype, node.device, ends)
 
 
 def order_launches(draft: Draft) -> None:

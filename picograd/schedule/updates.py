@@ -20,6 +20,7 @@ from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
+from picograd.schedule.values import is_renaming
 from picograd.schedule.viewindex import Position, plain_position, view_source
 from picograd.target import Target
 
@@ -170,11 +171,6 @@ def is_same(node: Node) -> bool:
     if row.role is Role.PASS:
         return not row.is_stored
     return is_renaming(node)
-
-
-def is_renaming(node: Node) -> bool:
-    """Tell whether a node is a conversion to the dtype that its input has."""
-    return node.row.keeps_value and node.dtype is node.inputs[0].dtype
 
 
 def shown_source(

@@ -6,7 +6,7 @@ from picograd.graph import build
 from picograd.graph.node import Node, toposort
 from picograd.schedule.group import Facts
 from picograd.schedule.readers import find_readers
-from picograd.schedule.schedule import facts_of
+from picograd.schedule.values import facts_of
 
 
 def readers(*roots: Node) -> dict[Node, Facts]:

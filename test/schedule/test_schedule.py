@@ -312,12 +312,3 @@ def test_a_chain_of_writes_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> No
         node = build.assign(node, node + 1.0)
     schedule([node], TARGET, verify=False)
     assert looks[0] < 300 * 40  # 300 * 300 where every write looks for its target alone
-
-
-def test_another_name_of_a_value_is_no_kernel_unless_it_is_wanted() -> None:
-    """`x.flatten(1)` of a matrix is a conversion to the dtype it has; two products read it."""
-    x, w, v = leaf(8, 16), leaf(16, 4), leaf(16, 4)
-    name = Node("cast", (x,), x.dtype, x.shape, x.dtype, x.device)
-    products = [build.matmul(name, w), build.matmul(name, v)]
-    assert len(schedule(products, TARGET).kernels) <= 2
-    check_plan([*products, name])

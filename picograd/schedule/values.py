@@ -1,0 +1,80 @@
+"""values: which nodes of a graph are one value.
+
+Equal nodes are computed once; what only gives its input another name is computed with that.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from picograd.graph.ends import ends_of, sources_of
+from picograd.graph.node import Node
+from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
+from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.schedule.group import Facts
+
+LEAVES = MEMORY | INPUTS
+NAMING = NUMBERS | SCALARS | WRITES | MOVING  # whose arguments are told apart otherwise
+
+
+def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
+    """Map each node, listed inputs first, by identity to the facts of the first of equal value.
+
+    What only gives its input another name has the facts of that, unless it is wanted in memory.
+    """
+    first: dict[Any, Facts] = {}
+    found: dict[int, Facts] = {}
+    asked = set(map(id, roots))
+    for node in order:
+        is_known = is_leaf(node)
+        inputs: tuple[Facts, ...] = ()
+        key = -1
+        if is_known:
+            key = leaf_key(node)
+            same: Any = key, node.shape, node.dtype
+        else:
+            inputs = tuple([found[id(child)] for child in node.inputs])
+            if is_renaming(node) and id(node) not in asked:
+                found[id(node)] = inputs[0]
+                continue
+            same = structural_key(node, inputs)
+        facts = first.get(same)
+        if facts is None:
+            facts = first[same] = Facts(node, len(first), inputs, is_known, is_known, key)
+        found[id(node)] = facts
+    return found
+
+
+def is_renaming(node: Node) -> bool:
+    """Tell whether a node is a conversion to the dtype that its input has."""
+    return node.row.keeps_value and node.dtype is node.inputs[0].dtype
+
+
+def is_leaf(node: Node) -> bool:
+    """Tell whether a node's value is in memory already."""
+    return node.realized is not None or node.op in LEAVES
+
+
+def leaf_key(node: Node) -> int:
+    """Identity of the memory behind a leaf."""
+    if node.realized is not None:
+        return id(node.realized)
+    if node.op in INPUTS:  # of a loop's body
+        return id(node)
+    return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
+
+
+def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
+    """Nodes with equal keys have equal values."""
+    arg = node.arg
+    if type(node) is Node and node.op not in NAMING:
+        return node.op, inputs, arg, node.shape, node.dtype, node.device
+    if node.op in NUMBERS:
+        arg = type(arg).__name__, repr(arg)
+    elif node.op in SCALARS:
+        arg = id(arg)
+    elif node.op in WRITES:
+        arg = id(node)
+    elif node.op in MOVING and starts_of(node):
+        arg = placed(node, id)
+    ends = ends_of(node), sources_of(node)
+    return (node.op, inputs, arg, node.shape, node.dtype, node.device, ends)
