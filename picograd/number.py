@@ -117,6 +117,8 @@ def size_of(value: Any) -> Any:
     """Read a size as `operator.index` does; it stays traced where a trace follows sizes."""
     if type(value) is TracedNumber and value.numbers.has_sizes and is_whole(value):
         return value
+    if type(value) is bool:
+        raise TypeError("True and False are no sizes")
     return operator.index(value)
 
 

@@ -103,8 +103,10 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
         quotient = (x - rest) / y
         is_off = has_other_sign(rest, y)
         whole = is_off.where(quotient - 1.0, quotient).raw("round")
-        result = y.is_equal(0.0).where(x / y, whole)
-        return result.position
+        # Zero has the sign of x / y, which the remainder of x has lost.
+        positive = whole.is_equal(0.0).where(x.constant(0.0), whole)
+        is_exact = y.is_equal(0.0) | x.is_equal(0.0)
+        return is_exact.where(x / y, positive).position
     safe = safe_divisor(x, y)
     quotient = x.raw("quotient", safe)
     if dtype.kind == "int":

@@ -158,7 +158,8 @@ def layer_norm(
     missed = mean_of(away, last)  # 0 but for rounding; see graph/norms.py, `expand_var`
     spread = (mean_of(away * away, last) - missed * missed).binary("maximum", 0)
     average = average + missed
-    y = wide.composite("layer_norm", last, average, (spread + eps).unary("rsqrt"))
+    scale = (spread + spread_out(eps, spread)).unary("rsqrt")
+    y = wide.composite("layer_norm", last, average, scale)
     for name, node in (("weight", weight), ("bias", bias)):
         if node is None:
             continue
@@ -170,6 +171,13 @@ def layer_norm(
         full = node.cast(wide.dtype).broadcast_to(x.shape)
         y = y * full if name == "weight" else y + full
     return y.cast(x.dtype)
+
+
+def spread_out(number: Node | float, like: Node) -> Node | float:
+    """Spread a number over the shape of a node, if a tensor without axes stands for it."""
+    if isinstance(number, Node):
+        return number.cast(like.dtype).broadcast_to(like.shape)
+    return number
 
 
 def typical_element(x: Node) -> Node:
@@ -226,7 +234,7 @@ def batch_norm(
             "batch_norm", f"weight {weight.shape} for input {x.shape}", "one weight a channel"
         )
     wide = x.accumulated()
-    scale = (spread + eps).unary("rsqrt")
+    scale = (spread + spread_out(eps, spread)).unary("rsqrt")
     affine = weight.cast(wide.dtype), bias.cast(wide.dtype)
     return wide.composite("batch_norm", None, *affine, average, scale).cast(x.dtype)
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import picograd
@@ -128,3 +129,12 @@ def test_layers_without_outputs() -> None:
     layer = nn.Linear(2, 0)
     assert layer(Tensor([[1.0, 2.0]])).numpy().shape == (1, 0)
     assert layer(Tensor([[1.0, 2.0]])).sum().item() == 0.0
+
+
+def test_zero_rounded_down_has_the_sign_of_the_quotient(device: str) -> None:
+    a = np.array([-0.0, 0.0, 0.0, -0.0, -3.0, 3.0, -0.0, 2.0], np.float32)
+    b = np.array([1.0, 1.0, -1.0, INF, -4.0, 4.0, -2.0, INF], np.float32)
+    found = (Tensor(a, device=device) // Tensor(b, device=device)).numpy()
+    with np.errstate(all="ignore"):
+        want = np.floor_divide(a, b)
+    assert (found == want).all() and (np.signbit(found) == np.signbit(want)).all(), found

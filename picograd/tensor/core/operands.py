@@ -6,7 +6,7 @@ tensor decides the dtype only when its category (bool < int < float) is the high
 """
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -85,7 +85,8 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
         sizes = sizes[0]
     try:
-        read = tuple(map(size_of, sizes))
+        is_ordered = not isinstance(sizes, (str, bytes, Mapping, Set))
+        read = tuple(map(size_of, sizes if is_ordered else [sizes]))
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
     if any(not -(1 << 63) <= size < 1 << 63 for size in read):

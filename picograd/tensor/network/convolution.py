@@ -10,7 +10,7 @@ from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape, Window, span
 from picograd.helpers import ceil_div, product
-from picograd.tensor.core.operands import as_sizes, need_float
+from picograd.tensor.core.operands import as_sizes, need_float, need_rank
 from picograd.tensor.linalg.products import same_dtype
 from picograd.tensor.math import elementwise
 from picograd.tensor.network.adaptive_cells import SPELT_OUT, average_cells
@@ -20,7 +20,7 @@ from picograd.tensor.shaping import movement
 
 def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape:
     """Read an argument given as one int or one int per spatial axis."""
-    sizes = (value,) * rank if isinstance(value, int) else as_sizes((value,), op)
+    sizes = as_sizes((value,), op)
     if len(sizes) == 1:
         sizes *= rank
     if len(sizes) != rank or any(size < least for size in sizes):
@@ -45,7 +45,7 @@ def read_padding(
         return [(0, 0)] * len(kernel)
     if padding == "same":
         return same_padding(op, kernel, stride, dilation)
-    if not isinstance(padding, (int, str)) and all(isinstance(p, (tuple, list)) for p in padding):
+    if isinstance(padding, (tuple, list)) and all(isinstance(p, (tuple, list)) for p in padding):
         return [(int(low), int(high)) for low, high in padding]
     return [(size, size) for size in per_axis(op, "padding", padding, len(kernel), 0)]
 
@@ -251,16 +251,27 @@ def window_lengths(
     return length.binary("maximum", 1).cast(like.dtype)
 
 
+def output_sizes(op: str, rank: int, x: Node, sizes: Any) -> Shape:
+    """Read the sizes of adaptive pooling; None keeps a size."""
+    need_rank(op, x, rank + 1)
+    spatial = x.shape[len(x.shape) - rank :]
+    listed = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
+    is_kept = [size is None for size in listed]
+    read = as_sizes([1 if size is None else size for size in listed], op)
+    if len(read) == 1:
+        read, is_kept = read * rank, is_kept * rank
+    if len(read) != rank:
+        text = f"output_size={sizes!r} does not fit {rank} spatial axes"
+        raise ShapeError(op, text, "pass one size >= 1, or one per axis")
+    return tuple(full if kept else size for size, kept, full in zip(read, is_kept, spatial))
+
+
 def adaptive_average_pool(rank: int, x: Node, sizes: Any) -> Node:
     """Average so that the spatial axes get the given sizes; None keeps a size."""
     op = f"adaptive_avg_pool{rank}d"
     need_float(op, x)
-    first = len(x.shape) - rank
-    wanted = (sizes,) * rank if isinstance(sizes, int) or sizes is None else tuple(sizes)
-    if not all(size is None or hasattr(size, "__index__") for size in wanted):
-        raise DTypeError(op, f"the sizes {wanted} are no ints", "pass ints, or None to keep one")
-    for axis, size in enumerate(wanted, start=first):
-        if size is not None and size != x.shape[axis]:
+    for axis, size in enumerate(output_sizes(op, rank, x, sizes), start=len(x.shape) - rank):
+        if size != x.shape[axis]:
             x = average_to(op, x, axis, size)
     return x
 

@@ -23,7 +23,7 @@ from picograd.tensor.indexing import selecting
 from picograd.tensor.math import elementwise
 from picograd.tensor.network import convolution
 from picograd.tensor.network.adaptive_cells import cell_table
-from picograd.tensor.network.convolution import per_axis
+from picograd.tensor.network.convolution import output_sizes, per_axis
 from picograd.tensor.shaping import movement
 
 
@@ -64,25 +64,15 @@ def place_rows(places: Node, each: Window, first: int) -> Node:
     return window_rows(places, moved)
 
 
-def output_sizes(op: str, rank: int, x: Node, sizes: Any) -> Shape:
-    """Read the sizes of adaptive pooling; None keeps a size."""
-    need_rank(op, x, rank + 1)
-    spatial = x.shape[len(x.shape) - rank :]
-    listed = (sizes,) * rank if isinstance(sizes, int) or sizes is None else tuple(sizes)
-    if len(listed) != rank or any(size is not None and size < 1 for size in listed):
-        text = f"output_size={sizes!r} does not fit {rank} spatial axes"
-        raise ShapeError(op, text, "pass one size >= 1, or one per axis")
-    if 0 in spatial:
-        raise ShapeError(op, f"input {x.shape} has an empty axis", "pool non-empty axes")
-    return tuple(full if size is None else size for size, full in zip(listed, spatial))
-
-
 def adaptive_max_pool(rank: int, x: Node, sizes: Any) -> tuple[Node, Node]:
     """Find the largest element of each of `sizes` cells, and its flat position."""
     op = f"adaptive_max_pool{rank}d"
     wanted = output_sizes(op, rank, x, sizes)
     first = len(x.shape) - rank
     spatial = x.shape[first:]
+    if min(wanted) < 1 or 0 in spatial:
+        text = f"cannot reduce {spatial} to {wanted} elements"
+        raise ShapeError(op, text, "pool non-empty axes to sizes of 1 or more")
     check_size(op, (*x.shape[:first], *wanted), x.dtype.itemsize)
     table = cell_table(op, spatial, wanted)
     flat = x.reshape((*x.shape[:first], product(spatial)))

@@ -55,3 +55,13 @@ def test_wrong_arguments_are_named():
         functional.batch_norm(Tensor.ones(2, 3), None, None)
     with pytest.raises(ShapeError, match="do not divide into 3 groups"):
         functional.group_norm(Tensor.ones(2, 4), 3)
+
+
+@pytest.mark.parametrize(
+    "norm, arguments",
+    [("layer_norm", ((5,),)), ("group_norm", (2,)), ("instance_norm", ()), ("rms_norm", ((5,),))],
+)
+def test_a_tensor_may_stand_for_eps(norm, arguments, device):
+    x, function = Tensor(array(*SHAPE), device=device), getattr(functional, norm)
+    found = function(x, *arguments, eps=Tensor(0.5, device=device)).numpy()
+    np.testing.assert_allclose(found, function(x, *arguments, eps=0.5).numpy(), rtol=1e-5)

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from op_support import Case, compare, numbers
+
+from picograd import Tensor
+from picograd.errors import DTypeError
+from picograd.nn import functional
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -145,3 +150,21 @@ def test_patches(device: str) -> None:
                  lambda t, o=each: F.fold(t, (6, 5), **o)),
         ]  # fmt: skip
     compare(cases, device)
+
+
+@pytest.mark.parametrize("sizes", [True, (True, 2), {}, 2.5, "ab", [1.5, 2], None, (2, None)])
+def test_sizes_of_cells_are_ints(sizes):
+    x = Tensor(np.ones((1, 2, 4, 4), np.float32))
+    for name in ("adaptive_max_pool2d", "adaptive_avg_pool2d"):
+        if sizes is None or sizes == (2, None):
+            assert getattr(functional, name)(x, sizes).shape[-1] == 4
+            continue
+        with pytest.raises(DTypeError, match="sizes must be ints"):
+            getattr(functional, name)(x, sizes)
+
+
+@pytest.mark.parametrize("padding", [{}, "ab", set(), True, 1.5])
+def test_padding_is_ints(padding):
+    x = Tensor(np.ones((1, 2, 4, 4), np.float32))
+    with pytest.raises(DTypeError, match="sizes must be ints"):
+        functional.conv2d(x, x, padding=padding)
