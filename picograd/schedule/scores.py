@@ -109,8 +109,9 @@ class Finder:
             self.spread(facts, homes)
         elif role is Role.VIEW:
             self.move(facts, homes[0])
-        elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == 1:
-            self.end(facts, homes[0])
+        elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == len(set(homes)):
+            for home in homes:
+                self.end(facts, home)
         else:
             for home in homes:
                 home.refuse(f"{facts.node.op} {facts.node.shape} reads it")
@@ -181,7 +182,8 @@ class Finder:
     def end(self, facts: Facts, region: Region) -> None:
         """A reduction over a side, or a product summed over one, ends a region."""
         node = facts.node
-        operand = next(n for n, x in enumerate(facts.inputs) if x.number in self.homes)
+        inside = [self.homes.get(source.number) is region for source in facts.inputs]
+        operand = inside.index(True)
         at = region.at[facts.inputs[operand].number]
         if node.row.role is Role.REDUCE:
             monoid, over = node.arg
