@@ -80,7 +80,7 @@ class Schedule:
 
 
 # Wider blocks, or three warpgroups, gain at most 4 % of long streams of narrow heads, and lose a
-# fifth of short ones (H200, docs/records/0014-attention).
+# fifth of short ones (H200, docs/design/0021).
 SCHEDULE = Schedule(2, 128)
 
 
