@@ -14,7 +14,7 @@ SIZES = (2, 20, 8), (2, 24, 8)
 
 def regions_of(*roots):
     expanded = expand_composites(list(roots), target=TARGET)
-    facts = facts_of(toposort(expanded))
+    facts = facts_of(toposort(expanded), expanded)
     values = list(dict.fromkeys(facts.values()))
     return find_regions(values, {facts[id(root)] for root in expanded})
 
@@ -57,7 +57,7 @@ def test_what_else_reads_scores_keeps_them_in_memory(read, reason):
 def test_small_and_deep_products_are_no_seeds():
     def is_one(a, b):
         node = scores(a, b)
-        return is_seed(facts_of(toposort([node]))[id(node)])
+        return is_seed(facts_of(toposort([node]), [node])[id(node)])
 
     assert is_one(*SIZES)
     assert not is_one((2, 8, 8), (2, 24, 8))  # few rows
