@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
-from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.layout import Blocked, Layout, RowsOf, WgmmaOperand
 from picograd.codegen.tile import Tile, TileKernel, TilePart
 from picograd.codegen.walk_cuda import Walk, replicas_of, walk
-from picograd.dtype import DType, int32, int64
+from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
@@ -47,6 +47,7 @@ class Block:
         self.thread = Axis("thread", self.threads)
         self.tiles: dict[str, Tile] = {}
         self.arrays: dict[str, int] = {}
+        self.packed: dict[str, int] = {}  # of left operands in registers
         self.places: dict[str, int] = {}
         self.first_workspace = 0
         self.scratch = self.shared_bytes = 0
@@ -65,6 +66,9 @@ class Block:
                 size = tile.layout.register_count  # type: ignore[union-attr]
                 dtype = compute_dtype(tile.dtype)
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
+                if isinstance(tile.layout, WgmmaOperand):
+                    packed = self.emitter.add("array", uint32, arg=size // 2)
+                    self.packed[tile.name] = packed
             elif tile.space == "shared":
                 rows = product(tile.shape[:-1])
                 size = rows * ((*tile.shape, 1)[len(tile.shape) - 1] + tile.row_padding)
@@ -227,7 +231,9 @@ def put(block: Block, pointer: int, place: Index, value: int, mask: int | None) 
 
 def write_once(block: Block, layout: Layout) -> int | None:
     """Mask of the threads that write, where several hold the same element."""
-    if isinstance(layout, Blocked) and layout.is_first_fastest:
+    if isinstance(layout, RowsOf):
+        rest = axis_index(block.thread) % 4
+    elif isinstance(layout, Blocked) and layout.is_first_fastest:
         rest = axis_index(block.thread) // layout.thread_count
     else:
         rest = axis_index(block.thread) % replicas_of(layout, block.threads)

@@ -157,6 +157,13 @@ def by_formula(formula: Callable[..., Value]) -> Function:
     return lambda emitter, dtype, *args: formula(*(Value(emitter, a) for a in args)).position
 
 
+def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
+    """Let a special function unit compute a power of 2 in float32, where there is one."""
+    if dtype is not float32:
+        return elementary.exp2(Value(emitter, x)).position
+    return emitter.raw("quick_exp2", dtype, x)
+
+
 PORTABLE: dict[str, Function] = {
     "portable_log": by_formula(portable.log),
     "portable_exp": by_formula(portable.exp),
@@ -165,6 +172,7 @@ PORTABLE: dict[str, Function] = {
     **{op: by_formula(formula) for op, formula in angles.ANGLES.items()},
     **{op: by_formula(formula) for op, formula in logistic.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
+    "quick_exp2": quick_exp2,
 }
 COMMON: dict[str, Function] = {
     **PORTABLE,

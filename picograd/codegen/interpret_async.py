@@ -15,7 +15,7 @@ import numpy as np
 from picograd.code import TensorMap
 from picograd.codegen.program import Instr, Program
 from picograd.codegen.program_async import Wgmma
-from picograd.conversion import from_bits
+from picograd.conversion import from_bits, to_bits
 from picograd.errors import check
 
 Array = Any
@@ -238,7 +238,7 @@ def descriptor(run: Any, instr: Instr) -> Array:
 
 def product(run: Any, instr: Instr) -> None:
     """Begin a product."""
-    a, b = (run.values[arg].copy() for arg in instr.args[1:])
+    a, b = (run.values[arg].copy() for arg in instr.args[1:])  # packed registers as they are now
     run.queues.open.append((instr, a, b))
 
 
@@ -266,7 +266,11 @@ def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
     for group in groups:
         threads = np.arange(group * GROUP, (group + 1) * GROUP)
         check(run.mask[threads].all(), "a product by a part of a warpgroup", run.program)
-        left, a_place = operand(run, spec, int(a[threads[0], 0]), 64, True)
+        if spec.has_packed:
+            left = unpacked(spec, a[threads])
+            a_place: Array = np.zeros(0, np.int64)
+        else:
+            left, a_place = operand(run, spec, int(a[threads[0], 0]), 64, True)
         right, b_place = operand(run, spec, int(b[threads[0], 0]), spec.n, False)
         made = left @ right.T
         warp, lane = np.divmod(np.arange(GROUP), 32)
@@ -274,9 +278,34 @@ def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
             block, element = divmod(register, 4)
             row = 16 * warp + lane // 4 + 8 * (element // 2)
             column = 8 * block + 2 * (lane % 4) + element % 2
-            acc[threads, spec.register + register, 0] += made[row, column].astype(np.float32)
+            value = made[row, column].astype(np.float32)
+            place = threads, spec.register + register, 0
+            acc[place] = value if spec.is_first else acc[place] + value
         read += [a_place, b_place]
     return np.concatenate(read)
+
+
+def pack(run: Any, instr: Instr) -> None:
+    """Round pairs of registers to one each."""
+    packed, array = (run.values[arg] for arg in instr.args)
+    bits = to_bits(np.ascontiguousarray(array[..., 0]), instr.arg)
+    bits = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32)
+    made = bits[:, ::2] | bits[:, 1::2] << np.uint32(16)
+    held = run.mask[:, 0]
+    packed[held, :, 0] = made[held]
+
+
+def unpacked(spec: Wgmma, registers: Array) -> Array:
+    """Read a left operand (64, 16) from the registers of a warpgroup, four of each thread."""
+    found = np.zeros((64, 16))
+    warp, lane = np.divmod(np.arange(GROUP), 32)
+    for element in range(8):
+        raw = registers[:, spec.a_offset + element // 2].reshape(-1) >> np.uint32(element % 2 * 16)
+        row = 16 * warp + lane // 4 + 8 * (element // 2 % 2)
+        column = 8 * (element // 4) + 2 * (lane % 4) + element % 2
+        halves = (raw & np.uint32(0xFFFF)).astype(np.uint16).view(spec.dtype.storage)
+        found[row, column] = from_bits(halves, spec.dtype).astype(np.float64)
+    return found
 
 
 def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple[Array, Array]:
@@ -314,6 +343,7 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "async_fence": async_fence,
     "descriptor": descriptor,
     "wgmma": product,
+    "wgmma_pack": pack,
     "wgmma_fence": lambda run, instr: None,
     "wgmma_commit": commit,
     "wgmma_wait": wait_products,

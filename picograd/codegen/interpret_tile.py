@@ -311,7 +311,9 @@ class BlockInterpreter:
         if isinstance(step, CopyBox):
             self.copy_box(step)
         elif isinstance(step, Pipeline):
-            for position in range(step.axis.size):
+            first = 0 if step.first is None else int(self.index(step.first, ()))
+            stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
+            for position in range(max(first, 0), min(stop, step.axis.size)):
                 self.outer[step.axis] = constant(position)
                 self.steps((*step.produce, *step.consume))
         else:

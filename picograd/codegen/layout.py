@@ -134,6 +134,53 @@ class WgmmaAccumulator:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsOf:
+    """One value for each row of a `WgmmaAccumulator`: the four lanes of a row hold the same."""
+
+    fragment: WgmmaAccumulator
+
+    @property
+    def thread_count(self) -> int:
+        """Threads that hold the rows."""
+        return self.fragment.thread_count
+
+    @property
+    def register_count(self) -> int:
+        """Elements each thread holds."""
+        return 2 * self.fragment.stacked
+
+    def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
+        """Find the row that `register` of `thread` holds."""
+        stack, half = divmod(register, 2)
+        row, _ = self.fragment.coordinate(thread, stack * self.fragment.n // 2 + 2 * half)
+        return (row,)
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaOperand:
+    """A left operand of `wgmma` in registers: what an accumulator holds, two 16-bit floats in one.
+
+    Sixteen columns of an accumulator lie as the operand of one product wants its depth (PTX ISA).
+    """
+
+    fragment: WgmmaAccumulator
+
+    @property
+    def thread_count(self) -> int:
+        """Threads that hold the operand."""
+        return self.fragment.thread_count
+
+    @property
+    def register_count(self) -> int:
+        """Elements each thread holds, before they are packed."""
+        return self.fragment.register_count
+
+    def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
+        """Find the element that `register` of `thread` holds."""
+        return self.fragment.coordinate(thread, register)
+
+
+@dataclass(frozen=True, slots=True)
 class Swizzled:
     """A shared tile as the bulk copy engine and `wgmma` have it: slabs of 128-byte rows.
 
@@ -160,7 +207,7 @@ class Swizzled:
         return self.shape[0] * self.shape[1]
 
 
-Layout = Union[Blocked, MmaAccumulator, WgmmaAccumulator]
+Layout = Union[Blocked, MmaAccumulator, WgmmaAccumulator, RowsOf, WgmmaOperand]
 
 
 def split(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from picograd.codegen.block_cuda import (
     set_registers,
     write_once,
 )
-from picograd.codegen.layout import Layout
+from picograd.codegen.layout import Layout, WgmmaOperand
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import persistent, store_boxes
@@ -116,6 +116,9 @@ def assign(block: Block, step: Assign) -> None:
         else:
             target = substitute(places[0], values)
             put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
+    if isinstance(tile.layout, WgmmaOperand):
+        args = block.packed[tile.name], block.arrays[tile.name]
+        emitter.add("wgmma_pack", None, args, tile.dtype)
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:

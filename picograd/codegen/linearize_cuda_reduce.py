@@ -10,9 +10,10 @@ from contextlib import ExitStack
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.layout import Blocked
+from picograd.codegen.layout import Blocked, WgmmaAccumulator
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.walk_cuda import Walk
+from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
@@ -43,6 +44,8 @@ def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ..
 def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     """Tell whether a step can share the loops of reductions before it, in vectors as they are."""
     first = group[0]
+    if not isinstance(getattr(first, "layout", None), Blocked):
+        return False
     if not isinstance(first, Accumulate) or not isinstance(step, Accumulate | Store):
         return False
     if points_of(step) != points_of(first) or step.layout != first.layout:
@@ -97,6 +100,9 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     steps = [each for each in every if isinstance(each, Accumulate)]
     step, emitter = steps[0], block.emitter
     layout = step.layout
+    if isinstance(layout, WgmmaAccumulator):
+        accumulate_fragment(block, step)
+        return
     if not isinstance(layout, Blocked):
         internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
     count = len(step.dims)
@@ -127,6 +133,33 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
                 value = emitter.add("get", dtype, (partial, emitter.integer(lane)))
                 value = across_threads(block, layout, count, each.monoid, value)
                 finish(block, each, found, block.tiles[each.tile], lane, value)
+
+
+def accumulate_fragment(block: Block, step: Accumulate) -> None:
+    """Reduce the rows of a fragment: in each thread, then over the four lanes of a row."""
+    emitter, layout = block.emitter, step.layout
+    if layout is None or len(step.dims) != 1 or len(step.over) != 1:
+        internal("a fragment is reduced along its rows", step)
+    found = walk_layout(layout, block.thread, False)
+    values = dict(zip((*step.dims, *step.over), found.coordinates, strict=True))
+    with ExitStack() as stack:
+        for axis in found.loops_of(0, 1):
+            stack.enter_context(emitter.axis_loop(axis, True))
+        partial, _ = start(block, step, 1)
+        with ExitStack() as inner:
+            loops(block, inner, found.loops_of(1, 2), True)
+            inside(block, inner, found, None)
+            value = emitter.value(rewrite(step.expr, values))
+            old = emitter.add("get", emitter.dtype(partial), (partial, emitter.integer(0)))
+            args = old, emitter.cast(value, emitter.dtype(partial))
+            new = emitter.add(COMBINE[step.monoid], emitter.dtype(partial), args, "reduce")
+            emitter.add("set", None, (partial, emitter.integer(0), new))
+        dtype = emitter.dtype(partial)
+        value = emitter.add("get", dtype, (partial, emitter.integer(0)))
+        for mask in (1, 2):
+            other = emitter.add("shuffle_xor", dtype, (value,), mask)
+            value = emitter.add(COMBINE[step.monoid], dtype, (value, other), "reduce")
+        finish(block, step, found, block.tiles[step.tile], 0, value)
 
 
 def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:

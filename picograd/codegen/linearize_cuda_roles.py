@@ -32,6 +32,7 @@ GROUP = 128  # threads of a warpgroup
 K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ROW = 128  # bytes of a row of a slab
 ROWS = 16  # of a warp in a fragment
+PACKED = 4  # registers of a left operand that one `wgmma` multiplies
 CHUNK_BYTES = 16  # that the swizzle permutes
 Write = Callable[[Block, Sequence[Step]], None]
 
@@ -154,6 +155,22 @@ def advance(block: Block, ring: Ring, place: Place, stage: int) -> None:
         flip(block, place.parity)
 
 
+@contextmanager
+def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
+    """Open the loop over the stages of a point: all, or those from its first to its last."""
+    emitter = block.emitter
+    first, stop = emitter.integer(0), emitter.integer(pipeline.axis.size)
+    if pipeline.first is not None:
+        least = emitter.index(pipeline.first)
+        first = emitter.raw("maximum", emitter.index_dtype, first, least)
+    if pipeline.stop is not None:
+        most = emitter.index(pipeline.stop)
+        stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
+    with emitter.loop(first, stop, 1, None) as variable:
+        emitter.bind(pipeline.axis, variable)
+        yield
+
+
 def produce(block: Block, step: Persistent, ring: Ring) -> None:
     """Write the role that fills stages."""
     emitter, index_dtype = block.emitter, block.emitter.index_dtype
@@ -167,7 +184,7 @@ def produce(block: Block, step: Persistent, ring: Ring) -> None:
             zero = emitter.integer(0)
             place = Place(variable(block, zero), variable(block, emitter.integer(1)))
             every = replace(step, teams=replace(step.teams, count=1))
-            with points(block, every, zero), emitter.axis_loop(pipeline.axis, None):
+            with points(block, every, zero), stages_of(block, pipeline):
                 stage, parity = read(block, place.stage), read(block, place.parity)
                 add(block, "barrier_wait", (ring.empty, stage, parity))
                 add(block, "barrier_expect", (ring.full, stage), ring.bytes)
@@ -220,6 +237,9 @@ def consume(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
 def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
     """Write what a team does at each of its points."""
     emitter, teams = block.emitter, step.teams
+    if teams.count == 1 and not is_plain(ring.pipeline):
+        run_streams(block, step, ring, team, write)
+        return
     depth = ring.pipeline.axis.size
     done = variable(block, emitter.arithmetic("mul", team, emitter.integer(depth)))
     is_leader = emitter.raw("equal", bool_, team, emitter.integer(0))
@@ -240,6 +260,47 @@ def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Wri
                 add(block, "barrier_wait", (ring.turn, team, read(block, turn)))
                 flip(block, turn)
             multiply_stages(block, ring, place, lambda: pass_turn(block, ring, team, teams.count))
+
+
+def is_plain(pipeline: Pipeline) -> bool:
+    """Tell whether a pipeline multiplies stages and does nothing else, as often at every point."""
+    is_whole = pipeline.first is None and pipeline.stop is None
+    return is_whole and all(isinstance(each, Dot) for each in pipeline.consume)
+
+
+def run_streams(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
+    """Write what the one team does where work on elements stands between products."""
+    emitter = block.emitter
+    zero = emitter.integer(0)
+    place = Place(variable(block, zero), variable(block, zero))
+    with points(block, step, team):
+        for each in step.body:
+            if isinstance(each, Pipeline):
+                stream_stages(block, ring, place, write)
+            else:
+                write(block, (each,))
+
+
+def stream_stages(block: Block, ring: Ring, place: Place, write: Write) -> None:
+    """Write a main loop whose products are waited for: their results are worked on at once."""
+    pipeline = ring.pipeline
+    with stages_of(block, pipeline):
+        stage, parity = read(block, place.stage), read(block, place.parity)
+        add(block, "barrier_wait", (ring.full, stage, parity))
+        between: list[Step] = []
+        for each in pipeline.consume:
+            if not isinstance(each, Dot):
+                between.append(each)
+                continue
+            write(block, between)
+            between = []
+            add(block, "wgmma_fence")
+            dot(block, each, stage)
+            add(block, "wgmma_commit")
+            add(block, "wgmma_wait", (block.arrays[each.acc],), 0)
+        release(block, ring, stage)
+        write(block, between)
+        advance(block, ring, place, stage)
 
 
 def pass_turn(block: Block, ring: Ring, team: int, count: int) -> None:
@@ -292,6 +353,9 @@ def dot(block: Block, step: Dot, stage: int) -> None:
     acc = block.tiles[step.acc].layout
     if not isinstance(acc, WgmmaAccumulator):
         internal("wgmma wants its own accumulator", step)
+    if step.a in block.packed:
+        dot_packed(block, step, stage, acc)
+        return
     a, b = swizzled(block, step.a), swizzled(block, step.b)
     # A warpgroup's rows: rows of a slab, or slabs of their own.
     high = 64 * acc.stacked
@@ -319,6 +383,27 @@ def dot(block: Block, step: Dot, stage: int) -> None:
                 step.b_is_nk,
             )
             add(block, "wgmma", (block.arrays[step.acc], *found), spec)
+
+
+def dot_packed(block: Block, step: Dot, stage: int, acc: WgmmaAccumulator) -> None:
+    """Write acc += a @ b with the rows of `a` in registers."""
+    check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
+    b = swizzled(block, step.b)
+    dtype = block.tiles[step.a].dtype
+    found = describe(block, step.b, stage, constant(0), not step.b_is_nk)
+    args = block.arrays[step.acc], block.packed[step.a], found
+    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
+    for k in range(step.depth * dtype.itemsize // K_BYTES):
+        slab, inner = divmod(k, ROW // K_BYTES)  # of operands that run along K
+        place = slab * b.shape[0] * ROW + inner * K_BYTES
+        place = place if step.b_is_nk else across(b, k, 0, dtype.itemsize)
+        is_first = step.is_first and k == 0
+        add(
+            block,
+            "wgmma",
+            args,
+            replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first),
+        )
 
 
 def describe(block: Block, name: str, stage: int, start: Index, is_across: bool) -> int:

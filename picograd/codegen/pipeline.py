@@ -9,7 +9,7 @@ from picograd.codegen.costs import costs
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm
-from picograd.codegen.templates import contract, reduce, scan, scatter, sort
+from picograd.codegen.templates import attention, contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
@@ -28,6 +28,7 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "sort": sort.build,
     "radix": sort.build_radix,
     "runs": scatter.build_runs,
+    "attention": attention.build,
     "contract": contract.build,
     "conv": contract.build,
 }

@@ -341,6 +341,7 @@ FLOAT32: dict[str, Callable[..., Value]] = {
     "cos": cos,
     "tan": tan,
     "exp2": exp2,
+    "quick_exp2": exp2,
     "log1p": log1p,
     "pow": pow_float,
 }

@@ -14,9 +14,11 @@ copies    tensor arg=number -> a tensor map of the launch
           store_box args=(tensor, shared, place, *at), a group of its own
           store_box_wait arg=pending: until at most so many groups of this thread are being read
           async_fence: what this thread stored is seen by `store_box`
+operands  wgmma_pack args=(packed, array) arg=dtype: pairs of an array, rounded, as uint32
 products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzled operand begins;
           `leading` bytes lie between slabs, if it does not run along K
-          wgmma args=(acc, a, b) arg=Wgmma; wgmma_fence before the first; wgmma_commit: a group;
+          wgmma args=(acc, a, b) arg=Wgmma: `a` is a descriptor, or packed registers; wgmma_fence
+          before the first, and after packing; wgmma_commit: a group;
           wgmma_wait args=(acc,) arg=pending: until at most so many groups are under way
 
 `verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
@@ -37,6 +39,7 @@ SPREAD = {
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
+    "wgmma_pack",
 }  # fmt: skip
 ARRIVES = ("barrier_arrive", "barrier_expect")
 
@@ -59,7 +62,8 @@ class Role:
 class Wgmma:
     """One product of 64 x n x 32 bytes of K by a warpgroup, added to registers from `register` on.
 
-    `a_offset`, `b_offset`: bytes from where the descriptors of the operands begin.
+    `a_offset`, `b_offset`: bytes from where the descriptors of the operands begin; of packed
+    registers, how many come before. `is_first`: the registers are set, not added to.
     """
 
     n: int
@@ -70,6 +74,8 @@ class Wgmma:
     b_offset: int
     a_is_k_major: bool
     b_is_k_major: bool
+    has_packed: bool = False
+    is_first: bool = False
 
 
 def verify_async(program: object, instructions: Sequence[Any]) -> None:

@@ -48,11 +48,16 @@ class Persistent:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """For every position of `axis`: run `produce`, then `consume`."""
+    """For every position of `axis`: run `produce`, then `consume`.
+
+    From `first` on and before `stop`, if there are such: 0 or more, and at most the axis' size.
+    """
 
     axis: Axis
     produce: Steps
     consume: Steps
+    first: Index | None = None
+    stop: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,14 @@ substitution of these indices for a step's dims lets every division by a tile si
 
 from dataclasses import dataclass
 
-from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
+from picograd.codegen.layout import (
+    Blocked,
+    Layout,
+    MmaAccumulator,
+    RowsOf,
+    WgmmaAccumulator,
+    WgmmaOperand,
+)
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
@@ -30,10 +37,13 @@ class Walk:
     lanes: tuple[tuple[Index, int], ...]
     fragment: Index | None = None  # the register, when the layout is an accumulator fragment
     vector_dim: int = -1
+    row: Index | None = None  # the register of what each row of a fragment has one of
 
     def register(self, count: int) -> Index:
         """Register of the current point in a tile that has the first `count` dimensions."""
         if self.fragment is not None:
+            if count == 1 and self.row is not None:
+                return self.row
             check(count in (0, 2), "a fragment is read whole")
             return self.fragment if count else constant(0)
         parts = (*self.steps[:count], *self.lanes[:count])
@@ -48,6 +58,9 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
     """Walk a layout; `is_vector` steps along its widest vector dimension in one go."""
     if isinstance(layout, Blocked):
         return blocked_walk(layout, thread, is_vector)
+    if isinstance(layout, RowsOf | WgmmaOperand):
+        found = walk(layout.fragment, thread, is_vector and isinstance(layout, WgmmaOperand))
+        return found if isinstance(layout, WgmmaOperand) else rows_walk(found)
     lane, warp = axis_index(thread) % 32, axis_index(thread) // 32
     half, pair = Axis("half", 2), Axis("pair", 2)
     row = lane // 4 + axis_index(half) * 8
@@ -64,6 +77,7 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
         group = warp // 4 * layout.stacked + axis_index(stack)
         row, column = row + warp % 4 * 16 + group * 64, column + axis_index(across) * 8
         loops, sizes = [stack, across, half], [stack.size, across.size, 2, 2]
+        stacked = flatten([axis_index(stack), axis_index(half)], [stack.size, 2])
     else:
         internal(f"no walk for layout {layout}")
     register = flatten([axis_index(a) for a in (*loops, pair)], sizes)
@@ -71,7 +85,14 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
     named = (*((axis, 0 if axis.name in ("half", "stack") else 1) for axis in loops), *inner)
     vector = (pair, 2) if is_vector else None
     named = tuple(loop for loop in named if loop[0].size > 1)
-    return Walk(named, (row, column), (), vector, (), (), register, 1)
+    by_row = stacked if isinstance(layout, WgmmaAccumulator) else None
+    return Walk(named, (row, column), (), vector, (), (), register, 1, by_row)
+
+
+def rows_walk(found: Walk) -> Walk:
+    """Walk the rows of a fragment alone."""
+    named = tuple(loop for loop in found.loops if loop[1] == 0)
+    return Walk(named, found.coordinates[:1], (), None, (), (), found.row, -1, found.row)
 
 
 def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:

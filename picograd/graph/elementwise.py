@@ -191,8 +191,8 @@ def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
 
 
 UNARY = (
-    unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,), factors=(-1,)),
-    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
+    unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,), factors=(-1,), linear=(0,)),
+    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6, is_exponential=True),
     unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
     unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),), cost=8),
@@ -218,7 +218,9 @@ UNARY = (
     ),
     unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),), cost=10),
     unary("silu", FLOAT, silu, silu_vjp, cost=10),
-    unary("exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),), cost=6),
+    unary(
+        "exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),), cost=6, is_exponential=True
+    ),
     unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),), cost=30),
     unary("log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0), cost=20),
     unary("log10", FLOAT, np.log10, quotient_vjp(math.log(10)), domain=(0.2, 4.0), cost=20),
@@ -270,12 +272,21 @@ UNARY = (
     # The same bits on every device, for random numbers; NumPy's last bits may differ.
     unary("portable_log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=10),
     unary("portable_exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6),
+    # As fast as the device has it, to two units in the last place: for exponentials of scores.
+    unary(
+        "quick_exp2",
+        FLOAT,
+        np.exp2,
+        lambda g, y, x: (g * y * math.log(2),),
+        cost=2,
+        is_exponential=True,
+    ),
     unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp, cost=10),
     unary("isnan", FLOAT_TEST, np.isnan),
-    unary("logical_not", LOGICAL, np.logical_not),
+    unary("logical_not", LOGICAL, np.logical_not, logic="not"),
     unary("bitwise_not", BITS, np.invert),
     # What it gives is converted to the node's dtype.
-    unary("cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=cast_bounds),
+    unary("cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=cast_bounds, linear=(0,)),
     unary("bitcast", ANY, reinterpret=lambda x, dtype, other: from_bits(to_bits(x, dtype), other)),
 )
 
@@ -307,6 +318,7 @@ BINARY = (
         np.multiply,
         lambda g, y, a, b: (g * b, g * a),
         identities=(1, 1),
+        linear=(0, 1),
         on_bools="logical_and",
         operand="wide",
         bounds=arithmetic(operator.mul),
@@ -318,6 +330,7 @@ BINARY = (
         lambda g, y, a, b: (g / b, -(g / b) * y),
         domain=(0.2, 4.0),
         identities=(None, 1),
+        linear=(0,),
         operand="wide",
         cost=2,
     ),
@@ -377,12 +390,12 @@ BINARY = (
         cost=30,
     ),
     binary("logaddexp", FLOAT, np.logaddexp, logaddexp_vjp, cost=30),
-    binary("less", COMPARE, np.less),
-    binary("less_equal", COMPARE, np.less_equal),
+    binary("less", COMPARE, np.less, least=1),
+    binary("less_equal", COMPARE, np.less_equal, least=0),
     binary("equal", EQUALITY, np.equal),
     binary("not_equal", EQUALITY, np.not_equal),
-    binary("logical_and", LOGICAL, np.logical_and),
-    binary("logical_or", LOGICAL, np.logical_or),
+    binary("logical_and", LOGICAL, np.logical_and, logic="both"),
+    binary("logical_or", LOGICAL, np.logical_or, logic="either"),
     binary("bitwise_and", BITS, np.bitwise_and),
     binary("bitwise_or", BITS, np.bitwise_or),
     binary("bitwise_xor", BITS, np.bitwise_xor),
@@ -408,6 +421,7 @@ WHERE = Op(
     data=(1, None),
     check=lambda node: "" if node.inputs[0].dtype is bool_ else "the condition is not bool",
     bounds=where_bounds,
+    linear=(1, 2),
     operand="value",
 )
 

@@ -36,6 +36,11 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     simpler    `simpler(a, number)` records the op on a constant otherwise, or gives None
     bounds     of integers: `bounds(node, look)` gives the least and the largest (graph/bounds.py)
     factors    of a sum of its inputs: what each is multiplied by
+    linear     the inputs in which it is linear, the others given: a sum over them may come first
+    is_exponential  its value at a difference is a quotient of values: e(a - b) = e(a) / e(b)
+    least      of a comparison of numbers: it holds where the second less the first is at least this
+               (integers)
+    logic      how it combines what holds: "both", "either" or "not"
     on_bools   the op that it is for two bools, in the arithmetic of users
     operand    how it takes a Python number beside a tensor: in float32 where that has 16 bits
                ("wide"), an integer as code ("code"), or as a value that has to fit ("value")
@@ -208,6 +213,10 @@ class Op:
     identities: tuple[int | None, int | None] = (None, None)
     simpler: Callable[[Any, Any], Any] | None = None
     factors: tuple[int, ...] = ()
+    linear: tuple[int, ...] = ()
+    is_exponential: bool = False
+    least: int | None = None
+    logic: str = ""
     on_bools: str = ""
     operand: str = ""
     is_pointwise: bool = False

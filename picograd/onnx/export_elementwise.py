@@ -167,7 +167,7 @@ def trunc(x: Formula) -> Formula:
     return (x < 0).choose(x.one("Ceil"), x.one("Floor"))
 
 
-@formula("exp2")
+@formula("exp2", "quick_exp2")
 def exp2(x: Formula) -> Formula:
     """2 ** x."""
     return x.two("Pow", 2, True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
+from picograd.graph.ends import ends_of
 from picograd.graph.node import Node, is_move
 from picograd.graph.row import WRITES, Role
 from picograd.schedule.arrange import Launch
@@ -18,6 +19,7 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.partwise import lower_update
 from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
+from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import place_of
 
 Domain = dict[int, Index]
@@ -78,12 +80,24 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
         return None
     inner = tuple(axes[d] for d in group.inner)
     members = in_order(groups)
+    if members[0].stream is not None:
+        return lower_stream(members, part)
     for member in members:
         if member.is_update:
             lower_update(member, part, rows, indices_for(identity_labels(group.shape), domain))
         else:
             lower_member(member, part, domain, rows, inner)
     return Part(rows, tuple(part.computes), ends=part_ends(members, part, domain))
+
+
+def lower_stream(members: list[Facts], part: PartBuilder) -> Part:
+    """Lower what streams over scores."""
+    every: list[set[Condition]] = []
+    for member, compute, own in stream_computes(members, part):
+        finish_member(member, part, compute, own)
+        every.append({part.test_of(end, own[end.axis]) for end in ends_of(member.node)})
+    ends = sorted(set.intersection(*every), key=repr)
+    return Part(members[0].stream.rows, tuple(part.computes), ends=tuple(ends))
 
 
 def in_order(groups: Iterable[Group]) -> list[Facts]:
@@ -309,7 +323,7 @@ LONE_PARTS = {  # by hero
 def hero_of(kind: str, part: Part) -> str:
     """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
     first = next((c for c in part.computes if c.reduce), None)
-    if kind in LONE_PARTS:
+    if kind in LONE_PARTS or kind == "attention":
         return kind
     if first is None:
         return "map"

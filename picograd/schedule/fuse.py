@@ -30,6 +30,7 @@ from picograd.schedule.group import (
 from picograd.schedule.joining import find_place, packed_work, summed_places
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
+from picograd.schedule.score_groups import visit_stream
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     deepen,
@@ -76,6 +77,8 @@ class Fuser:
             facts.overwrites = inputs[0].number if inputs[0].is_source else -1
         if facts.is_source:
             facts.cost, facts.loads = 1, frozenset((facts.number,))
+        elif facts.is_score or facts.stream is not None:
+            visit_stream(self, facts)
         elif role is Role.ELEMENTWISE:
             self.visit_floating(facts)
         elif role is Role.VIEW:
@@ -225,8 +228,7 @@ class Fuser:
         is_nested = source.has_window and count > 1
         if not base.is_loaded and (is_nested or source.cost * count > CHAIN_LIMIT):
             self.store(base, "a window reads it several times")
-            self.settle(source, base)
-            facts.depth, facts.home = source.depth, source.home
+            self.refresh(facts)
             for other in facts.inputs:
                 deepen(facts, other)
         facts.cost = (source.cost + 1) * max(count, 1)
@@ -391,8 +393,7 @@ class Fuser:
         is cheap to compute."""
         node = facts.node
         for number, source in enumerate(facts.inputs):
-            base = strip_views(source)
-            work = packed_work(facts, number, self.target)
+            base, work = strip_views(source), packed_work(facts, number, self.target)
             if base.node.inputs and (row.role not in LONE or source.has_window):
                 if work is None or work.is_stored:
                     self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
@@ -410,9 +411,8 @@ class Fuser:
             facts.order = (0, *range(3, rank), 1, 2)
         floating = [each.cost for each in facts.inputs if not each.is_loaded]
         facts.cost = 4 + sum(floating)
-        group = self.pairs.find(facts, depth)
-        if group is None:
-            group = self.new_group(row.hero, depth, node.shape, (), node.device)
+        new = row.hero, depth, node.shape, (), node.device
+        group = self.pairs.find(facts, depth) or self.new_group(*new)
         self.join(facts, group, "hero", identity_labels(node.shape))
         self.pairs.note(facts)
 
@@ -441,8 +441,8 @@ class Fuser:
                 base.is_row_major = True
                 self.settle(source, base)
         facts.depth = max([base.depth for base in facts.inputs], default=0)
-        device = facts.node.device
-        self.loops[facts.number] = self.new_group("loop", facts.depth + 1, (), (), device)
+        new = "loop", facts.depth + 1, (), (), facts.node.device
+        self.loops[facts.number] = self.new_group(*new)
 
     def visit_assign(self, facts: Facts) -> None:
         """An assignment is a group of its own, so that it may run after all other readers."""

@@ -12,6 +12,7 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
@@ -112,6 +113,9 @@ class Facts:
     depth: int = 0  # of the deepest group it reads
     home: Group | None = None  # that group, if there is one and only one
     labels: Labels | None = None  # its place in the domain of `home`, if it can be told
+    is_score: bool = False  # in memory nowhere: it is computed where a stream reads it
+    is_boxed: bool = False  # a copy engine brings it: stored row-major
+    stream: Any = None  # of a reduction of scores: what streams with it (schedule/score_sinks.py)
     over: Labels | None = None  # of a reduction in a chain: the places of its input's dimensions
     is_grand: bool = False  # reads a value reduced over all rows of `home`
     is_rowed: bool = False  # reads a value of whole rows of `home`

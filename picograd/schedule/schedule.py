@@ -36,6 +36,7 @@ from picograd.schedule.plan import (
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
+from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
@@ -137,6 +138,7 @@ def fuse(draft: Draft) -> None:
     draft.roots = [facts.node for facts in found]
     draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
     wanted = set(found)
+    draft.values = stream_scores(draft.values, wanted, draft.target, draft.fuser.reasons)
     find_readers(draft.values, wanted)
     for facts in draft.values:
         draft.fuser.visit(facts)
@@ -172,8 +174,7 @@ def place_assigns(draft: Draft) -> None:
     """
     assigns = [f for f in draft.values if f.node.op in WRITES and not f.is_source]
     final = {assign_target(draft, facts): facts for facts in assigns}
-    updated = [facts.target for facts in assigns if facts.is_update]
-    bases = {target.number for target in updated if target is not None}
+    bases = {x.target.number for x in assigns if x.is_update and x.target is not None}
     reads = Reads(draft)
     for facts in assigns:
         slot, number = assign_target(draft, facts), facts.number
@@ -196,8 +197,7 @@ def can_fail(launch: Launch) -> bool:
     """Tell whether a launch calls a host function that may raise: itself, or in a loop's body."""
     if launch.kind not in ("host", "loop"):
         return False
-    member = launch.parts[0][0].members[0]
-    node = member.node
+    node = launch.parts[0][0].members[0].node
     return may_fail([node if launch.kind == "host" else node.inputs[0]])
 
 

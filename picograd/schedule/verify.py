@@ -32,7 +32,7 @@ from picograd.schedule.loop import (
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
-HEROES |= {"gather", "scan", "sort", "radix", "runs"}
+HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 

@@ -73,6 +73,7 @@ TORCH_NAMES = {
     "floordiv": "floor_divide", "mod": "remainder", "equal": "eq", "not_equal": "ne",
     "less_equal": "le", "shift_left": "bitwise_left_shift", "shift_right": "bitwise_right_shift",
     "logical_not": "logical_not", "portable_log": "log", "portable_exp": "exp",
+    "quick_exp2": "exp2",
 }  # fmt: skip
 
 

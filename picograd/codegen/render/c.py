@@ -20,6 +20,7 @@ from picograd.graph.elementwise import ELEMENTWISE
 
 SPELLING = {
     "neg": "-{0}",
+    "quick_exp2": "quick_exp2({0})",
     "rsqrt": "1 / sqrt({0})",
     "reciprocal": "1 / {0}",
     "abs": "absolute({0})",

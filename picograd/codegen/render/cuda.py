@@ -10,7 +10,7 @@ from collections.abc import Callable
 from picograd.codegen.program import SCOPES, Instr, Program
 from picograd.codegen.render import cuda_async
 from picograd.codegen.render.c import FUNCTIONS, elementwise, literal, type_name
-from picograd.dtype import DType, int32
+from picograd.dtype import DType, float32, int32
 from picograd.errors import check
 
 TITLE = "CUDA C"
@@ -80,6 +80,31 @@ template <typename T> DEVICE T shuffle_xor(T a, int mask) {
 }
 """
 
+QUICK_EXP2 = """\
+DEVICE float quick_exp2(float a) {
+#ifdef CUDA_SHIM
+  return exp2(a);
+#else
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+#endif
+}
+"""
+QUICK_MAXIMUM = """\
+DEVICE float quick_maximum(float a, float b) {
+#ifdef CUDA_SHIM
+  return maximum(a, b);
+#else
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#endif
+}
+"""
+# What only kernels that call it define. Which of two zeros or NaNs is the maximum of a reduction
+# may differ.
+QUICK = {"quick_exp2(": QUICK_EXP2, "quick_maximum(": QUICK_MAXIMUM}
 GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
 PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
@@ -95,14 +120,20 @@ def render(program: Program) -> str:
             lines.append(line if is_pragma else "  " * depth + line)
         depth += instr.op in SCOPES
     called = [text for instr in program.instructions for text in needed(instr)]
-    helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
     body = "\n".join(lines)
+    called += [text for call, text in QUICK.items() if call in body]
+    helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
     return f"{helpers}{signature(program)} {{\n{body}\n}}\n"
 
 
 def needed(instr: Instr) -> tuple[str, ...]:
     """List the texts that define what an instruction calls."""
     return instr.arg.texts if instr.op == "mma" else cuda_async.helpers(instr)
+
+
+def is_quick(instr: Instr) -> bool:
+    """Tell whether one instruction finds a maximum: of a reduction in float32."""
+    return (instr.op, instr.arg, instr.dtype, instr.lanes) == ("maximum", "reduce", float32, 1)
 
 
 def once(text: str) -> str:
@@ -178,6 +209,8 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
         return GRID[instr.op]
     if instr.op in cuda_async.VALUES:
         return cuda_async.VALUES[instr.op](args, instr)
+    if is_quick(instr):
+        return f"quick_maximum({', '.join(args)})"
     if instr.op == "get":
         return f"{args[0]}[{args[1]}]"
     if instr.op == "splat":

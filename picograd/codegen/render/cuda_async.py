@@ -79,6 +79,26 @@ template <int r, int count> DEVICE void {name}(float (&d)[count], uint64 a, uint
     : {outputs} : "l"(a), "l"(b));
 }}
 """
+PACKED = """\
+template <int r, int first, int count, int size>
+DEVICE void {name}(float (&d)[count], const uint32 (&a)[size], uint64 b) {{
+  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, {adds}, 0;\\n"
+    "wgmma.mma_async.sync.aligned.{shape} "
+    "{{{registers}}}, {{{operands}}}, %{b}, p, {flags};\\n}}"
+    : {outputs} : {inputs}, "l"(b));
+}}
+"""
+
+PACK = """\
+template <int count, int size>
+DEVICE void wgmma_pack_{kind}(uint32 (&to)[count], const float (&from)[size]) {{
+  #pragma unroll
+  for (int i = 0; i < count; i++) {{
+    asm volatile("cvt.rn.{kind}x2.f32 %0, %1, %2;"
+      : "=r"(to[i]) : "f"(from[2 * i + 1]), "f"(from[2 * i]));
+  }}
+}}
+"""
 TYPES = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -108,8 +128,28 @@ def wgmma_text(spec: Wgmma) -> str:
     )
 
 
+def packed_text(spec: Wgmma) -> str:
+    """Write the function of one product whose left operand is in registers."""
+    kind, size = TYPES[spec.dtype.name], spec.n // 2
+    flags = 1, 1, int(not spec.b_is_k_major)
+    return PACKED.format(
+        name=wgmma_name(spec),
+        adds=int(not spec.is_first),
+        shape=f"m64n{spec.n}k16.f32.{kind}.{kind}",
+        registers=", ".join(f"%{i}" for i in range(size)),
+        operands=", ".join(f"%{size + i}" for i in range(4)),
+        b=size + 4,
+        flags=", ".join(map(str, flags)),
+        outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
+        inputs=", ".join(f'"r"(a[first + {i}])' for i in range(4)),
+    )
+
+
 def wgmma_name(spec: Wgmma) -> str:
     """Name the function of one product."""
+    if spec.has_packed:
+        which = "set" if spec.is_first else "add"
+        return f"wgmma_{which}_{spec.dtype.name}_n{spec.n}_{int(not spec.b_is_k_major)}"
     majors = f"{int(not spec.a_is_k_major)}{int(not spec.b_is_k_major)}"
     return f"wgmma_{spec.dtype.name}_n{spec.n}_{majors}"
 
@@ -122,7 +162,12 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
     if instr.op == "store_box":
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
-    return (HELPERS, wgmma_text(instr.arg)) if instr.op == "wgmma" else (HELPERS,)
+    if instr.op == "wgmma_pack":
+        return HELPERS, PACK.format(kind=TYPES[instr.arg.name])
+    if instr.op == "wgmma":
+        spec: Wgmma = instr.arg
+        return HELPERS, packed_text(spec) if spec.has_packed else wgmma_text(spec)
+    return (HELPERS,)
 
 
 def role_text(name: str, args: list[str], instr: Instr) -> list[str]:
@@ -145,6 +190,9 @@ def wgmma_call(name: str, args: list[str], instr: Instr) -> list[str]:
     """Begin one product: offsets in descriptors count 16 bytes."""
     spec: Wgmma = instr.arg
     acc, a, b = args
+    if spec.has_packed:
+        places = f"{spec.register}, {spec.a_offset}"
+        return [f"{wgmma_name(spec)}<{places}>({acc}, {a}, {b} + {spec.b_offset >> 4});"]
     places = f"{a} + {spec.a_offset >> 4}, {b} + {spec.b_offset >> 4}"
     return [f"{wgmma_name(spec)}<{spec.register}>({acc}, {places});"]
 
@@ -170,6 +218,9 @@ STATEMENTS: dict[str, Statement] = {
     "store_box_wait": lambda name, args, instr: [f"store_box_wait<{instr.arg}>();"],
     "async_fence": lambda name, args, instr: ["async_fence();"],
     "wgmma": wgmma_call,
+    "wgmma_pack": lambda name, args, instr: [
+        f"wgmma_pack_{TYPES[instr.arg.name]}({args[0]}, {args[1]});"
+    ],
     "wgmma_fence": lambda name, args, instr: ["wgmma_fence();"],
     "wgmma_commit": lambda name, args, instr: ["wgmma_commit();"],
     "wgmma_wait": lambda name, args, instr: [f"wgmma_wait<{instr.arg}>({args[0]});"],

@@ -10,9 +10,6 @@ from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.network.dropout import dropout
 
-# exp(LOWEST - maximum) is 0 for every float dtype, float16 (up to 65504) included.
-LOWEST = -6e4
-
 
 @composed(function=False)
 @within("functional")
@@ -62,9 +59,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
         return scores.softmax(-1)
     if mask.dtype is not bool_:
         return (scores + mask.cast(scores.dtype)).softmax(-1)
-    # Not -inf: a row that may look nowhere must give zeros, not NaN, and no gradient.
-    weights = mask.where(scores, LOWEST).softmax(-1)
-    return mask.where(weights, 0.0)
+    # A row that may look nowhere is NaN in between, and hidden again: it gives zeros, no gradient.
+    weights = mask.where(scores, -math.inf).softmax(-1)
+    return mask.where(weights, 0)
 
 
 def causal_mask(rows: int, columns: int, device: DeviceLike | None = None) -> Tensor:

@@ -1,0 +1,257 @@
+"""stream_masks: what masks by position hide of a stream, and where they need not be looked at.
+
+    where(j <= i, score, -inf)      hides (i, j) unless i - j is 0 or more: a *choice*
+
+A choice shows a score where some indices are all 0 or more. Of a block of places, bounds of these
+indices tell whether it is shown whole, in part or not at all.
+"""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from picograd.codegen.streams import Stream, replaced
+from picograd.dtype import bool_, int64
+from picograd.graph.ops import OPS
+from picograd.graph.row import SCALARS, Role
+from picograd.schedule.index import Axis, Dynamic, Index, atom_index, constant, substitute
+from picograd.schedule.loop import Condition, Expr, walk
+
+LOWEST = float("-inf")
+
+
+def affine(expr: Expr) -> Index | None:
+    """Write an integer expression as an index; None if it is no sum of positions."""
+    row = OPS.get(expr.op)
+    if expr.op == "index":
+        found: Index | None = expr.arg
+    elif is_constant(expr) and not expr.dtype.is_float:
+        found = constant(int(expr.arg))
+    elif row is not None and row.keeps_value and expr.dtype.is_integer:
+        found = affine(expr.args[0])
+    elif row is not None and row.factors and expr.dtype.is_integer:
+        parts = [affine(each) for each in expr.args]
+        found = constant(0)
+        for part, factor in zip(parts, row.factors, strict=True):
+            found = None if part is None or found is None else found + part * factor
+    else:
+        found = None
+    return found
+
+
+def seen_where(condition: Expr) -> list[Index] | None:
+    """List indices that are all 0 or more where a condition holds, and only there, if known."""
+    row = OPS.get(condition.op)
+    if row is None:
+        return None
+    if row.logic == "both":
+        return joined(map(seen_where, condition.args))
+    if row.logic == "not":
+        return hidden_where(condition.args[0])
+    if row.least is None:
+        return None
+    first, second = map(affine, condition.args)
+    if first is None or second is None:
+        return None
+    return [second - first - row.least]
+
+
+def joined(parts: Iterable[list[Index] | None]) -> list[Index] | None:
+    """Join lists of indices; None if one of them is unknown."""
+    every: list[Index] = []
+    for part in parts:
+        if part is None:
+            return None
+        every += part
+    return every
+
+
+def hidden_where(condition: Expr) -> list[Index] | None:
+    """List indices that are all 0 or more where a condition fails, and only there."""
+    row = OPS.get(condition.op)
+    if row is None or row.logic == "both":
+        return None
+    if row.logic == "either":
+        return joined(map(hidden_where, condition.args))
+    if row.logic == "not":
+        return seen_where(condition.args[0])
+    found = seen_where(condition)
+    if found is None:
+        return None
+    (index,) = found
+    return [index * -1 - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A `where` that shows one of its operands where `seen` are all 0 or more."""
+
+    expr: Expr
+    seen: tuple[Index, ...]
+    shown: Expr
+    other: Expr
+
+
+def choice_of(expr: Expr) -> Choice | None:
+    """Read an expression as a choice by position."""
+    row = OPS.get(expr.op)
+    if row is None or row.linear != (1, 2):
+        return None
+    condition, yes, no = expr.args
+    is_swapped = is_constant(yes) and not is_constant(no)
+    seen = hidden_where(condition) if is_swapped else seen_where(condition)
+    if seen is None:
+        return None
+    shown, other = (no, yes) if is_swapped else (yes, no)
+    return Choice(expr, tuple(seen), shown, other)
+
+
+def choices(root: Expr) -> list[Choice]:
+    """List the choices by position in an expression."""
+    found = map(choice_of, walk(root))
+    return [choice for choice in found if choice is not None]
+
+
+def settled(root: Expr) -> Expr:
+    """Show scores without their choices by position: where all of those hold."""
+    found = {choice.expr: choice for choice in choices(root)}
+    done: dict[Expr, Expr] = {}
+
+    def find(expr: Expr) -> Expr | None:
+        choice = found.get(expr)
+        if choice is not None:
+            done[expr] = settled(choice.shown)
+        return done.get(expr)
+
+    return replaced(root, find) if found else root
+
+
+def emptied(stream: Stream) -> list[Index]:
+    """List indices of which one below 0 says that a place adds nothing to any sum of a stream.
+
+    Exponentials are 0 where scores are -inf; else the weights have to be 0.
+    """
+    if stream.peak is not None:
+        return hidden_scores(stream.computes[stream.peak].body)
+    bodies = [each.weight for each in stream.products]
+    bodies += [stream.computes[number].body for number in stream.sums]
+    first, *others = map(zero_where, bodies)
+    return [x for x in first if all(x in each for each in others)]
+
+
+def zero_where(weight: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a weight is 0."""
+    row, choice = OPS.get(weight.op), choice_of(weight)
+    if row is None:
+        return []
+    if choice is not None and is_number(choice.other, 0.0):
+        return [*choice.seen, *zero_where(choice.shown)]
+    if row.keeps_value or row.linear == (0, 1):
+        return [x for each in weight.args for x in zero_where(each)]
+    return []
+
+
+def hidden_scores(score: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a score is -inf."""
+    row, choice = OPS.get(score.op), choice_of(score)
+    if row is None:
+        return []
+    if choice is not None and is_number(choice.other, LOWEST):
+        return [*choice.seen, *hidden_scores(choice.shown)]
+    if row.keeps_value or row.factors == (1, 1):
+        return [x for each in score.args for x in hidden_scores(each)]
+    return []
+
+
+def is_constant(expr: Expr) -> bool:
+    """Tell whether an expression is a number that is code."""
+    row = OPS.get(expr.op)
+    return row is not None and row.role is Role.NUMBER
+
+
+def is_number(expr: Expr, value: float) -> bool:
+    """Tell whether an expression is a number, whatever it is converted to."""
+    while expr.op in OPS and OPS[expr.op].keeps_value:
+        expr = expr.args[0]
+    return is_constant(expr) and float(expr.arg) == value
+
+
+def hiding(score: Expr) -> set[Expr]:
+    """List the conditions where which fail a score is -inf."""
+    row = OPS.get(score.op)
+    if row is None:
+        return set()
+    if row.linear == (1, 2):
+        condition, yes, no = score.args
+        if is_number(no, LOWEST):
+            return {condition, *hiding(yes)}
+        if is_number(yes, LOWEST):
+            fails = Expr("logical_not", (condition,), None, bool_)
+            return {fails, *hiding(no)}
+    if row.keeps_value or row.factors == (1, 1):
+        return set().union(*map(hiding, score.args))
+    return set()
+
+
+def unmasked(weight: Expr, hidden: set[Expr]) -> Expr:
+    """Leave masks out of a weight that hide only scores that are -inf: it is 0 there anyway."""
+
+    def find(expr: Expr) -> Expr | None:
+        row = OPS.get(expr.op)
+        if row is None or row.linear != (1, 2):
+            return None
+        condition, yes, no = expr.args
+        is_mask = condition in hidden and is_number(no, 0.0)
+        return unmasked(yes, hidden) if is_mask else None
+
+    return replaced(weight, find) if hidden else weight
+
+
+def minimum_of(indices: Sequence[Index]) -> Index:
+    """Write the least of some indices as one."""
+    if len(indices) == 1:
+        return indices[0]
+    least = Expr("index", (), indices[0], int64)
+    for index in indices[1:]:
+        least = Expr("minimum", (least, Expr("index", (), index, int64)), None, int64)
+    lo, hi = min(x.lo for x in indices), min(x.hi for x in indices)
+    return atom_index(Dynamic(least, lo, hi))
+
+
+def extreme(
+    index: Index, values: Mapping[Axis, Index], free: Container[Axis], is_most: bool
+) -> Index:
+    """Bound an index over all positions of the `free` axes, once `values` are put in.
+
+    Exact where it is a sum of positions, else as far as its own bounds tell.
+    """
+    moved = substitute(index, values)
+    kept, rest = [], moved.const
+    for atom, factor in moved.terms:
+        is_scalar = isinstance(atom, Dynamic) and atom.expr.op in SCALARS
+        is_fixed = isinstance(atom, Axis) and atom not in free
+        if is_fixed or is_scalar:
+            kept.append((atom, factor))
+            continue
+        low, high = atom.bounds
+        is_high = is_most == (factor > 0)
+        rest += factor * (high if is_high else low)
+    return Index(tuple(kept), rest)
+
+
+def edges(
+    stream: Stream, least: Callable[[Index], Index], conditions: Sequence[Condition]
+) -> list[Index]:
+    """List indices that are all 0 or more where a block needs neither masks nor guards.
+
+    `least` bounds an index over the block; `conditions` are those of its rows and places.
+    """
+    found: dict[Index, None] = {}
+    for compute in stream.computes:
+        if not compute.reduce:
+            continue
+        for choice in choices(compute.body):
+            found.update(dict.fromkeys(map(least, choice.seen)))
+    for where, _, hi in conditions:
+        room = where * -1 + hi
+        found[least(room)] = None
+    return [index for index in found if index.lo < 0]

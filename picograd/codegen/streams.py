@@ -1,0 +1,221 @@
+"""streams: an attention kernel seen as products of scores, reductions and products of weights.
+
+    score[b, i, j]  = sum over d of row[b, i, d] * streamed[b, j, d]
+    reduction[b, i] = max, or sum, over j of a body of scores
+    product[b, i, v] = sum over j of weight(scores) * value[b, j, v]
+
+`analyse` finds which loop axes are streamed over (j), which are rows (i) and which are a batch: a
+row axis that the streamed operands have too. Bodies refer to scores, and to the maximum of their
+row if that is computed by the same kernel (`peak`): it is only known at the end of the stream.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from picograd.codegen.operands import expr_axes
+from picograd.dtype import DType, bool_
+from picograd.errors import internal
+from picograd.graph.ops import OPS
+from picograd.schedule.index import Axis, Index
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A product that scores are made of: compute `number`."""
+
+    number: int
+    depth: tuple[Axis, ...]
+    row: Expr
+    streamed: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of weights: compute `number`."""
+
+    number: int
+    columns: tuple[Axis, ...]
+    weight: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """See the module docstring; `sums` are the numbers of all reductions but the peak."""
+
+    computes: tuple[Compute, ...]
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    over: tuple[Axis, ...]
+    scores: tuple[Score, ...]
+    sums: tuple[int, ...]
+    products: tuple[Product, ...]
+    peak: int | None
+    stops: tuple[Condition, ...]  # where the stream ends, if its size varies
+    ends: tuple[Condition, ...]  # of the rows: beyond them nobody looks
+
+    @property
+    def reductions(self) -> tuple[int, ...]:
+        """Number the reductions of rows, the peak first."""
+        return self.sums if self.peak is None else (self.peak, *self.sums)
+
+    def product_like(self, compute: Compute) -> Product | None:
+        """Find a product with the columns of a compute; None for a compute of rows."""
+        kept = {*self.batch, *self.rows}
+        own = {axis for axis in compute.axes if axis not in kept}
+        found = (each for each in self.products if set(each.columns) == own)
+        return next(found, None) if own else None
+
+    @property
+    def exponential(self) -> str:
+        """The operation that the peak is subtracted for."""
+        for number in (*self.sums, *(each.number for each in self.products)):
+            for expr in walk(self.computes[number].body):
+                less = expr.args[0] if len(expr.args) == 1 else expr
+                if any(is_ref(each, self.peak) for each in less.args) and expr.args:
+                    if OPS[expr.op].is_exponential:
+                        return expr.op
+        return internal("a peak that is subtracted nowhere", self.computes)
+
+    def is_repaired(self, number: int) -> bool:
+        """Tell whether a sum changes when the peak does."""
+        found = walk(self.computes[number].body)
+        return self.peak is not None and any(is_ref(expr, self.peak) for expr in found)
+
+
+def is_ref(expr: Expr, number: int | None) -> bool:
+    """Tell whether an expression is the value of a compute."""
+    return expr.op == "ref" and expr.arg == number
+
+
+def analyse(kernel: Kernel, part: Part) -> Stream:
+    """Sort the axes and computes of an attention kernel."""
+    computes, stops = opened(part.computes)
+    over = [c.reduce for c in computes if c.reduce][-1]
+    scores, sums, products, peaks = [], [], [], []
+    for number, compute in enumerate(computes):
+        if not compute.reduce:
+            continue
+        if compute.reduce != over:
+            scores.append(score_of(number, compute, over))
+        elif set(compute.axes) != set(part.rows):
+            columns = tuple(axis for axis in compute.axes if axis not in part.rows)
+            products.append(product_of(number, compute, columns))
+        elif compute.monoid == "max" and is_read(computes, number):
+            peaks.append(number)
+        else:
+            sums.append(number)
+    if len(peaks) > 1 or not scores:
+        internal("a stream has scores, and at most one maximum that it waits for", kernel)
+    shared = [expr_axes(each.streamed) for each in scores]
+    shared += [expr_axes(each.value) for each in products]
+    batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
+    rows = tuple(axis for axis in part.rows if axis not in batch)
+    peak = peaks[0] if peaks else None
+    return Stream(
+        computes,
+        batch,
+        rows,
+        over,
+        tuple(scores),
+        tuple(sums),
+        tuple(products),
+        peak,
+        stops,
+        part.ends,
+    )
+
+
+def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Condition, ...]]:
+    """Take the guards around whole bodies off: they are where the stream ends."""
+    stops: dict[Condition, None] = {}
+    found = []
+    over = [c.reduce for c in computes if c.reduce][-1]
+    for compute in computes:
+        if compute.reduce == over and compute.body.op == "guard":
+            stops.update(dict.fromkeys(compute.body.arg))
+            compute = replace(compute, body=compute.body.args[0])
+        found.append(compute)
+    return tuple(found), tuple(stops)
+
+
+def is_read(computes: tuple[Compute, ...], number: int) -> bool:
+    """Tell whether a later sum over the stream reads a compute."""
+    return any(
+        is_ref(expr, number)
+        for compute in computes[number + 1 :]
+        if compute.reduce
+        for expr in walk(compute.body)
+    )
+
+
+def score_of(number: int, compute: Compute, over: tuple[Axis, ...]) -> Score:
+    """Tell the two factors of a product of scores apart."""
+    a, b = compute.body.args
+    is_first = expr_axes(a).isdisjoint(over)
+    return Score(number, compute.reduce, *((a, b) if is_first else (b, a)))
+
+
+def product_of(number: int, compute: Compute, columns: tuple[Axis, ...]) -> Product:
+    """Tell weights and values apart: weights refer to scores."""
+    a, b = compute.body.args
+    is_first = any(expr.op == "ref" for expr in walk(a))
+    return Product(number, columns, *((a, b) if is_first else (b, a)))
+
+
+def replaced(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
+    """Replace parts of an expression, the outermost first: `find` is asked for each as it was."""
+    done: dict[int, Expr] = {}
+    for expr in walk(root):
+        new = find(expr)
+        if new is None:
+            args = tuple([done[id(each)] for each in expr.args])
+            is_same = all(a is b for a, b in zip(args, expr.args, strict=True))
+            new = expr if is_same else Expr(expr.op, args, expr.arg, expr.dtype)
+        done[id(expr)] = new
+    return done[id(root)]
+
+
+def read(name: str, index: Sequence[Index], dtype: DType) -> Expr:
+    """Read an element of a tile."""
+    return Expr("tile", (), (name, tuple(index)), dtype)
+
+
+def binary(op: str, a: Expr, b: Expr) -> Expr:
+    """Combine two values of one dtype."""
+    return Expr(op, (a, b), None, a.dtype)
+
+
+def subtracted(peak: Expr, scaled: Expr) -> Expr:
+    """Find what is subtracted of scores: 0 for a row of which nothing was seen, or inf - inf."""
+    dtype = peak.dtype
+    lowest = const(float("-inf"), dtype)
+    is_low = Expr("equal", (peak, lowest), None, bool_)
+    return Expr("where", (is_low, const(0.0, dtype), scaled), None, dtype)
+
+
+def is_tile(expr: Expr) -> bool:
+    """Tell whether an expression is an element of a tile as it is."""
+    return expr.op == "tile"
+
+
+def unconverted(expr: Expr) -> Expr:
+    """Take conversions off that change nothing: a score is not rounded to the dtype it has."""
+    while expr.args and OPS[expr.op].keeps_value and expr.args[0].dtype is expr.dtype:
+        expr = expr.args[0]
+    return expr
+
+
+def result_of(stream: Stream, root: Expr, held: Callable[[int, Expr], Expr]) -> Expr:
+    """Write what is computed of finished sums: `held` says where that of a number is."""
+
+    def find(expr: Expr) -> Expr | None:
+        if expr.op != "ref":
+            return None
+        compute = stream.computes[expr.arg]
+        if compute.reduce:
+            return held(expr.arg, expr)
+        return result_of(stream, compute.body, held)
+
+    return replaced(root, find)

@@ -1,0 +1,478 @@
+"""CPU attention: a task streams over blocks of keys, with its own queries in the lanes of vectors.
+
+    task (batch, block of rows)
+      pack the rows as panels [depth][lane]
+      for a block of the stream: if a mask shows any of it
+        copy the streamed operands and values
+        for panel:  score[j][lane] = streamed @ row                     Dot
+                    peak, sums, weights[j][lane]                        vectors of rows
+                    result[v][lane] = result * factor + values^T @ weights     Dot
+      store result / total
+
+Scores stand with the stream in their rows and the rows of the result in their lanes: the maximum of
+a row is one of vectors, what is streamed is read as it lies in memory, and weights are a panel as
+they are. Blocks that a mask shows whole are written without it, and those it hides are left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.operands import Role, bind_roles, cast, guarded, role, size_of
+from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, settled
+from picograd.codegen.streams import (
+    Product,
+    analyse,
+    binary,
+    is_tile,
+    read,
+    replaced,
+    result_of,
+    subtracted,
+)
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Dot,
+    For,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+    When,
+)
+from picograd.dtype import DType
+from picograd.helpers import ceil_div, round_up
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
+from picograd.schedule.monoid import COMBINE, identity
+from picograd.target import Target
+
+PANELS = 4  # of a task: what is streamed is copied once for so many
+BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
+HEIGHT = 8  # rows of the register block; half of that where vector registers are few
+VECTORS = 2  # columns of the register block
+MANY_REGISTERS = 32
+Indices = tuple[Index, ...]
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write an attention kernel for a CPU."""
+    parts = [Writer(kernel, part, target).part() for part in kernel.parts]
+    return TileKernel(kernel, tuple(parts))
+
+
+@dataclass(slots=True)
+class Tiles:
+    """The tiles of a task, by name; equal operands share one."""
+
+    every: dict[str, Tile] = field(default_factory=dict)
+    names: dict[tuple[str, Expr], str] = field(default_factory=dict)
+
+    def add(self, name: str, shape: tuple[int, ...], dtype: DType, space: str = "shared") -> str:
+        """Add a tile."""
+        self.every[name] = Tile(name, shape, dtype, space)
+        return name
+
+
+class Writer:
+    """This class writes one part; see the module docstring."""
+
+    def __init__(self, kernel: Kernel, part: Part, target: Target) -> None:
+        stream = self.stream = analyse(kernel, part)
+        first = stream.scores[0].number
+        self.dtype = stream.computes[first].dtype
+        is_roomy = target.registers >= MANY_REGISTERS
+        self.height = HEIGHT if is_roomy else HEIGHT // 2
+        count = size_of(stream.rows)
+        length = size_of(stream.over)
+        vector = max(target.vector_bytes // self.dtype.itemsize, 1)
+        self.lanes = vector
+        if count > vector:
+            self.lanes = vector * VECTORS
+        self.size = min(BLOCK, round_up(length, self.height))
+        panels = ceil_div(count, self.lanes)
+        tasks = ceil_div(panels, PANELS)
+        self.panel = Axis("panel", ceil_div(panels, tasks))
+        self.task = Axis("rows", ceil_div(panels, self.panel.size))
+        self.block = Axis("block", ceil_div(length, self.size))
+        self.lane = Axis("lane", self.lanes)
+        self.place = Axis("place", self.size)
+        self.tiles = Tiles()
+        self.widths: dict[tuple[int, ...], tuple[Axis, ...]] = {}  # axes of operands, by sizes
+        self.place_roles()
+
+    def place_roles(self) -> None:
+        """Say where the rows and places of a panel are, and what ends them."""
+        stream = self.stream
+        panel = axis_index(self.task) * self.panel.size + axis_index(self.panel)
+        self.start = panel * self.lanes
+        self.rows = role(stream.rows, self.start + axis_index(self.lane))
+        first = axis_index(self.block) * self.size
+        over = role(stream.over, first + axis_index(self.place))
+        stops = [placed(stop, over) for stop in stream.stops]
+        self.over = replace(over, conditions=(*over.conditions, *stops))
+        self.ends = [placed(end, self.rows) for end in stream.ends]
+
+    # -- the task ---------------------------------------------------------------------------------
+
+    def part(self) -> TilePart:
+        """Write the program of a task."""
+        before = self.pack_rows()
+        before += self.begin()
+        packed = self.pack_stream()
+        panels = For(self.panel, tuple(self.one_panel()))
+        body = self.where_seen((*packed, panels), is_panel=False)
+        after = For(self.panel, tuple(self.leave()))
+        steps = (*before, For(self.block, body), after)
+        grid = (*self.stream.batch, self.task)
+        tiles = tuple(self.tiles.every.values())
+        return TilePart(grid, tiles, steps)
+
+    def here(self, *index: Index) -> Indices:
+        """Place of this panel in a tile of all of them."""
+        return (axis_index(self.panel), *index)
+
+    @property
+    def point(self) -> Indices:
+        """Place of a score in the tile of a panel."""
+        return axis_index(self.place), axis_index(self.lane)
+
+    def pack_rows(self) -> list[Step]:
+        """Copy the operands that stay: [panel][depth][lane]."""
+        found: list[Step] = []
+        for score in self.stream.scores:
+            key = "row", score.row
+            if key in self.tiles.names:
+                continue
+            depth = Axis("depth", size_of(score.depth))
+            shape = self.panel.size, depth.size, self.lanes
+            name = self.tiles.add(f"row{len(found)}", shape, self.dtype)
+            self.tiles.names[key] = name
+            deep = role(score.depth, axis_index(depth))
+            value = cast(score.row, self.dtype)
+            value = bind_roles(value, self.rows, deep)
+            value = guarded(value, self.rows.conditions)
+            lane = axis_index(self.lane)
+            index = self.here(axis_index(depth), lane)
+            dims = self.panel, self.lane, depth
+            found.append(pack(name, dims, value, index))
+        return found
+
+    def pack_stream(self) -> list[Step]:
+        """Copy what is streamed: [place][depth], read as it is and as its transpose."""
+        found: list[Step] = []
+        every = [(score.streamed, score.depth) for score in self.stream.scores]
+        every += [(each.value, each.columns) for each in self.stream.products]
+        for operand, axes in every:
+            key = "streamed", self.plain(operand, axes)
+            if key in self.tiles.names:
+                continue
+            width = Axis("width", size_of(axes))
+            shape = self.size, round_up(width.size, self.height)
+            name = self.tiles.add(f"streamed{len(found)}", shape, self.dtype)
+            self.tiles.names[key] = name
+            beside = role(axes, axis_index(width))
+            value = cast(operand, self.dtype)
+            value = bind_roles(value, self.over, beside)
+            value = guarded(value, self.over.conditions)
+            index = axis_index(self.place), axis_index(width)
+            dims = self.place, width
+            found.append(pack(name, dims, value, index))
+        return found
+
+    def plain(self, operand: Expr, axes: Sequence[Axis]) -> Expr:
+        """Write an operand over axes that others have too, so that equal ones are told."""
+        sizes = tuple(axis.size for axis in axes)
+        own = tuple(Axis("w", size) for size in sizes)
+        common = self.widths.setdefault(sizes, own)
+        moved = dict(zip(axes, map(axis_index, common), strict=True))
+        wide = cast(operand, self.dtype)
+        return rewrite(wide, moved)
+
+    def streamed(self, operand: Expr, axes: Sequence[Axis]) -> str:
+        """Find the tile of a streamed operand."""
+        key = "streamed", self.plain(operand, axes)
+        return self.tiles.names[key]
+
+    def columns(self, product: Product) -> Axis:
+        """Make the axis of the columns of a product, whole register blocks of them."""
+        count = size_of(product.columns)
+        return Axis("column", round_up(count, self.height))
+
+    def begin(self) -> list[Step]:
+        """Start every maximum and sum."""
+        stream = self.stream
+        found: list[Step] = []
+        for number in stream.reductions:
+            compute = stream.computes[number]
+            shape = self.panel.size, self.lanes
+            name = self.tiles.add(f"value{number}", shape, compute.dtype)
+            monoid = str(compute.monoid)
+            start = const(identity(monoid, compute.dtype), compute.dtype)
+            found.append(Assign(name, (self.panel, self.lane), start))
+        for product in stream.products:
+            column = self.columns(product)
+            dims = self.panel, column, self.lane
+            sizes = tuple(axis.size for axis in dims)
+            name = self.tiles.add(f"value{product.number}", sizes, self.dtype)
+            found.append(Assign(name, dims, const(0.0, self.dtype)))
+        return found
+
+    # -- masks ------------------------------------------------------------------------------------
+
+    def bounded(self, index: Index, is_most: bool, is_panel: bool = True) -> Index:
+        """Bound an index over the rows and places of a panel, or of all panels of a task."""
+        values = {**self.rows.values, **self.over.values}
+        free = {self.lane, self.place}
+        if not is_panel:
+            free.add(self.panel)
+        return extreme(index, values, free, is_most)
+
+    def where_seen(self, steps: Sequence[Step], is_panel: bool) -> tuple[Step, ...]:
+        """Run steps if anything of the block is there, and a mask may show it."""
+        needed: list[Condition] = []
+        for index in emptied(self.stream):
+            most = self.bounded(index, True, is_panel)
+            if most.lo < 0:
+                needed.append((most, 0, max(most.hi, 0)))
+        stops = [stop for stop in self.over.conditions if axes_of(stop[0])]
+        for index, _, hi in (*self.ends, *stops) if is_panel else stops:
+            least = self.bounded(index, False, is_panel)
+            if least.hi > hi:
+                needed.append((least, min(least.lo, hi), hi))
+        count = size_of(self.stream.rows)
+        if is_panel and self.start.hi >= count:
+            needed.append((self.start, 0, count - 1))
+        return (When(tuple(needed), tuple(steps)),) if needed else tuple(steps)
+
+    # -- one panel --------------------------------------------------------------------------------
+
+    def one_panel(self) -> tuple[Step, ...]:
+        """Multiply, reduce and weigh the scores of a panel."""
+        steps = self.multiply_scores()
+        weights: dict[int, str] = {}
+        conditions = (*self.rows.conditions, *self.over.conditions)
+        found = edges(self.stream, partial(self.bounded, is_most=False), conditions)
+        whole = self.weigh(True, weights)
+        if found:
+            least = minimum_of(found)
+            edge = self.weigh(False, weights)
+            is_whole = least, 0, max(least.hi, 0)
+            is_edge = least, min(least.lo, -1), -1
+            steps.append(When((is_whole,), tuple(whole)))
+            steps.append(When((is_edge,), tuple(edge)))
+        else:
+            steps += whole
+        steps += self.multiply_weights(weights)
+        return self.where_seen(steps, is_panel=True)
+
+    def multiply_scores(self) -> list[Step]:
+        """Multiply what is streamed with the rows of a panel."""
+        found: list[Step] = []
+        zero = constant(0)
+        for score in self.stream.scores:
+            shape = self.size, self.lanes
+            name = self.tiles.add(f"score{score.number}", shape, self.dtype)
+            group, row = self.groups(self.size)
+            dot = Dot(
+                name,
+                self.streamed(score.streamed, score.depth),
+                self.tiles.names["row", score.row],
+                size_of(score.depth),
+                a_origin=(row, zero),
+                b_origin=self.here(zero, zero),
+                acc_origin=(row, zero),
+                block=(self.height, self.lanes),
+                is_first=True,
+            )
+            found.append(For(group, (dot,)))
+        return found
+
+    def multiply_weights(self, weights: Mapping[int, str]) -> list[Step]:
+        """Add the values of a block, transposed, times its weights."""
+        found: list[Step] = []
+        zero = constant(0)
+        for product in self.stream.products:
+            group, row = self.groups(self.columns(product).size)
+            dot = Dot(
+                f"value{product.number}",
+                self.streamed(product.value, product.columns),
+                weights[product.number],
+                self.size,
+                a_is_km=True,
+                a_origin=(zero, row),
+                b_origin=(zero, zero),
+                acc_origin=self.here(row, zero),
+                block=(self.height, self.lanes),
+            )
+            found.append(For(group, (dot,)))
+        return found
+
+    def groups(self, rows: int) -> tuple[Axis, Index]:
+        """Count register blocks along rows, and say where one begins."""
+        group = Axis("group", rows // self.height)
+        return group, axis_index(group) * self.height
+
+    def weigh(self, is_whole: bool, weights: dict[int, str]) -> list[Step]:
+        """Write everything between the products; `is_whole`: no mask or guard is needed."""
+        stream = self.stream
+        steps: list[Step] = []
+        known: dict[Expr, Expr] = {}  # bodies that are in tiles
+        if stream.peak is not None:
+            steps += self.find_peak(stream.peak, is_whole, known)
+        for number in stream.sums:
+            compute = stream.computes[number]
+            body, monoid = compute.body, str(compute.monoid)
+            value = self.body(body, monoid, is_whole, known)
+            value = self.kept(f"element{number}", value, steps)
+            known[settled(body) if is_whole else body] = value
+            steps += self.add(number, value)
+        for product in stream.products:
+            weight = cast(product.weight, self.dtype)
+            value = self.body(weight, "sum", is_whole, known)
+            name = weights.get(product.number, f"weight{product.number}")
+            is_new = product.number not in weights
+            if is_tile(value) and is_new and len(stream.products) == 1:
+                name = value.arg[0]  # what masks hide at edges is taken out of it there
+            weights[product.number] = name
+            if is_tile(value) and value.arg[0] == name:
+                continue
+            value = self.kept(name, value, steps, is_copied=True)
+            known[settled(product.weight) if is_whole else product.weight] = value
+        return steps + self.repair()
+
+    def kept(self, name: str, value: Expr, steps: list[Step], is_copied: bool = False) -> Expr:
+        """Keep a value of every score of a panel in a tile, unless it is in one."""
+        if is_tile(value) and not is_copied:
+            return value
+        if name not in self.tiles.every:
+            self.tiles.add(name, (self.size, self.lanes), value.dtype)
+        steps.append(Assign(name, (self.place, self.lane), value))
+        return read(name, self.point, value.dtype)
+
+    def body(self, body: Expr, monoid: str, is_whole: bool, known: Mapping[Expr, Expr]) -> Expr:
+        """Write a body at one place of a panel: `known` parts of it are in tiles."""
+        scores = {each.number for each in self.stream.scores}
+
+        def find(expr: Expr) -> Expr | None:
+            if expr in known:
+                return known[expr]
+            if expr.op != "ref":
+                return None
+            if expr.arg in scores:
+                return read(f"score{expr.arg}", self.point, expr.dtype)
+            return read("safe", self.point[1:], expr.dtype)
+
+        found = replaced(settled(body) if is_whole else body, find)
+        found = bind_roles(found, self.rows, self.over)
+        conditions = (*self.rows.conditions, *self.over.conditions)
+        if is_whole or not conditions or is_tile(found):
+            return found
+        fill = const(identity(monoid, found.dtype), found.dtype)
+        return Expr("guard", (found, fill), conditions, found.dtype)
+
+    def find_peak(self, number: int, is_whole: bool, known: dict[Expr, Expr]) -> list[Step]:
+        """Find the greatest score so far, and by what sums of lower ones are scaled."""
+        compute = self.stream.computes[number]
+        dtype, lane = compute.dtype, axis_index(self.lane)
+        steps: list[Step] = []
+        value = self.body(compute.body, "max", is_whole, known)
+        value = self.kept("edited", value, steps)
+        known[settled(compute.body) if is_whole else compute.body] = value
+        for name in ("greatest", "top", "safe", "factor"):
+            self.tiles.add(name, (self.lanes,), dtype, "register")
+        dims = (self.lane,)
+        here = self.here(lane)
+        before = read(f"value{number}", here, dtype)
+        greatest = read("greatest", (lane,), dtype)
+        top = read("top", (lane,), dtype)
+        safe = read("safe", (lane,), dtype)
+        less = binary("sub", before, safe)
+        factor = Expr(self.stream.exponential, (less,), None, dtype)
+        return [
+            *steps,
+            Accumulate("greatest", dims, (self.place,), "max", value),
+            Assign("top", dims, binary(COMBINE["max"], before, greatest)),
+            Assign("safe", dims, subtracted(top, top)),
+            Assign("factor", dims, factor),
+            Assign(f"value{number}", dims, top, here),
+        ]
+
+    def add(self, number: int, value: Expr) -> list[Step]:
+        """Add the elements of a block to a sum, scaled if the peak changed."""
+        compute, lane = self.stream.computes[number], axis_index(self.lane)
+        dtype, monoid = compute.dtype, str(compute.monoid)
+        name = self.tiles.add(f"part{number}", (self.lanes,), dtype, "register")
+        before = read(f"value{number}", self.here(lane), dtype)
+        if self.stream.is_repaired(number):
+            factor = read("factor", (lane,), dtype)
+            before = binary("mul", before, factor)
+        part = read(name, (lane,), dtype)
+        total = binary(COMBINE[monoid], before, part)
+        return [
+            Accumulate(name, (self.lane,), (self.place,), monoid, value),
+            Assign(f"value{number}", (self.lane,), total, self.here(lane)),
+        ]
+
+    def repair(self) -> list[Step]:
+        """Scale the products of weights whose peak changed."""
+        steps: list[Step] = []
+        lane = axis_index(self.lane)
+        for product in self.stream.products:
+            if not self.stream.is_repaired(product.number):
+                continue
+            column = self.columns(product)
+            index = self.here(axis_index(column), lane)
+            name = f"value{product.number}"
+            before = read(name, index, self.dtype)
+            factor = read("factor", (lane,), self.dtype)
+            dims = column, self.lane
+            steps.append(Assign(name, dims, binary("mul", before, factor), index))
+        return steps
+
+    # -- results ----------------------------------------------------------------------------------
+
+    def leave(self) -> list[Step]:
+        """Store rows, then products, with whatever is computed of them."""
+        steps: list[Step] = []
+        lane = axis_index(self.lane)
+        for number, compute in enumerate(self.stream.computes):
+            if compute.store is None:
+                continue
+            product = self.stream.product_like(compute)
+            axes = () if product is None else product.columns
+            column = Axis("column", size_of(axes))
+            beside = role(axes, axis_index(column))
+            index = (axis_index(column), lane) if axes else (lane,)
+
+            def held(number: int, ref: Expr, index: Indices = index) -> Expr:
+                is_row = number in self.stream.reductions
+                place = self.here(lane) if is_row else self.here(*index)
+                return read(f"value{number}", place, ref.dtype)
+
+            root = Expr("ref", (), number, compute.dtype)
+            value = result_of(self.stream, root, held)
+            value = bind_roles(value, self.rows, beside)
+            slot, place = compute.store
+            values = {**self.rows.values, **beside.values}
+            target = substitute(place, values)
+            dims = (self.lane, column) if axes else (self.lane,)
+            steps.append(Store(slot, target, dims, value, self.rows.conditions))
+        return steps
+
+
+def placed(condition: Condition, place: Role) -> Condition:
+    """Put places into a condition."""
+    index, lo, hi = condition
+    return substitute(index, place.values), lo, hi
+
+
+def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Indices) -> Assign:
+    """Make a step that copies with explicit vectors where it can."""
+    shape = tuple(axis.size for axis in dims)
+    ones = (1,) * len(shape)
+    layout = Blocked(shape, ones, (*ones[:-1], 16))
+    return Assign(tile, tuple(dims), expr, index, layout)

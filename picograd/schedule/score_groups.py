@@ -1,0 +1,74 @@
+"""score_groups: how fusion visits what streams over scores (schedule/score_sinks.py)."""
+
+from typing import Protocol
+
+from picograd.graph.row import Role
+from picograd.schedule.cost import OPERATION_LIMIT
+from picograd.schedule.group import Facts, Group, Labels, identity_labels
+from picograd.schedule.score_sinks import deepest
+from picograd.schedule.views import strip_views
+
+OPERAND_LIMIT = 4  # operations on an operand of scores, which is read again and again
+
+
+class Fusing(Protocol):
+    """What the walk of fusion offers."""
+
+    def store(self, facts: Facts, reason: str = "") -> None:
+        """Make a floating node a member of a group."""
+
+    def settle(self, source: Facts, base: Facts) -> None:
+        """Let views read what was stored."""
+
+    def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
+        """Make a node a member of a group."""
+
+    def new_group(
+        self, kind: str, depth: int, shape: tuple[int, ...], reduced: tuple[int, ...], device: str
+    ) -> Group:
+        """Open a group."""
+        ...
+
+
+def visit_stream(fuser: Fusing, facts: Facts) -> None:
+    """Visit a score, or what reduces scores."""
+    visit = visit_score if facts.is_score else visit_sink
+    visit(fuser, facts)
+
+
+def visit_score(fuser: Fusing, facts: Facts) -> None:
+    """A score is computed where a stream reads it, from what is in memory or cheap."""
+    for source in facts.inputs:
+        if not source.is_score:
+            settle_read(fuser, source, facts)
+        facts.depth = max(facts.depth, source.depth)
+    facts.cost = 1
+
+
+def visit_sink(fuser: Fusing, facts: Facts) -> None:
+    """The first of the sinks that stream together opens their group: all is there by now."""
+    stream = facts.stream
+    for source in facts.inputs:
+        if not source.is_score:
+            settle_read(fuser, source, facts)
+    if stream.group is None:
+        own = {id(sink.facts) for sink in stream.sinks}
+        depth = deepest(stream, own) + 1
+        shape = tuple(axis.size for axis in stream.rows)
+        stream.group = fuser.new_group("attention", depth, shape, (), facts.node.device)
+    labels = identity_labels(facts.node.shape)
+    fuser.join(facts, stream.group, "hero", labels)
+    facts.labels = None
+
+
+def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:
+    """Store what a stream would compute again at great cost, or what boxes bring."""
+    base = strip_views(source)
+    is_operand = facts.node.row.role is Role.CONTRACT
+    most = OPERAND_LIMIT if is_operand else OPERATION_LIMIT
+    is_dear = base.has_window or base.cost > most
+    is_wanted = is_dear or (is_operand and source.is_boxed)
+    if base.node.inputs and not base.is_loaded and is_wanted:
+        fuser.store(base, "a stream of scores reads it")
+    base.is_row_major |= source.is_boxed
+    fuser.settle(source, base)

@@ -1,0 +1,180 @@
+"""score_lowering: write the sinks of a stream as computes of Loop IR.
+
+    %0 [b, i, j] sum[d] = q * k                        the product, at every place of the region
+    %1 [b, i] max[j] = edit(%0)
+    %2 [b, i] sum[j] = exp(edit(%0) - %1)
+    %3 [b, i, v] sum[j] = exp(edit(%0) - %1) * v       the weights are divided after the sum
+    %4 [b, i, v] = %3 / %2
+
+What a stream over j makes of this, one block of j after another, is the template's.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from picograd.dtype import accumulate_dtype, bool_
+from picograd.errors import internal
+from picograd.graph.row import OPS, Role
+from picograd.schedule.group import Facts
+from picograd.schedule.heroes import contract_operands
+from picograd.schedule.index import Axis, Indices, axes_of, axis_index
+from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
+from picograd.schedule.lower import LOWERINGS, PartBuilder, apply
+from picograd.schedule.monoid import identity
+from picograd.schedule.score_sinks import Stream
+from picograd.schedule.scores import Sink
+
+Finished = tuple[Facts, Compute, Indices]
+
+
+def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Finished]:
+    """Yield each sink with its compute and its own indices; it is finished before the next."""
+    stream: Stream = members[0].stream
+    sinks = {sink.facts.number: sink for sink in stream.sinks}
+    for member in members:
+        sink = sinks[member.number]
+        is_product = member.node.row.role is Role.CONTRACT
+        write = multiplied if is_product else reduced
+        yield write(sink, stream, part)
+
+
+def score_product(self: PartBuilder, facts: Facts, indices: Indices) -> Expr:
+    """Sum an element of the product that a region is made of, where it is read.
+
+    What 16-bit floats are summed to is not rounded on the way to the exponential.
+    """
+    node = facts.node
+    left, b, over = contract_operands(node, indices)
+    a, _ = left
+    wide = accumulate_dtype(node.dtype)
+    fill = const(0, node.dtype)
+    bound = self.bound
+    self.bound = bound + over
+    factors: list[Expr] = []
+    for number, at in enumerate((a, b)):
+        tests = self.tests_of_source(node, number, at)
+        source = facts.inputs[number]
+        value = self.guarded(source, at, tests, fill)
+        value = apply("cast", (value,), wide)
+        factors.append(value)
+    self.bound = bound
+    body = Expr("mul", tuple(factors), None, wide)
+    inside = set().union(*map(axes_of, indices))
+    own = tuple(axis for axis in bound if axis in inside)
+    number = len(self.computes)
+    self.computes.append(Compute(own, over, "sum", body, wide))
+    return Expr("ref", (), number, wide)
+
+
+LOWERINGS[Role.CONTRACT] = score_product  # nowhere else is a product read where it is not stored
+
+
+def reduced(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write a maximum or a sum over the side that is streamed."""
+    member = sink.facts
+    node = member.node
+    (source,) = member.inputs
+    monoid, over = node.arg
+    wide = node.dtype
+    if monoid == "sum":
+        wide = accumulate_dtype(wide)
+    at = stream.at[source.number]
+    part.bound = (*stream.rows, *stream.over)
+    value = part.value(source, at)
+    tests = part.tests_of_source(node, 0, at)
+    body = apply("cast", (value,), wide)
+    body = ended(body, tests, monoid)
+    kept = tuple(index for d, index in enumerate(at) if d not in over)
+    compute = Compute(stream.rows, stream.over, monoid, body, wide)
+    return member, compute, kept
+
+
+def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write a product summed over the side that is streamed."""
+    member, operand = sink.facts, sink.operand
+    node = member.node
+    other = 1 - operand
+    source = member.inputs[operand]
+    value = member.inputs[other]
+    at = stream.at[source.number]
+    wide = accumulate_dtype(node.dtype)
+    out = node.arg[2]
+    places = dict(zip(node.arg[operand], at, strict=True))
+    columns: list[Axis] = []
+    for label, size in zip(out, node.shape, strict=True):
+        if label in places:
+            continue
+        axis = Axis(f"v{len(columns)}", size)
+        places[label] = axis_index(axis)
+        columns += [axis] if size != 1 else []
+    part.bound = (*stream.rows, *stream.over)
+    weight = part.value(source, at)
+    total = total_of(stream, part) if sink.is_divided else None
+    if total is not None:
+        weight = undivided(weight, total)
+    part.bound = (*stream.rows, *columns, *stream.over)
+    there = tuple(places[label] for label in node.arg[other])
+    first = apply("cast", (weight,), wide)
+    second = apply("cast", (part.value(value, there),), wide)
+    factors = (first, second) if operand == 0 else (second, first)
+    tests = part.tests_of_source(node, operand, at)
+    body = Expr("mul", factors, None, wide)
+    body = ended(body, tests, "sum")
+    axes = (*stream.rows, *columns)
+    compute = Compute(axes, stream.over, "sum", body, wide)
+    if total is not None:
+        compute = divided(compute, sink, total, part)
+    own = tuple(places[label] for label in out)
+    return member, compute, own
+
+
+def total_of(stream: Stream, part: PartBuilder) -> Expr:
+    """Refer to what the weights of a stream are divided by."""
+    if stream.total is None:
+        internal("weights are divided by no total", stream.sinks)
+    _, value = part.available[stream.total.number]
+    return value
+
+
+def ended(body: Expr, tests: Sequence[Condition], monoid: str) -> Expr:
+    """Leave out what lies beyond the end of the side that is streamed, where its size varies."""
+    if not tests:
+        return body
+    fill = const(identity(monoid, body.dtype), body.dtype)
+    return Expr("guard", (body, fill), tuple(tests), body.dtype)
+
+
+def undivided(weight: Expr, total: Expr) -> Expr:
+    """Leave out the division of weights by the total of their row."""
+
+    def replace(expr: Expr) -> Expr | None:
+        if len(expr.args) != 2 or OPS[expr.op].linear != (0,):
+            return None
+        value, divisor = expr.args
+        is_total = under_casts(divisor) == under_casts(total)
+        return value if is_total else None
+
+    return rewrite(weight, {}, replace)
+
+
+def under_casts(expr: Expr) -> Expr:
+    """Find what is converted."""
+    while expr.args and expr.op in OPS and OPS[expr.op].keeps_value:
+        expr = expr.args[0]
+    return expr
+
+
+def divided(compute: Compute, sink: Sink, total: Expr, part: PartBuilder) -> Compute:
+    """Divide a product of weights by the totals of their rows.
+
+    Rows that a mask empties stay 0: their total is 0, or NaN, the sum of exp(-inf - -inf).
+    """
+    wide = compute.dtype
+    ref = Expr("ref", (), len(part.computes), wide)
+    part.computes.append(compute)
+    divisor = apply("cast", (total,), wide)
+    body = Expr("div", (ref, divisor), None, wide)
+    if sink.is_masked:
+        zero = const(0.0, wide)
+        is_none = Expr("equal", (ref, zero), None, bool_)
+        body = Expr("where", (is_none, zero, body), None, wide)
+    return Compute(compute.axes, (), None, body, wide)

@@ -1,0 +1,325 @@
+"""score_sinks: which sinks of a region share a kernel, and when the whole region needs no memory.
+
+    online    m = max(x);  l = sum(exp(x - m));  o = (exp(x - m) / l) @ v
+              The three stream over one side together: the maximum is the greatest so far, and what
+              was summed by an earlier one is scaled by exp(earlier - present). That is exact since
+              `o` is linear in the weights, the weights in the exponentials, and m is only in these.
+    ready     a product or a sum whose maxima and totals are known, as in the gradients: others of
+              the same side that do not wait for one another share a kernel.
+
+Each kernel computes the region again from the operands of its product; rows are in memory once
+(maxima, totals, sums), scores never.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from picograd.graph.row import Role
+from picograd.schedule.group import Facts, Group
+from picograd.schedule.index import Axis, Indices
+from picograd.schedule.scores import Region, Sink, find_regions
+
+
+@dataclass(eq=False, slots=True)
+class Stream:
+    """Sinks of one kernel to be: they stream over `over`, at every point of `rows`."""
+
+    region: Region
+    side: int
+    sinks: list[Sink]
+    total: Facts | None = None  # what the weights are divided by, online
+    group: Group | None = None
+
+    @property
+    def over(self) -> tuple[Axis, ...]:
+        """The axes streamed over."""
+        return tuple(x for x in self.region.axes if x in self.region.sides[self.side])
+
+    @property
+    def rows(self) -> tuple[Axis, ...]:
+        """The axes of the results, but for the columns of products."""
+        return tuple(x for x in self.region.axes if x not in self.region.sides[self.side])
+
+    @property
+    def at(self) -> dict[int, Indices]:
+        """The places of the nodes of the region."""
+        return self.region.at
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Weights as a linear function of exponentials: divided by `total`, with `peak` subtracted."""
+
+    exponential: Facts
+    total: Facts | None
+    peak: Facts | None
+    path: frozenset[int]  # the nodes on the way, where `total` and `peak` may be read
+    is_masked: bool = False
+
+
+@dataclass(slots=True)
+class Matcher:
+    """This class finds the streams of one region."""
+
+    region: Region
+    waits: dict[int, int]  # of each node, by number: the sinks it is made of, a bit each
+    bits: dict[int, int]  # of each sink
+    streams: list[Stream] = field(default_factory=list)
+    problem: str = ""
+
+    def match(self) -> None:
+        """Put every sink in a stream; `problem` says why that is impossible."""
+        region = self.region
+        sinks = {sink.facts.number: sink for sink in region.sinks}
+        sums = [x for x in region.sinks if is_sum(x)]
+        weights = {x.facts.number: self.weight(x.facts.inputs[0]) for x in sums}
+        taken: set[int] = set()
+        for sink in sums:
+            found = weights[sink.facts.number]
+            if found is None or found.total is not None:
+                continue
+            stream = self.online(sink, found, taken)
+            taken |= {x.facts.number for x in stream.sinks}
+            self.streams.append(stream)
+        if not taken:
+            self.problem = "no sum of exponentials was found, less the maximum of their row"
+        for sink in sinks.values():
+            if sink.facts.number not in taken:
+                self.ready(sink)
+
+    def online(self, total: Sink, known: Weight, taken: Collection[int]) -> Stream:
+        """Find what streams together with a sum of exponentials."""
+        members, side = [total], total.side
+        own = self.bits[total.facts.number]
+        if known.peak is not None and known.peak.number not in taken:
+            peaks = [x for x in self.region.sinks if x.facts is known.peak and x.side == side]
+            members = [*peaks, total]
+            own |= self.bits[known.peak.number]
+        for sink in self.region.sinks:
+            if not is_product(sink) or sink.side != side or sink.facts.number in taken:
+                continue
+            weight = self.weight(sink.facts.inputs[sink.operand])
+            if weight is None or weight.exponential is not known.exponential:
+                continue
+            is_own = weight.total in (None, total.facts) and weight.peak is known.peak
+            if is_own and self.is_free(sink, weight, own):
+                sink.is_divided, sink.is_masked = weight.total is not None, weight.is_masked
+                members.append(sink)
+        return Stream(self.region, side, members, total.facts)
+
+    def is_free(self, sink: Sink, weight: Weight, own: int) -> bool:
+        """Tell whether a product waits for the sinks of its stream in its weights alone."""
+        other = sink.facts.inputs[1 - sink.operand]
+        if self.waits[other.number] & own:
+            return False
+        stack, seen = [sink.facts.inputs[sink.operand]], set()
+        while stack:
+            facts = stack.pop()
+            if facts.number in seen:
+                continue
+            seen.add(facts.number)
+            for source in facts.inputs:
+                if source.number in self.region.at:
+                    stack.append(source)
+                elif self.waits[source.number] & own:
+                    is_known = base_of(source) in (weight.total, weight.peak)
+                    if not is_known or facts.number not in weight.path:
+                        return False
+        return True
+
+    def weight(self, facts: Facts) -> Weight | None:
+        """Follow weights down to the exponentials that they are linear in."""
+        total: Facts | None = None
+        is_masked = False
+        path: set[int] = set()
+        while not facts.node.row.is_exponential:
+            path.add(facts.number)
+            inside = [n for n, x in enumerate(facts.inputs) if x.number in self.region.at]
+            row = facts.node.row
+            if len(inside) != 1 or not (is_passing(facts) or inside[0] in row.linear):
+                return None
+            if row.linear == (1, 2):
+                is_masked = True
+                if not is_zero(facts.inputs[3 - inside[0]]):
+                    return None
+            if row.linear == (0,) and len(facts.inputs) == 2:  # a quotient
+                base = base_of(facts.inputs[1])
+                if base.number in self.bits:
+                    if total is not None:
+                        return None
+                    total = base
+            facts = facts.inputs[inside[0]]
+        peak, under = None, facts.inputs[0]
+        path.add(facts.number)
+        while is_passing(under):
+            under = under.inputs[0]
+        if under.node.row.factors == (1, -1):
+            base = base_of(under.inputs[1])
+            is_peak = base.number in self.bits and not is_sum_of(base)
+            if is_peak and under.inputs[0].number in self.region.at:
+                peak = base
+                path.add(under.number)
+        return Weight(facts, total, peak, frozenset(path), is_masked)
+
+    def ready(self, sink: Sink) -> None:
+        """Put a sink in a stream of its side whose sinks do not wait for it, nor it for them."""
+        number = sink.facts.number
+        for stream in self.streams:
+            if stream.total is not None or stream.side != sink.side or not is_product(sink):
+                continue
+            others = [x.facts.number for x in stream.sinks if is_product(x)]
+            is_apart = len(others) == len(stream.sinks) and not any(
+                self.waits[number] & self.bits[x] or self.waits[x] & self.bits[number]
+                for x in others
+            )
+            if is_apart:
+                stream.sinks.append(sink)
+                return
+        self.streams.append(Stream(self.region, sink.side, [sink]))
+
+
+def is_product(sink: Sink) -> bool:
+    """Tell whether a sink is a product."""
+    return sink.facts.node.row.role is Role.CONTRACT
+
+
+def is_sum_of(facts: Facts) -> bool:
+    """Tell whether a node is a sum of rows."""
+    return facts.node.row.role is Role.REDUCE and facts.node.arg[0] == "sum"
+
+
+def is_sum(sink: Sink) -> bool:
+    """Tell whether a sink is a sum of rows."""
+    return is_sum_of(sink.facts)
+
+
+def is_passing(facts: Facts) -> bool:
+    """Tell whether a node has the values of its input, in another shape or dtype."""
+    row = facts.node.row
+    return row.role in (Role.VIEW, Role.PASS) or (row.keeps_value and facts.node.dtype.is_float)
+
+
+def base_of(facts: Facts) -> Facts:
+    """Find what views and conversions show."""
+    while is_passing(facts) and facts.inputs and not facts.is_source:
+        facts = facts.inputs[0]
+    return facts
+
+
+def is_zero(facts: Facts) -> bool:
+    """Tell whether a value is 0 everywhere."""
+    base = base_of(facts)
+    return base.node.row.role is Role.NUMBER and base.node.arg == 0
+
+
+def waits_of(values: Sequence[Facts], bits: dict[int, int]) -> dict[int, int]:
+    """Note for every node, listed inputs first, which sinks it is made of."""
+    found: dict[int, int] = {}
+    for facts in values:
+        known = bits.get(facts.number, 0)
+        for source in facts.inputs if not facts.is_source else ():
+            known |= found[source.number]
+        found[facts.number] = known
+    return found
+
+
+def find_streams(
+    values: Sequence[Facts],
+    wanted: Collection[Facts],
+    missing: Callable[[Stream], str],
+    reasons: list[str],
+) -> list[Stream]:
+    """List the kernels that stream over scores; `reasons` says what kept others in memory.
+
+    `missing` says why the target has no kernel for a stream.
+    """
+    regions = [r for r in find_regions(values, wanted) if r.has_exponential and r.sinks]
+    sinks = [sink.facts.number for region in regions for sink in region.sinks]
+    bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
+    waits = waits_of(values, bits) if bits else {}
+    found: list[Stream] = []
+    for region in regions:
+        if not any(is_product(sink) for sink in region.sinks):
+            continue
+        matcher = Matcher(region, waits, bits)
+        if not region.problem:
+            matcher.match()
+        problem = region.problem or matcher.problem
+        problem = problem or next(filter(None, map(missing, matcher.streams)), "")
+        if problem:
+            shape = region.members[0].node.shape
+            reasons.append(f"kept scores {shape} in memory: {problem}")
+        else:
+            found += matcher.streams
+    members = {x.number for stream in found for x in stream.region.members}
+    return [] if any(x.facts.number in members for s in found for x in s.sinks) else found
+
+
+MADE = (Role.ELEMENTWISE, Role.VIEW, Role.DRAW, Role.POSITION, Role.NUMBER, Role.PASS)
+
+
+def mark(streams: Sequence[Stream], values: Sequence[Facts], wanted: Collection[Facts]) -> None:
+    """Tell the nodes of streams what they are, and what is as large and made for scores alone.
+
+    A mask of positions, or of random bits, is computed again by every stream rather than stored.
+    """
+    for stream in streams:
+        for facts in stream.region.members:
+            facts.is_score = True
+        for sink in stream.sinks:
+            sink.facts.stream = stream
+    least = min(stream.region.members[0].node.size for stream in streams)
+    others: set[int] = {facts.number for facts in wanted}  # what somebody else reads
+    for facts in reversed(values):
+        if not facts.is_source and facts.number not in others and not facts.is_score:
+            row = facts.node.row
+            is_made = row.role in MADE and not row.is_stored and facts.node.size >= least
+            facts.is_score = is_made and facts.stream is None
+        if not facts.is_score and not facts.is_source:
+            others.update(source.number for source in facts.inputs)
+
+
+def ordered(values: Sequence[Facts], streams: Sequence[Stream]) -> list[Facts]:
+    """List nodes inputs first, and what a stream reads before its first sink."""
+    before: dict[int, list[Facts]] = {}
+    for stream in streams:
+        reads = [x for sink in stream.sinks for x in outer_reads(sink, stream)]
+        own = {sink.facts.number for sink in stream.sinks}
+        reads = [x for x in reads if base_of(x).number not in own]
+        for sink in stream.sinks:
+            before[sink.facts.number] = reads
+    order: list[Facts] = []
+    seen: set[int] = set()
+    stack: list[tuple[Facts, bool]] = [(facts, False) for facts in reversed(values)]
+    while stack:
+        facts, is_done = stack.pop()
+        if is_done:
+            order.append(facts)
+        elif facts.number not in seen:
+            seen.add(facts.number)
+            stack.append((facts, True))
+            below = () if facts.is_source else facts.inputs
+            stack += [(x, False) for x in (*before.get(facts.number, ()), *below)]
+    return order
+
+
+def outer_reads(sink: Sink, stream: Stream) -> list[Facts]:
+    """List what the part of a region under a sink reads from outside, operands included."""
+    found, stack, seen = [], [sink.facts], set()
+    while stack:
+        facts = stack.pop()
+        if facts.number in seen:
+            continue
+        seen.add(facts.number)
+        for source in facts.inputs:
+            if source.number in stream.at:
+                stack.append(source)
+            else:
+                found.append(source)
+    return found
+
+
+def deepest(stream: Stream, own: Collection[int]) -> int:
+    """Find the depth of the deepest group that the sinks of a stream read, but for their own."""
+    reads = [x for sink in stream.sinks for x in outer_reads(sink, stream)]
+    return max([x.depth for x in reads if id(base_of(x)) not in own], default=0)

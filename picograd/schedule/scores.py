@@ -1,0 +1,245 @@
+"""scores: matrices of scores that need not be in memory, found before fusion.
+
+    s = q @ k.T;  w = softmax(edit(s));  o = w @ v        one kernel: s and w are nowhere
+
+A *region* is all that is made of a product at the places of its elements: edits, masks,
+exponentials, weights, their gradients. Products that meet elementwise share one. It has two sides,
+the rows and the columns of the product, and ends in *sinks*: reductions over a side, and products
+summed over one. If a region has no other reader, whatever it holds is computed where it is read,
+and its sinks are kernels that stream over a side (schedule/score_sinks.py says which share one).
+
+Every element of a region has a place: `at` gives, for each node, its indices over the axes of the
+region, so that views of scores are only other indices.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from picograd.graph.row import Role
+from picograd.helpers import product
+from picograd.schedule.group import Facts
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    Indices,
+    axis_index,
+    constant,
+    flatten,
+    substitute,
+    unflatten,
+)
+from picograd.schedule.views import dimension_map
+
+MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
+LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors
+Sides = tuple[frozenset[Axis], frozenset[Axis]]
+
+
+@dataclass(eq=False, slots=True)
+class Sink:
+    """A node that reads a region and reduces a side of it: `side` is the one that is streamed."""
+
+    facts: Facts
+    side: int
+    operand: int  # which input is in the region
+    is_divided: bool = False  # a product of weights that are divided by a total of the same stream
+    is_masked: bool = False  # weights are 0 where a mask says so
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """See the module docstring."""
+
+    axes: tuple[Axis, ...]
+    sides: Sides
+    at: dict[int, Indices] = field(default_factory=dict)
+    members: list[Facts] = field(default_factory=list)
+    sinks: list[Sink] = field(default_factory=list)
+    problem: str = ""
+
+    def refuse(self, problem: str) -> None:
+        """Keep the region in memory; the first reason counts."""
+        self.problem = self.problem or problem
+
+    def side_of(self, indices: Sequence[Index]) -> int | None:
+        """Find the side that some indices are: each of its axes by itself, and no other."""
+        moving = [index for index in indices if index.terms]
+        found = frozenset(map(lone_axis, moving))
+        if not found or found not in self.sides:
+            return None
+        return self.sides.index(found)  # type: ignore[arg-type]
+
+    @property
+    def has_exponential(self) -> bool:
+        """Tell whether a softmax may be in it."""
+        return any(each.node.row.is_exponential for each in self.members)
+
+
+def find_regions(values: Sequence[Facts], wanted: Collection[Facts]) -> list[Region]:
+    """List the regions of nodes, listed inputs first; `wanted` are stored."""
+    finder = Finder()
+    for facts in values:
+        finder.visit(facts)
+    for facts in wanted:
+        if facts.number in finder.homes:
+            finder.homes[facts.number].refuse("it is an output")
+    return list(dict.fromkeys(finder.homes.values()))
+
+
+class Finder:
+    """This class is the state of the walk: the region of every node that is in one."""
+
+    def __init__(self) -> None:
+        self.homes: dict[int, Region] = {}
+
+    def visit(self, facts: Facts) -> None:
+        """Let a node open a region, spread one, end one, or keep one in memory."""
+        if facts.is_source:
+            return
+        homes = [self.homes[x.number] for x in facts.inputs if x.number in self.homes]
+        if homes:
+            self.read(facts, homes)
+        if is_seed(facts) and facts.number not in self.homes:
+            self.open(facts)
+
+    def read(self, facts: Facts, homes: Sequence[Region]) -> None:
+        """Look at what a reader of regions does."""
+        role, row = facts.node.row.role, facts.node.row
+        if role in (Role.ELEMENTWISE, Role.PASS) and not row.is_stored:
+            self.spread(facts, homes)
+        elif role is Role.VIEW:
+            self.move(facts, homes[0])
+        elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == len(set(homes)):
+            for home in homes:
+                self.end(facts, home)
+        else:
+            for home in homes:
+                home.refuse(f"{facts.node.op} {facts.node.shape} reads it")
+
+    def open(self, facts: Facts) -> None:
+        """Open a region: its axes are the dimensions of the product."""
+        labels_a, labels_b, out = facts.node.arg
+        axes = [Axis(f"s{d}", n) for d, n in enumerate(facts.node.shape)]
+        known = dict(zip(out, axes, strict=True))
+        wide = {name: axis for name, axis in known.items() if axis.size > 1}
+        first = [axis for name, axis in wide.items() if name not in labels_b]
+        second = [axis for name, axis in wide.items() if name not in labels_a]
+        sides = frozenset(first), frozenset(second)
+        region = Region(tuple(wide.values()), sides)
+        self.add(facts, region, tuple(map(axis_index, axes)))
+
+    def add(self, facts: Facts, region: Region, at: Indices) -> None:
+        """Make a node a member of a region."""
+        region.at[facts.number] = at
+        region.members.append(facts)
+        self.homes[facts.number] = region
+
+    def spread(self, facts: Facts, homes: Sequence[Region]) -> None:
+        """An elementwise node is where its inputs are: regions that meet in it become one."""
+        inside = [x for x in facts.inputs if x.number in self.homes]
+        region = self.homes[inside[0].number]
+        for other in inside[1:]:
+            self.unite(region, inside[0], self.homes[other.number], other)
+        self.add(facts, region, region.at[inside[0].number])
+
+    def unite(self, region: Region, facts: Facts, other: Region, at: Facts) -> None:
+        """Make two regions one, in which two nodes are at the same places."""
+        here, there = region.at[facts.number], other.at[at.number]
+        moved = matched(region, here, other, there)
+        is_same = all(substitute(b, moved) == a for a, b in zip(here, there, strict=True))
+        if region is other:
+            if here != there:
+                region.refuse("it is read at several places at once")
+            return
+        sides = tuple(
+            frozenset(lone_axis(moved.get(x, constant(0))) for x in side) for side in other.sides
+        )
+        if not is_same or set(sides) != set(region.sides):
+            region.refuse("it meets another product at other places")
+        if other.problem:
+            region.refuse(other.problem)
+        for each in other.members:
+            places = tuple(substitute(index, moved) for index in other.at[each.number])
+            self.add(each, region, places)
+        for sink in other.sinks:
+            side = sides[sink.side]
+            sink.side = region.sides.index(side) if side in region.sides else 0
+            region.sinks.append(sink)
+
+    def move(self, facts: Facts, region: Region) -> None:
+        """A view that shows every element once is at the same places, by other indices."""
+        node, source = facts.node, facts.inputs[0].node
+        at, mapping = region.at[facts.inputs[0].number], dimension_map(node)
+        if node.size != source.size or node.row.is_shifting:
+            region.refuse(f"{node.op} {node.shape} shows parts of it, or repeats it")
+        elif node.row.is_same_bytes or (node.shape == source.shape and node.row.is_repeating):
+            self.add(facts, region, unflatten(flatten(at, source.shape), node.shape))
+        elif mapping is not None and sorted(mapping) == list(range(len(at))):
+            self.add(facts, region, tuple(at[d] for d in mapping))
+        else:
+            region.refuse(f"{node.op} {node.shape} reads it")
+
+    def end(self, facts: Facts, region: Region) -> None:
+        """A reduction over a side, or a product summed over one, ends a region."""
+        node = facts.node
+        inside = [self.homes.get(source.number) is region for source in facts.inputs]
+        operand = inside.index(True)
+        at = region.at[facts.inputs[operand].number]
+        if node.row.role is Role.REDUCE:
+            monoid, over = node.arg
+            is_fit = monoid in ("sum", "max", "min")
+        else:
+            labels, others = node.arg[operand], node.arg[1 - operand]
+            out = node.arg[2]
+            over = [d for d, name in enumerate(labels) if name not in out]
+            summed = {*labels, *others} - set(out)
+            shared = set(labels) & set(others)
+            is_fit = summed <= shared and len(set(labels)) == len(labels)
+        side = region.side_of([at[d] for d in over])
+        if side is None or not is_fit:
+            region.refuse(f"{node.op} {node.shape} reads it, over other axes than one side")
+            return
+        region.sinks.append(Sink(facts, side, operand))
+
+
+def matched(region: Region, here: Indices, other: Region, there: Indices) -> dict[Axis, Index]:
+    """Say which axis of one region each of another's is, if two nodes are at the same places.
+
+    Axes that a view merged are taken in their order.
+    """
+    moved = {
+        axis: mine
+        for mine, theirs in zip(here, there, strict=True)
+        if (axis := lone_axis(theirs)) is not None
+    }
+    if len(moved) < len(other.axes) == len(region.axes):
+        for axis, mine in zip(other.axes, region.axes, strict=True):
+            moved.setdefault(axis, axis_index(mine))
+    return moved
+
+
+def lone_axis(index: Index) -> Axis | None:
+    """Find the axis that an index is."""
+    if len(index.terms) != 1 or index.const:
+        return None
+    ((atom, factor),) = index.terms
+    if factor != 1:
+        return None
+    return atom if isinstance(atom, Axis) else None
+
+
+def is_seed(facts: Facts) -> bool:
+    """Tell whether a node is a product whose elements are cheap to compute again."""
+    node = facts.node
+    if node.row.role is not Role.CONTRACT or not node.dtype.is_float:
+        return False
+    labels_a, labels_b, out = node.arg
+    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
+    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
+    summed = sizes.keys() - set(out)
+    if not summed <= set(labels_a) & set(labels_b):
+        return False
+    depth = product(sizes[name] for name in summed)
+    rows = product(sizes[name] for name in out if name not in labels_b)
+    columns = product(sizes[name] for name in out if name not in labels_a)
+    return 1 < depth <= MOST_DEPTH and min(rows, columns) >= LEAST_SIDE

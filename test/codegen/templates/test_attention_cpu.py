@@ -1,0 +1,76 @@
+"""Attention on a CPU: Tile IR by its interpreter, and the kernels as they run."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import numpy as np
+import pytest
+from attention_forms import FORMS, causal, causal_twice, plain, window, with_gradients
+from plan_support import VALUES, leaf
+
+from picograd import Tensor
+from picograd.codegen import interpret_tile
+from picograd.codegen.templates import attention_cpu
+from picograd.codegen.tile import verify
+from picograd.dtype import float64
+from picograd.graph.interpret import interpret
+from picograd.schedule.interpret import interpret as interpret_kernel
+from picograd.schedule.interpret_plan import allocate
+from picograd.schedule.schedule import schedule
+from picograd.target import Target
+
+SMALL = Target("llvm", "test", 16)  # four floats a vector: several panels and tasks
+SHAPES = (1, 2, 70, 8), (1, 2, 75, 8), (1, 2, 75, 12)
+
+
+def tile_results(roots, target=SMALL):
+    """Run the attention kernels of a plan as Tile IR, the others as Loop IR."""
+    plan = schedule(roots, target)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for step in plan.steps:
+        slots = [memory[slot] for slot in step.slots]
+        if step.kernel.hero == "attention":
+            tiles = verify(attention_cpu.build(step.kernel, target))
+            interpret_tile.interpret(tiles, slots, [])
+        else:
+            interpret_kernel(step.kernel, slots)
+    return [memory[n].reshape(plan.slots[n].shape) for n in plan.outputs]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_tiles_mean_what_the_graph_means(form):
+    np.random.seed(0)
+    roots = with_gradients(form, *SHAPES)
+    for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def on_nodes(form, *arrays, **options):
+    nodes = [Tensor(array, **options).realize().node for array in arrays]
+    return Tensor.from_node(form(*nodes)), nodes
+
+
+@pytest.mark.parametrize("form", [plain, causal, causal_twice, window])
+@pytest.mark.parametrize("rows, columns", [(16, 16), (33, 100), (130, 257)])
+def test_kernels_as_they_run(form, rows, columns):
+    generator = np.random.default_rng(0)
+    shapes = (2, 2, rows, 16), (2, 2, columns, 16), (2, 2, columns, 24)
+    arrays = [generator.standard_normal(shape).astype(np.float32) for shape in shapes]
+    output, _ = on_nodes(form, *arrays)
+    wide = [leaf(*shape, dtype=float64) for shape in shapes]
+    VALUES.update(dict(zip(wide, (array.astype(np.float64) for array in arrays), strict=True)))
+    (wanted,) = interpret([form(*wide)], values=VALUES)
+    np.testing.assert_allclose(output.numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_nan_and_infinities_stay_in_their_rows():
+    generator = np.random.default_rng(1)
+    q, k, v = generator.standard_normal((3, 1, 1, 40, 16)).astype(np.float32)
+    q[0, 0, 3, 0], q[0, 0, 7, 0] = np.nan, np.inf
+    output, nodes = on_nodes(plain, q, k, v)
+    (wanted,) = interpret([plain(*nodes)])
+    found = output.numpy()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.isnan(found[0, 0, 3]).all() and not np.isnan(found[0, 0, 4:7]).any()

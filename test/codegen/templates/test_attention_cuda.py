@@ -1,0 +1,96 @@
+"""Attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import numpy as np
+import pytest
+from attention_forms import additive, boolean, causal, causal_twice, plain, softcap, window
+from cuda_tools import compile_cuda, disassemble
+from plan_support import VALUES, leaf
+
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
+from picograd.codegen.render.cuda import render
+from picograd.codegen.templates import attention_cuda
+from picograd.codegen.tile import verify
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import bfloat16, float16
+from picograd.graph.interpret import interpret
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+FEW = cuda_target("sm_90a", multiprocessors=3)  # several tiles a block
+FORMS = [plain, causal, causal_twice, window, additive, boolean, softcap]
+
+
+def kernel_of(form, shapes, dtype=bfloat16, target=FEW):
+    plan = schedule([form(*(leaf(*shape, dtype=dtype) for shape in shapes))], target)
+    (kernel,) = plan.kernels
+    return kernel, [VALUES[node] for node in plan.inputs]
+
+
+def shapes_of(rows, columns, depth, width):
+    return (1, 2, rows, depth), (1, 2, columns, depth), (1, 2, columns, width)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_values(form):
+    np.random.seed(0)
+    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes_of(150, 150, 64, 64)]
+    output = form(*leaves)
+    plan = schedule([output], FEW)
+    for node in plan.inputs:
+        if node.dtype is bfloat16:
+            VALUES[node] = from_bits(to_bits(VALUES[node], bfloat16), bfloat16)
+    (kernel,) = plan.kernels
+    (wanted,) = interpret([output], values=VALUES)
+    arrays = [np.array(VALUES[node], np.float32).reshape(-1) for node in plan.inputs]
+    tiles = verify(attention_cuda.build(kernel, FEW))
+    for found in (run_tiles(tiles, arrays), run_program(tiles, arrays)):
+        missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
+        assert missed < 0.015 * np.linalg.norm(wanted)  # the graph rounds scores on the way
+
+
+def run_tiles(tiles, arrays):
+    slots = tiles.kernel.slots
+    values = [*arrays, np.full(slots[-1].size, np.nan, np.float32)]
+    interpret_tile.interpret(tiles, values)
+    return values[-1]
+
+
+def run_program(tiles, arrays):
+    slots = tiles.kernel.slots
+    program = verify_program(linearize(tiles, FEW))
+    values = [*arrays, np.zeros(slots[-1].size, np.float32)]
+    raw = [to_bits(value, slot.dtype) for value, slot in zip(values, slots, strict=True)]
+    interpret_program.interpret(program, raw)
+    return from_bits(raw[-1], slots[-1].dtype)
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+@pytest.mark.parametrize("form", [plain, causal_twice], ids=lambda form: form.__name__)
+def test_resources_and_opcodes(form, depth, tmp_path):
+    """No spill, no serialised product; powers of 2 and maxima are one instruction each."""
+    target = cuda_target("sm_90a")
+    for dtype in (bfloat16, float16):
+        kernel, _ = kernel_of(form, shapes_of(1024, 1024, depth, depth), dtype, target)
+        tiles = attention_cuda.build(kernel, target)
+        cubin, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log
+        sass = disassemble(cubin, tmp_path)
+        for opcode in (f"HGMMA.64x{depth}x16.F32", "UTMALDG", "MUFU.EX2", "FMNMX"):
+            assert opcode in sass, opcode
+
+
+def test_blocks_that_a_mask_hides_are_not_brought():
+    for form, has_first in ((causal, False), (window, True)):
+        kernel, _ = kernel_of(form, shapes_of(512, 512, 64, 64))
+        (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
+        (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
+        assert pipeline.stop is not None and (pipeline.first is not None) == has_first

@@ -1,0 +1,115 @@
+"""Attention as users write it, on nodes: one list for the tests of the rule and of the kernels."""
+
+import math
+
+from plan_support import leaf, spread
+
+from picograd.dtype import bool_, float32
+from picograd.graph import build
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+
+LABELS = ((0, 1, 2, 3), (0, 1, 4, 3), (0, 1, 2, 4))
+WEIGHTED = ((0, 1, 2, 4), (0, 1, 4, 3), (0, 1, 2, 3))
+
+
+def product(q: Node, k: Node) -> Node:
+    return q.contract(k, LABELS)
+
+
+def weigh(weights: Node, v: Node) -> Node:
+    return weights.contract(v, WEIGHTED)
+
+
+def is_seen(s: Node, window: int = 0) -> Node:
+    row, column = s.iota(2), s.iota(3)
+    seen = column.binary("less_equal", row)
+    if window:
+        seen = seen.binary("logical_and", row.binary("less", column + window))
+    return seen
+
+
+def plain(q, k, v):
+    return weigh(build.softmax(product(q, k) * 0.3, 3), v)
+
+
+def scale_before(q, k, v):
+    return weigh(build.softmax(product(q * 0.3, k), 3), v)
+
+
+def by_hand(q, k, v):
+    s = product(q, k) * 0.3
+    e = (s - s.reduce("max", (3,), True).expand(s.shape)).unary("exp")
+    return weigh(e / e.reduce("sum", (3,), True).expand(s.shape), v)
+
+
+def divided_last(q, k, v):
+    s = product(q, k) * 0.3
+    e = (s - s.reduce("max", (3,), True).expand(s.shape)).unary("exp")
+    o = weigh(e, v)
+    return o / e.reduce("sum", (3,), True).expand(o.shape)
+
+
+def causal(q, k, v):
+    s = product(q, k) * 0.3
+    return weigh(build.softmax(is_seen(s).where(s, -math.inf), 3), v)
+
+
+def causal_twice(q, k, v):
+    s = product(q, k) * 0.3
+    seen = is_seen(s)
+    return weigh(seen.where(build.softmax(seen.where(s, -math.inf), 3), 0), v)
+
+
+def window(q, k, v):
+    s = product(q, k) * 0.3
+    return weigh(build.softmax(is_seen(s, 9).where(s, -math.inf), 3), v)
+
+
+def additive(q, k, v):
+    s = product(q, k) * 0.3
+    return weigh(build.softmax(s + leaf(*s.shape), 3), v)
+
+
+def boolean(q, k, v):
+    s = product(q, k) * 0.3
+    seen = spread(leaf(*s.shape[2:], dtype=bool_, below=2), s.shape)
+    return weigh(seen.where(build.softmax(seen.where(s, -math.inf), 3), 0), v)
+
+
+def softcap(q, k, v):
+    s = product(q, k) * 0.3
+    return weigh(build.softmax((s / 5.0).unary("tanh") * 5.0, 3), v)
+
+
+def alibi(q, k, v):
+    s = product(q, k) * 0.3
+    away = (s.iota(3) - s.iota(2)).cast(float32) * 0.1
+    return weigh(build.softmax(is_seen(s).where(s + away, -math.inf), 3), v)
+
+
+def merged_batch(q, k, v):
+    b, h, n, _ = q.shape
+    q, k, v = (x.reshape((b * h, x.shape[2], x.shape[3])) for x in (q, k, v))
+    s = q.contract(k, ((0, 1, 2), (0, 3, 2), (0, 1, 3)))
+    s = s.reshape((b, h, n, k.shape[1]))
+    w = build.softmax(s * 0.3, 3).reshape((b * h, n, k.shape[1]))
+    return w.contract(v, ((0, 1, 3), (0, 3, 2), (0, 1, 2)))
+
+
+def log_softmax(q, k, v):
+    return weigh(build.log_softmax(product(q, k) * 0.3, 3).unary("exp"), v)
+
+
+FORMS = [
+    plain, scale_before, by_hand, divided_last, causal, causal_twice, window, additive, boolean,
+    softcap, alibi, merged_batch,
+]  # fmt: skip
+
+
+def with_gradients(form, *shapes: tuple[int, ...]) -> list[Node]:
+    """The result of a form, and its gradients by the three operands."""
+    leaves = [leaf(*shape) for shape in shapes]
+    output = form(*leaves)
+    found = gradient([(output, leaf(*output.shape))], leaves)
+    return [output, *(each for each in found if each is not None)]

@@ -1,0 +1,70 @@
+"""Regions of scores: what they are made of, where elements are, what keeps them stored."""
+
+import pytest
+from plan_support import TARGET, leaf
+
+from picograd.graph.expand import expand_composites
+from picograd.graph.node import toposort
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.schedule import facts_of
+from picograd.schedule.scores import find_regions, is_seed, lone_axis
+
+SIZES = (2, 20, 8), (2, 24, 8)
+
+
+def regions_of(*roots):
+    expanded = expand_composites(list(roots), target=TARGET)
+    facts = facts_of(toposort(expanded), expanded)
+    values = list(dict.fromkeys(facts.values()))
+    return find_regions(values, {facts[id(root)] for root in expanded})
+
+
+def scores(a=SIZES[0], b=SIZES[1]):
+    return leaf(*a).contract(leaf(*b), ((0, 1, 2), (0, 3, 2), (0, 1, 3)))
+
+
+def test_a_region_spreads_over_what_is_elementwise_and_ends_in_reductions():
+    s = scores()
+    (region,) = regions_of((s * 2.0).unary("exp").reduce("sum", (2,)))
+    assert not region.problem and region.has_exponential
+    assert [sink.facts.node.op for sink in region.sinks] == ["reduce"]
+    assert [{axis.size for axis in side} for side in region.sides] == [{20}, {24}]
+
+
+def test_views_move_places_and_regions_that_meet_are_one():
+    s, t = scores(), scores()
+    turned = t.permute((0, 2, 1)).permute((0, 2, 1)).reshape((40, 24)).reshape((2, 20, 24))
+    (region,) = regions_of((s * turned).reduce("sum", (1,)))
+    assert not region.problem and len(region.sinks) == 1
+    assert region.at[region.sinks[0].facts.inputs[0].number] == region.at[region.members[0].number]
+
+
+@pytest.mark.parametrize(
+    "read, reason",
+    [
+        (lambda s: s, "it is an output"),
+        (lambda s: s.reduce("sum", (1, 2)), "over other axes than one side"),
+        (lambda s: s.reduce("sum", (0,)), "over other axes than one side"),
+        (lambda s: s.slice(((0, 2, 1), (0, 5, 1), (0, 24, 1))).reduce("sum", (2,)), "shows parts"),
+    ],
+    ids=["output", "both sides", "the batch", "a slice"],
+)
+def test_what_else_reads_scores_keeps_them_in_memory(read, reason):
+    (region,) = regions_of(read(scores()))
+    assert reason in region.problem
+
+
+def test_small_and_deep_products_are_no_seeds():
+    def is_one(a, b):
+        node = scores(a, b)
+        return is_seed(facts_of(toposort([node]), [node])[id(node)])
+
+    assert is_one(*SIZES)
+    assert not is_one((2, 8, 8), (2, 24, 8))  # few rows
+    assert not is_one((2, 20, 512), (2, 24, 512))  # deep
+
+
+def test_lone_axis():
+    axis = Axis("a", 5)
+    assert lone_axis(axis_index(axis)) is axis
+    assert lone_axis(axis_index(axis) * 2) is None and lone_axis(axis_index(axis) + 1) is None
