@@ -72,7 +72,8 @@ TENSOR_PAGES = (
     Page("autograd", "Gradients and transformations",
          ("autograd", "custom", "vmap", "scan", "recording", "gradcheck", "pytree")),
     Page("in_place", "In-place operations", ()),
-    Page("tools", "Tools: jit, plan, explain, profile, draw", ("jit", "inspect", "autocast")),
+    Page("tools", "Tools: jit, plan, explain, profile, draw, view",
+         ("jit", "inspect", "autocast", "show")),
     Page("tensor", "Tensor, dtypes, devices", ()),
 )  # fmt: skip
 BY_FILE = {file: page for page in TENSOR_PAGES for file in page.files}
@@ -173,13 +174,19 @@ def page_of(name: str, thing: Any) -> Page:
     """Find the page of a name of `picograd` or of `Tensor`."""
     if name in BY_NAME:
         return BASES[BY_NAME[name]]
+    if file_of(thing) == "show":  # picograd.view is another function than Tensor.view
+        return BASES["tools"]
     method = inspect.getattr_static(Tensor, name, thing)  # a function may be a wrapper of it
     inner = method.fget if isinstance(method, property) else method
     if hasattr(inner, "form_of"):
         return BASES["in_place"]
     inner = inspect.unwrap(inner) if inspect.isfunction(inner) else inner
-    home = str(getattr(inner, "__module__", None) or "")
-    return BY_FILE.get(home.rpartition(".")[2], BASES["tensor"])
+    return BY_FILE.get(file_of(inner), BASES["tensor"])
+
+
+def file_of(thing: Any) -> str:
+    """Name the file that defines a thing."""
+    return str(getattr(thing, "__module__", None) or "").rpartition(".")[2]
 
 
 def entries() -> list[Entry]:

@@ -32,6 +32,7 @@ LEVELS = [
         "fx",
         "optim",
         "utils",
+        "view",
     },
     {"onnx"},
     {"accelerator", "mps"},

@@ -1,0 +1,71 @@
+"""show: `picograd.view`, and the server behind it.
+
+Little is imported until it is used: programs that show nothing pay nothing for it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from picograd.helpers import on_demand
+
+gather = on_demand("picograd.view.gather", "gather")
+save_run = on_demand("picograd.view.gather", "save_run")
+open_browser = on_demand("webbrowser", "open")
+start_server = on_demand("picograd.view.server", "Server")
+
+SERVERS: list[Any] = []  # of this process: at most one
+
+
+class Viewer(str):
+    """This class is the address of a page; `close` stops the server, with all pages of it."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Stop serving pages of this process."""
+        while SERVERS:
+            SERVERS.pop().close()
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self}" target="_blank" rel="noreferrer">{self}</a>'
+
+
+def view(
+    thing: Any,
+    *arguments: Any,
+    target: str = "",
+    save: str | Path | None = None,
+    browser: bool = True,
+) -> Viewer:
+    """Show how something is computed on a page of this machine; returns the page's address.
+
+    `thing` is a tensor or tensors not computed yet, a plan, a module or a function (a jitted one
+    too) with its `arguments`, which is called once, or a file that `save` wrote. The page draws
+    kernels with the arrays between them and the reasons of fusion, their stages down to machine
+    code, their times if they ran, and memory. A second call adds a run to the page, which compares
+    any two.
+
+    `target` as in `picograd.explain`, for what has not run; `browser=False` opens no window. The
+    page is served on this machine alone, under an address that holds a random token.
+
+    >>> import picograd
+    >>> from picograd import Tensor
+    >>> page = picograd.view(Tensor([[1.0, 2.0]]).softmax(1), browser=False)
+    >>> page.startswith("http://127.0.0.1:")
+    True
+    >>> page.close()
+    """
+    return show(gather(thing, arguments, target), save, browser)
+
+
+def show(run: Any, save: str | Path | None = None, browser: bool = True) -> Viewer:
+    """Show a run on the page of this process, and save it."""
+    if save is not None:
+        save_run(run, Path(save))
+    if not SERVERS:
+        SERVERS.append(start_server())
+    number = SERVERS[0].add(run)
+    page = Viewer(f"{SERVERS[0].url}#run={number}")
+    if browser:
+        open_browser(page)
+    return page
