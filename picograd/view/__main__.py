@@ -8,13 +8,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
 
 from picograd.errors import PicogradError
 from picograd.runtime.log import say
 from picograd.view.gather import read_run, run_script, save_run
 from picograd.view.report import Run
-from picograd.view.show import Viewer, show
+from picograd.view.show import show
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.no_page:
             for run in runs[:-1]:
                 show(run, browser=False)
-            wait(show(runs[-1], browser=not options.no_browser))
+            show(runs[-1], browser=not options.no_browser).wait()
     except PicogradError as error:
         say(str(error))
         return 1
@@ -46,15 +45,6 @@ def find_runs(path: str, rest: Sequence[str]) -> list[Run]:
     if path.endswith(".json"):
         return [read_run(Path(each)) for each in (path, *rest)]
     return [run_script(path, rest)]
-
-
-def wait(page: Viewer) -> None:
-    """Serve a page until the user interrupts."""
-    say(f"{page}\nServing until interrupted (Ctrl-C).")
-    try:
-        Event().wait()
-    except KeyboardInterrupt:
-        page.close()
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ Little is imported until it is used: programs that show nothing pay nothing for 
 """
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from picograd.helpers import on_demand
+from picograd.runtime.log import say
 
 gather = on_demand("picograd.view.gather", "gather")
 save_run = on_demand("picograd.view.gather", "save_run")
@@ -17,7 +19,7 @@ SERVERS: list[Any] = []  # of this process: at most one
 
 
 class Viewer(str):
-    """This class is the address of a page; `close` stops the server, with all pages of it."""
+    """This class is the address of a page, which is there until `close` or the program's end."""
 
     __slots__ = ()
 
@@ -25,6 +27,14 @@ class Viewer(str):
         """Stop serving pages of this process."""
         while SERVERS:
             SERVERS.pop().close()
+
+    def wait(self) -> None:
+        """Keep the program, and so the page, until the user interrupts it."""
+        say(f"{self}\nServing until interrupted (Ctrl-C).")
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            self.close()
 
     def _repr_html_(self) -> str:
         return f'<a href="{self}" target="_blank" rel="noreferrer">{self}</a>'
@@ -46,7 +56,8 @@ def view(
     any two.
 
     `target` as in `picograd.explain`, for what has not run; `browser=False` opens no window. The
-    page is served on this machine alone, under an address that holds a random token.
+    page is served on this machine alone, under an address that holds a random token, until the
+    program ends: `.wait()` of the result keeps a script from ending.
 
     >>> import picograd
     >>> from picograd import Tensor

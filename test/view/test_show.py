@@ -63,7 +63,7 @@ def test_command_line(tmp_path, monkeypatch, capsys):
         assert command.main(["--save", path, "--no-page", str(script)]) == 0
     assert not show.SERVERS
     waited = []
-    monkeypatch.setattr(command, "wait", waited.append)
+    monkeypatch.setattr(show.Viewer, "wait", lambda page: waited.append(page))
     files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
     assert command.main(["--no-browser", *files]) == 0
     assert [run.title for run in show.SERVERS[0].runs] == ["a", "b"]
@@ -74,8 +74,8 @@ def test_command_line(tmp_path, monkeypatch, capsys):
 
 def test_waiting_ends_when_the_user_interrupts(monkeypatch, capsys):
     page = picograd.view(pending(), browser=False)
-    monkeypatch.setattr(command, "Event", lambda: Interrupted())
-    command.wait(page)
+    monkeypatch.setattr(show, "Event", lambda: Interrupted())
+    page.wait()
     assert not show.SERVERS and page in capsys.readouterr().err
 
 
