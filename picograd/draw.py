@@ -23,7 +23,7 @@ import numpy as np
 from picograd.engine import pending
 from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
-from picograd.errors import DataError, DeviceError, ValueRangeError
+from picograd.errors import DataError, PicogradError, ValueRangeError
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import Role
@@ -237,20 +237,20 @@ def small_values(order: Sequence[Node]) -> dict[int, np.ndarray[Any, Any]]:
     wanted = [node for node in order if node.size <= SMALL and node.row.role is not Role.LOOP]
     try:
         found = interpret(wanted)
-    except DeviceError:
+    except PicogradError:  # on another device, or a failure that is the program's to meet
         return {}
     return {id(node): value for node, value in zip(wanted, found)}
 
 
 def value_label(node: Node, name: str, numbers: Mapping[int, np.ndarray[Any, Any]]) -> list[str]:
     """Describe a value: its name, shape, numbers and gradient."""
-    tensor = pending.LIVE.get(id(node))
+    tensor = pending.owner(node)
     name = name or getattr(tensor, "name", "")
     label = [f"{node.op} {_argument(node)}".strip()] if not node.inputs and not name else [name]
     label += [str(node.shape), f"{node.dtype.name} {node.device}"]
     if id(node) in numbers and node.op != "const":
         label.append(f"data {_numbers(numbers[id(node)])}")
-    gradient = None if tensor is None else tensor._grad
+    gradient = None if tensor is None else tensor.grad
     if gradient is not None:
         found = small_values(toposort([gradient.node])) if numbers else {}
         value = found.get(id(gradient.node))

@@ -10,7 +10,7 @@ import pytest
 from picograd import Tensor, draw, nn
 from picograd.draw import draw_dot, picture_of
 from picograd.engine.realize import make_plan
-from picograd.errors import DataError, ValueRangeError
+from picograd.errors import DataError, DeviceError, ValueRangeError
 
 
 def small():
@@ -122,6 +122,14 @@ def test_numbers_of_large_tensors_and_graphs_are_left_out(cpu_by_default):
     for _ in range(draw.SHOWN_NODES):
         node = node.unary("sin")
     assert "data" not in picture_of(Tensor.from_node(node)).text()
+
+
+def test_memory_that_is_not_this_machines_has_no_numbers(monkeypatch, cpu_by_default):
+    def fail(nodes):
+        raise DeviceError("interpret", "the memory is a GPU's", "copy it")
+
+    monkeypatch.setattr(draw, "interpret", fail)
+    assert "data" not in picture_of(Tensor([1.0]) + 1).text()
 
 
 def test_reductions_show_their_kinds_and_axes():
