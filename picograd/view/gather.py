@@ -25,7 +25,7 @@ from picograd.view.report import Run, SeenPlan, loaded_run
 WHAT = "pass a tensor, tensors, a plan, a module or function with its arguments, or a saved file"
 
 
-def gather(thing: Any, arguments: Sequence[Any], target: str = "") -> Run:
+def gather(thing: Any, arguments: Sequence[Any], target: str = "", runs: int = 1) -> Run:
     """Make the run that shows `thing`; see `picograd.view`."""
     title = title_of(thing)
     if isinstance(thing, (str, Path)):
@@ -39,8 +39,11 @@ def gather(thing: Any, arguments: Sequence[Any], target: str = "") -> Run:
         problem = f"{title} alone has no plan: it depends on its input"
         raise ValueRangeError("view", problem, "pass an input too: picograd.view(model, x)")
     names = names_in(thing)
+    if runs < 1:
+        raise ValueRangeError("view", f"runs={runs} is less than 1", "call it once or more often")
     with recorded() as recorder:
-        result = thing(*arguments)
+        for _ in range(runs):
+            result = thing(*arguments)
     plans = plans_of(recorder, names)
     waiting = [tensor for tensor in found_tensors(result) if pending_roots([tensor.node])]
     if waiting:

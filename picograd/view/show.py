@@ -44,20 +44,22 @@ def view(
     thing: Any,
     *arguments: Any,
     target: str = "",
+    runs: int = 1,
     save: str | Path | None = None,
     browser: bool = True,
 ) -> Viewer:
     """Show how something is computed on a page of this machine; returns the page's address.
 
     `thing` is a tensor or tensors not computed yet, a plan, a module or a function (a jitted one
-    too) with its `arguments`, which is called once, or a file that `save` wrote. The page draws
+    too) with its `arguments`, which is called, or a file that `save` wrote. The page draws
     kernels with the arrays between them and the reasons of fusion, their stages down to machine
     code, their times if they ran, and memory. A second call adds a run to the page, which compares
     any two.
 
-    `target` as in `picograd.explain`, for what has not run; `browser=False` opens no window. The
-    page is served on this machine alone, under an address that holds a random token, until the
-    program ends: `.wait()` of the result keeps a script from ending.
+    A function is called `runs` times, and of the times the least are shown; the first run of new
+    code takes longer. `target` as in `picograd.explain`, for what has not run; `browser=False`
+    opens no window. The page is served on this machine alone, under an address that holds a random
+    token, until the program ends: `.wait()` of the result keeps a script from ending.
 
     >>> import picograd
     >>> from picograd import Tensor
@@ -66,7 +68,7 @@ def view(
     True
     >>> page.close()
     """
-    return show(gather(thing, arguments, target), save, browser)
+    return show(gather(thing, arguments, target, runs), save, browser)
 
 
 def show(run: Any, save: str | Path | None = None, browser: bool = True) -> Viewer:

@@ -65,7 +65,11 @@ def test_a_jitted_function_is_called_once():
     plan = run.data["plans"][-1]
     assert run.title == "train" and plan["runs"] == 1 and "test_gather.py" in plan["title"]
     assert all(step["seconds"] > 0 for step in plan["steps"])
+    again = gather(train, (x,), runs=3).data["plans"][-1]
+    assert again["runs"] == 3 and len(calls) == 3  # traced by the user, and once for each page
     train(x)  # goes on working
+    with pytest.raises(ValueRangeError, match="runs=0 is less than 1"):
+        gather(train, (x,), runs=0)
 
 
 def test_a_function_may_leave_its_result_pending():

@@ -3,7 +3,7 @@
 import { color, element } from "./format.js";
 import { HIGH, WIDE, makeGraph } from "./model.js";
 
-const FIRST = { least: 0.3, most: 1.2 }; // zoom of a first look: below it nothing can be read
+const FIRST = { least: 0.45, most: 1.2 }; // zoom of a first look: below it nothing can be read
 const LIMITS = { least: 0.002, most: 4 };
 const READABLE = 0.35; // zoom from which there are words
 const LABELLED = 0.7; // and from which edges have some
@@ -68,7 +68,9 @@ export class Graph {
     this.fit();
     if (this.zoom < FIRST.least && this.nodes.length) {
       const { x, y } = this.nodes[0];
-      Object.assign(this, { zoom: FIRST.least, x, y: y + this.place.clientHeight });
+      this.zoom = FIRST.least;
+      const below = (this.place.clientHeight / 2 - HIGH) / this.zoom;
+      Object.assign(this, { x, y: y + below });
     }
     this.zoom = Math.min(this.zoom, FIRST.most);
   }

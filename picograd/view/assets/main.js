@@ -67,8 +67,7 @@ async function showPlan() {
   fill(get("plan"), run.plans.map((each) => each.title), state.plan);
   get("arrays").checked = countArrays(plan) <= FEW;
   drawGraph(plan);
-  get("facts").textContent =
-    `${plan.steps.length} launches, ${bytes(plan.peak)}, for ${plan.target}`;
+  get("facts").textContent = `${plan.steps.length} launches, ${bytes(plan.peak)}`;
   search.show(plan);
   await showView();
   await select("");

@@ -70,7 +70,9 @@ function arrayNode(id, slot) {
   return { id, lines: [slot.name || kind, array(slot)], color: KINDS[kind], isArray: true };
 }
 
+/** Describe an edge; one is kept by a decision if nobody but kernels wanted the array. */
 function edgeFacts(slot, from, to) {
-  const isKept = slot.reasons.length > 0 && from[0] === "s" && to[0] === "s";
+  const isInside = slot.kind !== "output" && from[0] === "s" && to[0] === "s";
+  const isKept = isInside && slot.reasons.length > 0;
   return { isKept, label: `${array(slot)}  ${bytes(slot.bytes)}` };
 }

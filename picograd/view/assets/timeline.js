@@ -85,9 +85,9 @@ export class Timeline {
         pen.lineWidth = 3;
         pen.strokeRect(x, HEAD, width, BAR);
       }
-      if (width > 60) {
+      if (width > 40 && pen.measureText(step.title).width + 8 < width) {
         pen.fillStyle = "#111418";
-        pen.fillText(step.title, x + 4, HEAD + BAR / 2, width - 8);
+        pen.fillText(step.title, x + 4, HEAD + BAR / 2);
       }
     });
     this.drawMemory(pen, scale);
