@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from picograd.engine.backends import get_device
+from picograd.engine.executable import without_memory
 from picograd.engine.explain import named_target
 from picograd.engine.inspect import PlanView
 from picograd.engine.plan_key import leaf_buffer
@@ -32,7 +33,7 @@ def gather(thing: Any, arguments: Sequence[Any], target: str = "", runs: int = 1
         return read_run(Path(thing))
     if isinstance(thing, (Plan, PlanView)):
         plan = thing.plan if isinstance(thing, PlanView) else thing
-        return Run(title, [SeenPlan(plan, targets_of(plan, target), "plan")])
+        return Run(title, [SeenPlan(without_memory(plan), targets_of(plan, target), "plan")])
     if isinstance(thing, Tensor) or not callable(thing):
         return Run(title, pending_plans(tensors_in(thing), target, {}))
     if isinstance(thing, Module) and not arguments:
@@ -111,6 +112,8 @@ def pending_plans(
     chosen = named_target(target) if target else get_device(roots[0].device).target
     plan = schedule(list(roots), chosen)
     slots = named_slots([identity(node) for node in plan.inputs], names)
+    # a page that stays open keeps no tensor's memory
+    plan = without_memory(plan)
     return [SeenPlan(plan, targets_of(plan, target), "not run yet", names=slots)]
 
 

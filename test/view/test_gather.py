@@ -1,13 +1,16 @@
 """What can be looked at, and what the errors say of the rest."""
 
+import gc
 import json
 import sys
+import weakref
 
 import numpy as np
 import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DataError, DTypeError, ValueRangeError
 from picograd.view.gather import gather, read_run, run_script, save_run
 
@@ -25,6 +28,15 @@ def test_tensors_and_plans():
     assert len(both.data["plans"][0]["steps"]) == 2
     plan = picograd.plan(ones(4, 4).softmax(1))
     assert gather(plan, ()).data["plans"] == gather(plan.plan, ()).data["plans"]
+
+
+def test_a_page_keeps_no_memory():
+    x = ones(64, 64).realize()
+    buffer = weakref.ref(leaf_buffer(x.node))
+    runs = [gather(x.exp(), ()), gather(picograd.plan(x.exp()), ())]
+    del x
+    gc.collect()
+    assert buffer() is None and len(runs) == 2
 
 
 def test_another_target_needs_no_such_machine():
