@@ -36,6 +36,7 @@ Words of signatures (`picograd/tensor/core/annotations.py`), which type checkers
 | `DTypeLike` | `picograd.float32`, `"float32"`, `float`, a NumPy dtype |
 | `DeviceLike` | `"cpu"`, `"cuda"`, `"cuda:1"` |
 """
+MANY = 3  # parameters from which a table lists them
 EXAMPLE = ">>> "
 LONG = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")  # modules before a name in a signature
 SELF = re.compile(r"^\(self(?:: [\w.\[\]]+)?(?:, )?(?:/(?:, )?)?")
@@ -72,7 +73,8 @@ TENSOR_PAGES = (
     Page("autograd", "Gradients and transformations",
          ("autograd", "custom", "vmap", "scan", "recording", "gradcheck", "pytree")),
     Page("in_place", "In-place operations", ()),
-    Page("tools", "Tools: jit, plan, explain, profile, draw", ("jit", "inspect", "autocast")),
+    Page("tools", "Tools: jit, plan, explain, profile, draw, view",
+         ("jit", "inspect", "autocast", "show")),
     Page("tensor", "Tensor, dtypes, devices", ()),
 )  # fmt: skip
 BY_FILE = {file: page for page in TENSOR_PAGES for file in page.files}
@@ -173,13 +175,19 @@ def page_of(name: str, thing: Any) -> Page:
     """Find the page of a name of `picograd` or of `Tensor`."""
     if name in BY_NAME:
         return BASES[BY_NAME[name]]
+    if file_of(thing) == "show":  # picograd.view is another function than Tensor.view
+        return BASES["tools"]
     method = inspect.getattr_static(Tensor, name, thing)  # a function may be a wrapper of it
     inner = method.fget if isinstance(method, property) else method
     if hasattr(inner, "form_of"):
         return BASES["in_place"]
     inner = inspect.unwrap(inner) if inspect.isfunction(inner) else inner
-    home = str(getattr(inner, "__module__", None) or "")
-    return BY_FILE.get(home.rpartition(".")[2], BASES["tensor"])
+    return BY_FILE.get(file_of(inner), BASES["tensor"])
+
+
+def file_of(thing: Any) -> str:
+    """Name the file that defines a thing."""
+    return str(getattr(thing, "__module__", None) or "").rpartition(".")[2]
 
 
 def entries() -> list[Entry]:
@@ -282,7 +290,31 @@ def describe(entry: Entry) -> str:
     if not text:  # a constant, or an object that its class describes
         value = ADDRESS.search(repr(thing))
         text = inspect.getdoc(type(thing)) or "" if value else f"`{thing!r}`"
-    return "\n".join([*lines, "", fence(text), ""])
+    table = parameter_table(thing) if callable(thing) else []
+    return "\n".join([*lines, "", *table, fence(text), ""])
+
+
+def parameter_table(thing: Any) -> list[str]:
+    """List the parameters of a function or class with their types and defaults, if it has many."""
+    try:
+        found = inspect.signature(thing).parameters
+    except (TypeError, ValueError):
+        return []
+    shown = [shorten(each) for name, each in found.items() if name not in ("self", "cls")]
+    if len(shown) < MANY:
+        return []
+    rows = [parameter_row(each) for each in shown]
+    return ["| parameter | type | default |", "|---|---|---|", *rows, ""]
+
+
+def parameter_row(each: inspect.Parameter) -> str:
+    """Write a row of the table; bars, which part its cells, become words."""
+    stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+    cells = [f"{stars}{each.name}"]
+    for value, text in (each.annotation, str), (each.default, repr):
+        cells.append("" if value is each.empty else ADDRESS.sub("...", text(value)))
+    quoted = [f"`{cell}`" if cell else "" for cell in cells]
+    return f"| {' | '.join(cell.replace(' | ', ' or ') for cell in quoted)} |"
 
 
 def fence(text: str) -> str:

@@ -61,6 +61,7 @@ from picograd.tensor.transforms.jit import jit
 from picograd.tensor.transforms.jit_sizes import Dim
 from picograd.tensor.transforms.scan import scan
 from picograd.tensor.transforms.vmap import vmap
+from picograd.view import view
 
 __version__ = "0.1.0"
 
@@ -70,7 +71,7 @@ __all__ = [
     "float8_e5m2", "float16", "float32", "float64", "hessian", "inference_mode", "int8", "int16",
     "int32", "int64", "is_grad_enabled", "jacobian", "jit", "jvp", "linalg", "no_grad", "plan",
     "profile", "scan", "set_grad_enabled", "set_printoptions", "synchronize", "uint8", "uint16",
-    "uint32", "uint64", "vjp", "vmap",
+    "uint32", "uint64", "view", "vjp", "vmap",
 ]  # fmt: skip
 __all__ += families.__all__
 __all__ += public.__all__

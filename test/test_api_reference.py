@@ -71,3 +71,14 @@ def test_strings_keep_their_quotes(tool: ModuleType) -> None:
 
     wanted = "(x: Path, mode: str = 'a.b', path: str | None = 'file.json') -> Path"
     assert tool.signature(function) == wanted
+
+
+def test_tables_of_parameters(tool: ModuleType) -> None:
+    def function(a: int | None, *rest: float, b: str = "x", c=3, **more) -> None: ...
+
+    rows = tool.parameter_table(function)
+    assert rows[2:-1] == [
+        "| `a` | `int or None` |  |", "| `*rest` | `float` |  |", "| `b` | `str` | `'x'` |",
+        "| `c` |  | `3` |", "| `**more` |  |  |",
+    ]  # fmt: skip
+    assert tool.parameter_table(lambda a, b: a) == []

@@ -25,8 +25,10 @@ def test_ci_installs_by_documented_commands_only() -> None:
     readme = commands((ROOT / "README.md").read_text())
     assert "python -m pip install -e '.[test]'" in readme and "python -m pytest" in readme
     documented = commands((ROOT / "CONTRIBUTING.md").read_text())
-    extras = [f"python -m pip install -e '.[{extra}]'" for extra in ("test", "viz", "dev")]
-    assert lines == extras and set(extras) <= documented
+    extras = ("test", "viz", "browser", "dev")
+    wanted = [f"python -m pip install -e '.[{extra}]'" for extra in extras]
+    wanted.insert(3, "apt-get install -y --no-install-recommends chromium")
+    assert lines == wanted and set(wanted) <= documented
     assert any(line.startswith("python -m pytest ") for line in code)
 
 

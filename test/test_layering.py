@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"errors", "helpers", "cores", "number_code", "late_names"},
+    {"errors", "helpers", "html", "cores", "number_code", "late_names"},
     {"traced_number"},
     {"number"},
     {"config", "dtype", "target"},
@@ -32,6 +32,7 @@ LEVELS = [
         "fx",
         "optim",
         "utils",
+        "view",
     },
     {"onnx"},
     {"accelerator", "mps"},

@@ -28,7 +28,7 @@ from picograd.engine.debug import (
     start_copy,
 )
 from picograd.engine.plan_key import GraphKey, leaf_buffer
-from picograd.engine.watch import PROFILES
+from picograd.engine.watch import PROFILES, RECORDERS
 from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
 from picograd.graph.node import Node
@@ -273,6 +273,8 @@ class CompiledPlan:
                 run_actions((action,), addresses, scalars, watch is not None)
         if watch is not None:
             end_watch(watch, self.launches)
+            for recorder in RECORDERS:
+                recorder.add_run(plan, inputs, origin)
         return [found[number] for number in plan.outputs]
 
     def copy(self, step: CopyStep, buffers: list[Any], addresses: list[int]) -> None:

@@ -5,6 +5,7 @@ Above each stage stands the file that makes it; the grammar of an IR is in the f
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
@@ -35,6 +36,24 @@ class Explanation(str):
         return str(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage made, as text, and the module that makes it."""
+
+    title: str
+    module: str
+    text: str
+
+    @property
+    def path(self) -> str:
+        """The file that makes it."""
+        return f"{self.module.replace('.', '/')}.py"
+
+    def __str__(self) -> str:
+        heading = f"== {self.title} ".ljust(WIDTH - len(self.path) - 1, "=")
+        return f"{heading} {self.path}\n{self.text.strip()}"
+
+
 def explain_nodes(
     roots: Sequence[Node], target: str | Target = "", assembly: bool = False, full: bool = False
 ) -> Explanation:
@@ -42,7 +61,8 @@ def explain_nodes(
     if not target:
         target = get_device(roots[0].device).target
     chosen = target if isinstance(target, Target) else named_target(target)
-    return Explanation("\n\n".join(stages(roots, chosen, assembly, full)) + "\n")
+    found = map(str, stages(roots, chosen, assembly, full))
+    return Explanation("\n\n".join(found) + "\n")
 
 
 def named_target(name: str) -> Target:
@@ -52,15 +72,15 @@ def named_target(name: str) -> Target:
     return target_named(MADE_FOR.get(name, name), "sm_90a")
 
 
-def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) -> Iterator[str]:
-    """Yield the text of each stage under its heading."""
-    yield section("Graph IR", "picograd.graph.build", graph_printer.format_graph(roots))
+def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) -> Iterator[Stage]:
+    """Yield what each stage makes."""
+    yield Stage("Graph IR", "picograd.graph.build", graph_printer.format_graph(roots))
     expanded = expand_composites(roots, target=target)
     if list(map(id, expanded)) != list(map(id, roots)):
         text = graph_printer.format_graph(expanded)
-        yield section("Graph IR, composites expanded", "picograd.graph.expand", text)
+        yield Stage("Graph IR, composites expanded", "picograd.graph.expand", text)
     plan = schedule(list(roots), target)
-    yield section("Plan", "picograd.schedule.schedule", format_plan(plan))
+    yield Stage("Plan", "picograd.schedule.schedule", format_plan(plan))
     seen: set[str] = set()
     for kernel in plan.kernels:
         if repr(kernel) not in seen:
@@ -68,26 +88,20 @@ def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) ->
             yield from kernel_stages(kernel, target, assembly, full)
 
 
-def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) -> Iterator[str]:
+def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) -> Iterator[Stage]:
     """Yield the stages of one kernel's code generation."""
-    yield section("Loop IR", assemble.__name__, repr(kernel))
+    yield Stage("Loop IR", assemble.__name__, repr(kernel))
     made: dict[str, Any] = {}
     code = generate(kernel, target, made.__setitem__)
     linearize, render = LANGUAGES[target.language]
     template = TEMPLATES[kernel.hero].__module__
-    yield section("Tile IR", template, repr(made["tile"]))
-    yield section("Program", linearize.__name__, repr(made["program"]))
+    yield Stage("Tile IR", template, repr(made["tile"]))
+    yield Stage("Program", linearize.__name__, repr(made["program"]))
     source = code.source if full else without_prologue(code.source)
     title = f"Source: {render.TITLE} for {target.arch}"
-    yield section(title, render.__name__, source)
+    yield Stage(title, render.__name__, source)
     if assembly:
-        yield section("Machine code", assembly_of.__module__, assembly_of(code, target))
-
-
-def section(title: str, module: str, text: str) -> str:
-    """Put a stage under a heading that names the file that makes it."""
-    path = f"{module.replace('.', '/')}.py"
-    return f"{f'== {title} '.ljust(WIDTH - len(path) - 1, '=')} {path}\n{text.strip()}"
+        yield Stage("Machine code", assembly_of.__module__, assembly_of(code, target))
 
 
 def without_prologue(source: str) -> str:

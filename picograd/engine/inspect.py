@@ -10,6 +10,8 @@ from picograd.codegen.pipeline import generate
 from picograd.engine.backends import get_device
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
+from picograd.html import details, heading, table
+from picograd.runtime.memory import format_bytes
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import KernelLaunch, LoopStep, Plan, PlanSlot, format_plan
 from picograd.schedule.schedule import schedule
@@ -61,6 +63,20 @@ class PlanView:
 
     def __repr__(self) -> str:
         return format_plan(self.plan)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [kernel.name, kernel.hero, arrays(kernel.reads), arrays(kernel.writes)]
+            for kernel in self.kernels
+        ]
+        kernels = table(["kernel", "kind", "reads", "writes"], rows)
+        title = heading(f"{len(rows)} kernels, {format_bytes(self.peak_bytes)}")
+        return title + kernels + details("reasons of fusion", table([], zip(self.reasons)))
+
+
+def arrays(slots: Sequence[PlanSlot]) -> str:
+    """Write the dtypes and shapes of arrays."""
+    return ", ".join(f"{slot.dtype.name}{list(slot.shape)}" for slot in slots)
 
 
 def target_named(language: str, arch: str) -> Target:

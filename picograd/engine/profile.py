@@ -23,6 +23,7 @@ from picograd.runtime.log import say
 from picograd.runtime.memory import WATCHERS
 
 memory_picture = on_demand("picograd.engine.memory_picture", "memory_picture")
+profile_html = on_demand("picograd.engine.profile_html", "profile_html")
 
 
 class Profile:
@@ -116,6 +117,9 @@ class Profile:
             parts += ["  share      time ms  line", *by_line(self.lines)]
         parts += [spent(self.spans, self.counts, seconds), held_back(rows, self.spans, seconds)]
         return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return str(profile_html(self))
 
 
 @contextmanager

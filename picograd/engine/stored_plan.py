@@ -22,6 +22,7 @@ from picograd.engine.cache import disk_cache, generator_version, is_count
 from picograd.engine.compile import load_named
 from picograd.engine.executable import Action, CompiledPlan, TapeRun, check_room
 from picograd.engine.plan_key import GraphKey
+from picograd.engine.watch import RECORDERS
 from picograd.graph.formula import Formula
 from picograd.graph.host_call import HostCall
 from picograd.graph.shape import ConvSpec
@@ -36,7 +37,7 @@ KINDS = ("input", "output", "temporary")
 def find_stored(found: GraphKey) -> CompiledPlan | None:
     """Load the plan of a graph that an earlier process made; None if there is none."""
     cache = disk_cache()
-    if cache is None or config.debug >= 2 or config.verify:
+    if cache is None or config.debug >= 2 or config.verify or RECORDERS:
         return None
     name = entry_name(found)
     text = cache.get(name) if name else None
@@ -78,8 +79,6 @@ def is_plain(value: Any) -> bool:
     kind = type(value)
     if kind is tuple:
         return all(map(is_plain, value))
-    if kind is Formula:
-        return bool(value.is_plain)
     if kind is Formula:
         return bool(value.is_plain)
     return kind in PLAIN or (kind is HostCall and is_plain(value.options))

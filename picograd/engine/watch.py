@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 PROFILES: list[Any] = []  # those that watch now
+RECORDERS: list[Any] = []  # those of them that are told of plans too: no plan comes from disk
 
 
 def tell_span(track: str, name: str, start: float, facts: dict[str, Any] | None = None) -> None:

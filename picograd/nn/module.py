@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, MemberError, StateError
+from picograd.helpers import on_demand
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.members import Members
@@ -20,6 +21,8 @@ from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.recording import HookHandle
 from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
+
+module_html = on_demand("picograd.nn.module_html", "module_html")
 
 Self = TypeVar("Self", bound="Module")
 P = ParamSpec("P")  # arguments of a `forward`
@@ -494,6 +497,9 @@ class Module:
             return f"{name}({extra})"
         body = ([f"  {extra}"] if extra else []) + lines
         return f"{name}(\n" + "\n".join(body) + "\n)"
+
+    def _repr_html_(self) -> str:
+        return str(module_html(self))
 
 
 def check_name(module: Module, op: str, name: Any) -> None:

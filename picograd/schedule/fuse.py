@@ -5,7 +5,7 @@
     epilogue    elementwise nodes on the domain of a group become members when they must be stored
     horizontal  reductions over one domain at one depth share a kernel (maps are merged later)
 
-Every decision that keeps nodes apart adds a line to `reasons`.
+Every decision that keeps nodes apart adds a reason to `reasons`.
 """
 
 from dataclasses import replace
@@ -21,6 +21,7 @@ from picograd.schedule.group import (
     Facts,
     Group,
     Labels,
+    Reasons,
     Sink,
     identity_labels,
     is_long,
@@ -60,7 +61,7 @@ class Fuser:
         self.target, self.machine = target, machine(target)
         self.at_hand = replace(self.machine, launch=0.0)  # where no kernel more is needed
         self.groups: list[Group] = []
-        self.reasons: list[str] = []
+        self.reasons = Reasons()
         self.together: dict[Sink, int] = {}  # operations of what one kernel computes
         self.entered: dict[Sink, dict[int, int]] = {}  # values it reads, what is not counted yet
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
@@ -258,7 +259,7 @@ class Fuser:
             self.join(facts, *found)
             return
         if reason:
-            self.reasons.append(f"stored {facts.node.op} {facts.node.shape}: {reason}")
+            self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)
         group = self.new_group("map", facts.depth + 1, facts.node.shape, (), facts.node.device)
         self.join(facts, group, "row", identity_labels(facts.node.shape))
 
@@ -368,8 +369,8 @@ class Fuser:
             self.join(facts, home, "grand", (FREE,) * len(facts.node.shape))
             return True
         facts.over = None
-        why = "the rows differ" if home.is_row else str(home.work)
-        self.reasons.append(f"kept reduce {source.node.shape} apart from its source: {why}")
+        why = "its source: the rows differ" if home.is_row else f"its source: {home.work}"
+        self.reasons.note(f"kept reduce {source.node.shape} apart from {why}", *source.loads)
         return False
 
     def sum_up(self, facts: Facts, axes: tuple[int, ...]) -> bool:

@@ -10,7 +10,7 @@ one entry per dimension, the domain dimension it runs along, or -1 where it is f
 cover the whole domain put a node at element level, the kept dimensions at row level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,6 +144,37 @@ class Facts:
     def is_update(self) -> bool:
         """Tell whether it is an assignment of a part (schedule/updates.py)."""
         return self.target is not None and self.node.arg is not None
+
+
+@dataclass(slots=True)
+class Reasons:
+    """Why nodes were kept apart, as lines, and with the numbers of values left in memory by it."""
+
+    lines: list[str] = field(default_factory=list)
+    causes: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+
+    def note(self, reason: str, *values: int) -> None:
+        """Keep the reason of a decision."""
+        self.lines.append(reason)
+        self.causes.append((reason, values))
+
+    def note_copy(self, facts: Facts, when: str = "later") -> None:
+        """Keep that what an assignment writes is not written in place."""
+        shape = facts.node.shape
+        what = f"{facts.node.arg.shape} of {shape}" if facts.is_update else f"{shape}"
+        self.note(f"assign {what} is copied: the old value is read {when}", facts.number)
+
+    def note_loop(self, reasons: Sequence[str]) -> None:
+        """Keep the reasons of a loop's body, whose arrays are not those of the plan around it."""
+        self.lines += [f"in the loop: {reason}" for reason in reasons]
+
+    def told(self, locations: Mapping[int, Any]) -> tuple[Any, Mapping[int, tuple[str, ...]]]:
+        """Give the lines, and by slot why it is stored; of what was there before, what it met."""
+        found: dict[int, tuple[str, ...]] = {}
+        for reason, values in self.causes:
+            for slot in sorted(locations[number].slot for number in values if number in locations):
+                found[slot] = (*found.get(slot, ()), reason)
+        return tuple(self.lines), found
 
 
 def waits_for_rows(facts: Facts) -> bool:

@@ -1,6 +1,6 @@
 """Plan: what runs, in order, over numbered slots; the interface between schedule and engine.
 
-    Plan       = slots, steps, inputs, scalars, outputs, arenas, reasons
+    Plan       = slots, steps, inputs, scalars, outputs, arenas, reasons, causes
     PlanSlot   = one array: an input (a leaf's buffer), an output (fresh memory) or a temporary
     Step       = KernelLaunch | CopyStep | HostStep | LoopStep
 
@@ -11,7 +11,7 @@ its device. A root that is an assignment has its target's input slot as its outp
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 from picograd.dtype import DType
@@ -197,6 +197,7 @@ class Plan:
     outputs: tuple[int, ...]  # one slot per root
     arenas: Mapping[str, int]  # bytes of the temporaries' arena, per device
     reasons: tuple[str, ...]
+    causes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by slot: why it is stored
 
     @property
     def kernels(self) -> "tuple[Kernel, ...]":

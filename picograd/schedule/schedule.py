@@ -83,7 +83,8 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     hold_complex(draft.slots, outputs, roots)
     steps = (*draft.steps, *draft.copies)
     parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
-    return Plan(*parts, draft.arenas, tuple(draft.fuser.reasons))
+    reasons = draft.fuser.reasons.told(draft.locations)
+    return Plan(*parts, draft.arenas, *reasons)
 
 
 def number_inputs(draft: Draft) -> None:
@@ -253,9 +254,7 @@ def place_update(draft: Draft, facts: Facts, reads: Reads) -> None:
     if reads.last(held.slot) <= reads.position(facts):
         draft.locations[facts.number] = held
     else:
-        node = facts.node
-        reason = f"assign {node.arg.shape} of {node.shape} is copied"
-        draft.fuser.reasons.append(f"{reason}: the old value is read later")
+        draft.fuser.reasons.note_copy(facts)
         add_slot(draft, facts)
         draft.bases[facts.number] = held.slot
     reads.follow(draft.locations[facts.number].slot, facts)
@@ -277,7 +276,7 @@ def assign_target(draft: Draft, facts: Facts) -> int:
 def copy_later(draft: Draft, facts: Facts, slot: int) -> None:
     """Write an assignment's value to a temporary, and copy it when all readers are done."""
     facts.is_row_major = True
-    draft.fuser.reasons.append(f"assign {facts.node.shape} is copied: the old value is read later")
+    draft.fuser.reasons.note_copy(facts)
     add_slot(draft, facts)
     draft.copies.append(CopyStep(draft.locations[facts.number].slot, slot))
 
@@ -367,7 +366,7 @@ def body_scheduler(draft: Draft) -> Callable[[Sequence[Node]], Plan]:
     def schedule_body(roots: Sequence[Node]) -> Plan:
         roots = fixed_graph(expand_composites(roots, target=draft.target))
         plan = schedule(roots, draft.target, draft.is_verified)
-        draft.fuser.reasons += [f"in the loop: {reason}" for reason in plan.reasons]
+        draft.fuser.reasons.note_loop(plan.reasons)
         return plan
 
     return schedule_body
@@ -381,11 +380,12 @@ def new_builder(draft: Draft, aside: dict[int, Location]) -> KernelBuilder:
 def put_aside(draft: Draft, members: Sequence[Facts]) -> dict[int, Location]:
     """Give the assignments of a launch temporaries: another point reads what they overwrite."""
     found: dict[int, Location] = {}
-    for member in (member for member in members if member.node.op in WRITES):
+    for member in members:
         node = member.node
+        if node.op not in WRITES:
+            continue
         shape = node.arg.shape if member.is_update else node.shape
-        reason = "is copied: the old value is read at another point"
-        draft.fuser.reasons.append(f"assign {shape} of {node.shape} {reason}")
+        draft.fuser.reasons.note_copy(member, "at another point")
         strides, size = row_major(shape), product(shape)
         found[member.number] = Location(len(draft.slots), strides)
         slot = PlanSlot("temporary", node.dtype, size, node.device, shape, strides)

@@ -52,3 +52,9 @@ def test_unknown_language():
 def test_computed_tensors_have_no_plan():
     with pytest.raises(ValueRangeError, match="computed already"):
         picograd.plan(Tensor([1.0], device="cpu").realize())
+
+
+def test_a_notebook_shows_a_table(cpu_by_default):
+    text = picograd.plan(small_network("cpu"))._repr_html_()
+    assert text.startswith("<div><b>2 kernels") and "reduce.row" in text
+    assert "float32[3, 4], float32[4, 5]" in text and "reasons of fusion" in text

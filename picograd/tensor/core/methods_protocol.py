@@ -22,6 +22,7 @@ from picograd.target import is_host
 from picograd.tensor.core import autograd, exchange, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
 from picograd.tensor.core.recording import NUMBERS, Recorded, Same, copied, restored
+from picograd.tensor.core.tensor_html import tensor_html
 
 
 class ProtocolMethods(Recorded):
@@ -92,6 +93,10 @@ class ProtocolMethods(Recorded):
         function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
         values = to_host(self)
         return printing.format_tensor(values, self.dtype, self.device, self._tracks, function)
+
+    def _repr_html_(self) -> str:
+        kind = f"{self.dtype.name}{list(self.shape)} on {self.device}"
+        return tensor_html(to_host(self), repr(self), f"{self.name or 'Tensor'} {kind}")
 
     # copies
 

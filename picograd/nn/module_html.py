@@ -1,0 +1,26 @@
+"""What a notebook shows of a module: the tree of its parts, which unfolds, with their sizes."""
+
+from typing import Any
+
+from picograd.html import Markup, details, table, written
+
+
+def module_html(module: Any, name: str = "", is_open: bool = True) -> str:
+    """Write a module, and the modules inside, as HTML."""
+    title = type(module).__name__
+    if name:
+        title = f"{name}: {title}({module.extra_repr()})"
+    count = sum(parameter.numel() for parameter in module.parameters())
+    if count:
+        title = f"{title}, {count:,} parameters"
+    rows = []
+    for each, parameter in module.named_parameters(recurse=False):
+        shape = list(parameter.shape)
+        rows.append([each, parameter.dtype.name, shape, parameter.device])
+    parts = [table([], rows)] if rows else []
+    for each, child in module.named_children():
+        inside = module_html(child, each, False)
+        parts.append(Markup(inside))
+    if parts:
+        return details(title, *parts, is_open=is_open)
+    return f"<div>{written(title)}</div>"
