@@ -38,6 +38,11 @@ class Target:
         """
         return not self.has_blocks
 
+    @property
+    def copies_boxes(self) -> bool:
+        """Tell whether an engine copies boxes of arrays to where tensor cores multiply them."""
+        return self.arch == "sm_90a"
+
 
 def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:
     """Describe an NVIDIA GPU; the defaults are an H100's or H200's (CUDA C guide, table 27)."""

@@ -185,9 +185,10 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     for slab in range(layout.slabs):
         offset = emitter.integer(slab * layout.shape[0] * layout.span)
         place = emitter.arithmetic("add", start, offset)
-        at = [emitter.index(i) for i in (step.at[0] + slab * layout.span, *step.at[1:])]
+        number = {step.slab: constant(slab)}
+        at = [emitter.index(substitute(i, number)) for i in (*step.at, *step.offsets)]
         args = (tensor, block.places[step.tile], place, ring.full, stage, *at)
-        add(block, "copy_box", args)
+        add(block, "copy_box", args, len(step.offsets) or None)
 
 
 def swizzled(block: Block, name: str) -> Swizzled:

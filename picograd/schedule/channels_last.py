@@ -1,0 +1,138 @@
+"""channels_last: lay operands of convolutions out as boxes want them: channels next to one another.
+
+    conv(x, w)  ->  conv(unpermute(contiguous(permute(x))), ...)       where x comes from outside
+
+What a convolution computes lies channels-last already, and what follows it keeps that order
+(`Facts.order`). So only what reads no convolution is copied: inputs, weights, what is computed from
+them alone, once for all convolutions that read it. Targets without boxes are left alone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from picograd.graph.conv_forms import ALIGNED, is_weight_gradient
+from picograd.graph.node import Node
+from picograd.graph.row import VIEWS, Role, ops_of
+from picograd.schedule.viewindex import reshape_blocks
+from picograd.schedule.views import dimension_map
+from picograd.target import Target
+
+CONVOLUTIONS = ops_of(Role.CONV)
+
+
+def lay_out(
+    roots: Sequence[Node], order: Iterable[Node], target: Target, is_leaf: Callable[[Node], bool]
+) -> list[Node]:
+    """Copy the operands of convolutions that are not channels-last; `order` lists inputs first."""
+    if not target.copies_boxes:
+        return list(roots)
+    nodes = list(order)
+    if not any(node.op in CONVOLUTIONS and not is_leaf(node) for node in nodes):
+        return list(roots)
+    done: dict[int, Node] = {}
+    ordered: set[int] = set()  # values that lie as convolutions left them
+    for node in nodes:
+        if is_leaf(node):
+            done[id(node)] = node
+            continue
+        inputs = tuple([done[id(child)] for child in node.inputs])
+        if node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs):
+            ordered.add(id(node))
+        if node.op in CONVOLUTIONS and can_be_boxes(node):
+            sides = zip(node.inputs, inputs, channels_of(node), strict=True)
+            inputs = tuple(
+                [
+                    value if id(source) in ordered else channels_last(value, axis, is_leaf)
+                    for source, value, axis in sides
+                ]
+            )
+        done[id(node)] = node.with_inputs(inputs)
+    return [done[id(root)] for root in roots]
+
+
+def can_be_boxes(node: Node) -> bool:
+    """Tell whether tensor cores take the operands, and there is one group of channels."""
+    bits = [strip_casts(child).dtype.bits for child in node.inputs]
+    return node.dtype.is_float and bits == [16, 16]
+
+
+def strip_casts(node: Node) -> Node:
+    """Find what a chain of conversions converts."""
+    while node.row.keeps_value and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def channels_of(node: Node) -> tuple[int, int]:
+    """Find the dimension of each operand that boxes run along."""
+    return (0, 1) if is_weight_gradient(node) else (2, 2)
+
+
+def channels_last(value: Node, axis: int, is_leaf: Callable[[Node], bool]) -> Node:
+    """Copy what a chain of views shows so that a dimension of it is the nearest in memory."""
+    chain: list[Node] = []
+    base, near = value, axis
+    while is_view(base, is_leaf):
+        below = dimension_below(base, near)
+        if below is None:
+            break
+        near = below
+        chain.append(base)
+        base = base.inputs[0]
+    rest = [d for d in range(base.rank) if d != near]
+    wide = [d for d in range(base.rank) if base.shape[d] != 1]
+    if not wide or base.shape[near] == 1 or (wide[-1] == near and is_leaf(base)):
+        return value
+    order = (*rest, near)
+    turned = base.permute(order)
+    copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
+    made = copied.permute(tuple(order.index(d) for d in range(base.rank)))
+    for view in reversed(chain):
+        made = view.with_inputs((made,))
+    return made
+
+
+def convolved_order(node: Node, target: Target) -> tuple[int, ...]:
+    """Choose how (N, G, O, *S) lies in memory: of a weight's gradient N are its channels."""
+    spatial = range(3, node.rank)
+    if target.copies_boxes and is_weight_gradient(node):
+        return 1, 2, *spatial, 0
+    return 0, *spatial, 1, 2
+
+
+def is_view(node: Node, is_leaf: Callable[[Node], bool]) -> bool:
+    """Tell whether a node shows its input as it is, or converts it to a wider dtype."""
+    if is_leaf(node) or not node.inputs:
+        return False
+    is_wider = node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits
+    return node.op in VIEWS or is_wider
+
+
+def dimension_below(view: Node, near: int) -> int | None:
+    """Find the dimension of the input that a dimension of a view is, if all lie in one array.
+
+    The view may be longer or shorter along that one: boxes have zeros outside of an array. None
+    where it repeats, pads or merges others: no strides describe what it shows.
+    """
+    source, found = view.inputs[0], None
+    if view.row.keeps_value:
+        return near
+    if view.row.is_same_bytes:
+        for before, after in reshape_blocks(source.shape, view.shape):
+            old, new = (
+                [d for d in range(*block.indices(node.rank)) if node.shape[d] != 1]
+                for block, node in ((before, source), (after, view))
+            )
+            if len(old) > 1:
+                return None
+            if near in new:
+                found = old[0] if len(new) == 1 else None
+        return found
+    mapping = dimension_map(view)
+    if mapping is None or len(mapping) != source.rank:
+        return None
+    others = [d for place, d in enumerate(mapping) if place != near]
+    rest = [d for d in range(source.rank) if d not in others]
+    if len(rest) != 1:
+        return None
+    is_cut = source.shape[rest[0]] != view.shape[near]
+    return None if is_cut and source.shape[rest[0]] % ALIGNED else rest[0]
