@@ -127,10 +127,10 @@ def padded_to(node: Node, axis: int, multiple: int) -> Node:
 
 def cut_to(node: Node, axes: Iterable[int], shape: Shape) -> Node:
     """Keep the first positions of some axes, as many as a shape has."""
-    kept = [(0, size, 1) for size in node.shape]
+    sizes = list(node.shape)
     for axis in axes:
-        kept[axis] = 0, shape[axis], 1
-    return node.slice(tuple(kept))
+        sizes[axis] = shape[axis]
+    return node.slice(tuple((0, size, 1) for size in sizes))
 
 
 def pad_or_cut(node: Node, pads: tuple[tuple[int, int], ...]) -> Node:

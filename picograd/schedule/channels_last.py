@@ -62,27 +62,31 @@ def strip_casts(node: Node) -> Node:
     return node
 
 
-def channels_of(node: Node) -> tuple[int, int]:
-    """Find the dimension of each operand that boxes run along."""
-    return (0, 1) if is_weight_gradient(node) else (2, 2)
+def channels_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """List the dimensions of each operand that boxes may run along; a weight has two."""
+    return ((0,), (1,)) if is_weight_gradient(node) else ((2,), (1, 2))
 
 
-def channels_last(value: Node, axis: int, is_leaf: Callable[[Node], bool]) -> Node:
-    """Copy what a chain of views shows so that a dimension of it is the nearest in memory."""
+def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], bool]) -> Node:
+    """Copy what a chain of views shows so that a dimension of it is the nearest in memory.
+
+    Of several the last one below the views: then both directions read one copy of a weight.
+    """
     chain: list[Node] = []
-    base, near = value, axis
+    base, near = value, axes
     while is_view(base, is_leaf):
-        below = dimension_below(base, near)
-        if below is None:
+        below = [dimension_below(base, axis) for axis in near]
+        if None in below:
             break
-        near = below
+        near = tuple(axis for axis in below if axis is not None)
         chain.append(base)
         base = base.inputs[0]
-    rest = [d for d in range(base.rank) if d != near]
     wide = [d for d in range(base.rank) if base.shape[d] != 1]
-    if not wide or base.shape[near] == 1 or (wide[-1] == near and is_leaf(base)):
+    is_there = is_leaf(base) and wide and wide[-1] in near
+    last = max(near)
+    if not wide or base.shape[last] == 1 or is_there:
         return value
-    order = (*rest, near)
+    order = (*(d for d in range(base.rank) if d != last), last)
     turned = base.permute(order)
     copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
     made = copied.permute(tuple(order.index(d) for d in range(base.rank)))
@@ -128,6 +132,8 @@ def dimension_below(view: Node, near: int) -> int | None:
                 found = old[0] if len(new) == 1 else None
         return found
     mapping = dimension_map(view)
+    if view.shape == source.shape and mapping is not None and mapping[near] == near:
+        return near
     if mapping is None or len(mapping) != source.rank:
         return None
     others = [d for place, d in enumerate(mapping) if place != near]

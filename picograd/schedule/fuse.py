@@ -164,7 +164,7 @@ class Fuser:
             self.store(facts, "its chain is long")
         elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
             self.store(facts, "it would be computed at several places")
-        elif facts.kernels > 1 and facts.is_operand and node.inputs and row.view is None:
+        elif facts.kernels > 1 and is_made_operand(facts):
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
             self.store_shared(facts)
@@ -475,3 +475,8 @@ class Fuser:
         if base.is_loaded and source is not base:
             source.cost, source.length, source.loads = base.cost, 1, base.loads
             source.is_moved, source.has_window, source.mixings = False, False, 0
+
+
+def is_made_operand(facts: Facts) -> bool:
+    """Tell whether a product reads a value that is neither a view nor a wider form of another."""
+    return facts.is_operand and bool(facts.node.inputs) and strip_views(facts) is facts

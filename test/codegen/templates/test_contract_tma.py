@@ -8,7 +8,7 @@ import pytest
 from box_products import TWO, only, program_of, results, tiles_of
 from cuda_tools import H200, compile_cuda, disassemble, matmul_kernel, source_of
 
-from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
@@ -180,17 +180,17 @@ def test_an_array_becomes_dimensions_of_a_map():
     z, m, _ = part.computes[0].axes
     (k,) = part.computes[0].reduce
     whole = axis_index(z) * 8192 + axis_index(m) * 64 + axis_index(k)
-    view = contract_tma.view_of(whole, (k,), (m,), (z,), 2)
-    assert (view.offset, view.sizes, view.strides, view.batch) == (
+    view = boxes.view_of(whole, (k,), (m,), (z,), 2)
+    assert (view.offset, view.sizes, view.strides, view.wide) == (
         0,
         (64, 128, 3),
         (64, 8192),
         (z,),
     )
     for place in (whole + 1, whole + axis_index(k), axis_index(m) * 64 + axis_index(k) // 2):
-        assert contract_tma.view_of(place, (k,), (m,), (z,), 2) is None
-    assert contract_tma.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
-    assert contract_tma.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
+        assert boxes.view_of(place, (k,), (m,), (z,), 2) is None
+    assert boxes.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
+    assert boxes.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
 
 
 def test_programs_of_all_schedules_fit():
