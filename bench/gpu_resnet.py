@@ -188,6 +188,7 @@ def main():
         return
     ours = picograd_steps(options)
     print("losses", [round(ours(), 3) for _ in range(3)], flush=True)
+    print({k: f"{v / 2**30:.1f} GiB" for k, v in picograd.memory_stats("cuda").items()}, flush=True)
     if options.profile:
         with picograd.profile() as found:
             ours()

@@ -8,9 +8,10 @@ Each is the same value by views, a convolution and perhaps a sum, so that the sc
 ones. Targets without such an engine keep what was recorded.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from picograd.dtype import float32
 from picograd.graph.ends import ends_of
@@ -76,47 +77,79 @@ class Reach:
         return last + 1 - size - self.low
 
 
-def patches(x: Node, rows: list[Reach]) -> Node:
-    """Write out windows: (N, 1, C, *S) -> (N, 1, C * K, *S'), with channels of whole 16 bytes."""
-    rank = len(rows)
-    pads = [(row.low, row.high(size)) for row, size in zip(rows, x.shape[3:], strict=True)]
-    padded = pad_or_cut(x, ((0, 0), (0, 0), (0, 0), *pads))
-    seen = padded.window(tuple((3 + d, r.kernel, r.stride, r.gap) for d, r in enumerate(rows)))
-    spatial, taps = range(3, 3 + rank), range(3 + rank, 3 + 2 * rank)  # of N 1 C *S' *K
+def windowed(channels: int, kernel: Shape) -> tuple[int, ...]:
+    """Choose the axes whose windows are written out: the last one, if that gives channels enough.
+
+    Writing out all of them takes as many times more memory as the other axes have taps.
+    """
+    rank = len(kernel)
+    return (rank - 1,) if channels * kernel[-1] >= FEW else tuple(range(rank))
+
+
+def patches(x: Node, rows: dict[int, Reach]) -> Node:
+    """Write windows over some axes out as channels: (N, 1, C, *S) -> (N, 1, C * K, *S').
+
+    The channels are whole multiples of 16 bytes.
+    """
+    rank, count = x.rank - 3, len(rows)
+    pads = [(0, 0)] * x.rank
+    for d, row in rows.items():
+        pads[3 + d] = row.low, row.high(x.shape[3 + d])
+    padded = pad_or_cut(x, tuple(pads))
+    seen = padded.window(tuple((3 + d, r.kernel, r.stride, r.gap) for d, r in rows.items()))
+    spatial, taps = range(3, 3 + rank), range(3 + rank, 3 + rank + count)  # of N 1 C *S' *K
     seen = seen.permute((0, 1, 2, *taps, *spatial))
-    depth = prod(seen.shape[2 : 3 + rank])
-    return padded_to(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + rank :])), 2, ALIGNED)
+    depth = prod(seen.shape[2 : 3 + count])
+    return padded_to(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + count :])), 2, ALIGNED)
+
+
+def without(spec: ConvSpec, axes: Collection[int]) -> ConvSpec:
+    """Leave some axes of a convolution without stride, padding and gaps."""
+    rank = len(spec.stride)
+
+    def kept(values: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
+        return tuple(plain if d in axes else values[d] for d in range(rank))
+
+    padding = kept(spec.padding, (0, 0))
+    return ConvSpec(
+        kept(spec.stride, 1), padding, spec.input_dilation, kept(spec.kernel_dilation, 1)
+    )
 
 
 def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node:
-    """Convolve windows that are written out with a kernel of one element."""
-    sizes = zip(shape[3:], weight.shape[3:], spec.stride, spec.kernel_dilation, strict=True)
-    lows = (low for low, _ in spec.padding)
-    found = patches(x, [Reach(*row, low) for row, low in zip(sizes, lows, strict=True)])
-    ones = (1,) * (len(shape) - 3)
-    flat = weight.reshape((*weight.shape[:2], prod(weight.shape[2:]), *ones))
-    return found.conv(padded_to(flat, 2, ALIGNED), unit_spec(len(ones)))
-
-
-def unit_spec(rank: int) -> ConvSpec:
-    """Make the sizes of a convolution without stride, padding and gaps."""
-    ones = (1,) * rank
-    return ConvSpec(ones, ((0, 0),) * rank, ones, ones)
+    """Convolve windows that are written out with a kernel of one element along their axes."""
+    kernel, gaps = weight.shape[3:], spec.kernel_dilation
+    axes = windowed(x.shape[2], kernel)
+    rest = [d for d in range(len(kernel)) if d not in axes]
+    rows = {
+        d: Reach(shape[3 + d], kernel[d], spec.stride[d], gaps[d], spec.padding[d][0]) for d in axes
+    }
+    flat = weight.permute((0, 1, 2, *(3 + d for d in axes), *(3 + d for d in rest)))
+    sizes = tuple(1 if d in axes else n for d, n in enumerate(kernel))
+    depth = x.shape[2] * prod(kernel[d] for d in axes)
+    flat = flat.reshape((*weight.shape[:2], depth, *sizes))
+    return patches(x, rows).conv(padded_to(flat, 2, ALIGNED), without(spec, axes))
 
 
 def patches_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node:
     """Correlate windows that are written out with the gradient: (C, 1, N, S) * (1, O, N, S')."""
-    rank = len(shape) - 3
-    turn, kernel = (2, 1, 0, *range(3, 3 + rank)), shape[3:]
-    sizes = zip(rows.shape[3:], kernel, spec.kernel_dilation, spec.stride, strict=True)
-    lows = (low for low, _ in spec.padding)
-    reached = [Reach(*row, low) for row, low in zip(sizes, lows, strict=True)]
+    rank, channels, kernel = len(shape) - 3, columns.shape[0], shape[3:]
+    turn, axes = (2, 1, 0, *range(3, 3 + rank)), windowed(channels, kernel)
+    rest = [d for d in range(rank) if d not in axes]
+    steps = spec.kernel_dilation, spec.stride  # change places in the gradient of a weight
+    reached = {
+        d: Reach(rows.shape[3 + d], kernel[d], steps[0][d], steps[1][d], spec.padding[d][0])
+        for d in axes
+    }
     found = patches(columns.permute(turn), reached)
-    made = found.permute(turn).conv(rows, unit_spec(rank))  # C * K, 1, O, 1...
-    depth = columns.shape[0] * prod(kernel)
+    made = found.permute(turn).conv(rows, without(spec, axes))  # C * K, 1, O, 1 or K
+    depth = channels * prod(kernel[d] for d in axes)
     made = made.slice(((0, depth, 1), *((0, n, 1) for n in made.shape[1:])))
-    made = made.reshape((columns.shape[0], *kernel, 1, shape[2]))
-    return made.permute((0, rank + 1, rank + 2, *range(1, rank + 1)))
+    ordered = (*axes, *rest)
+    taps = [kernel[d] for d in axes]
+    made = made.reshape((channels, *taps, 1, shape[2], *(kernel[d] for d in rest)))
+    first, places = len(axes) + 1, [*range(1, 1 + len(axes)), *range(len(axes) + 3, rank + 3)]
+    return made.permute((0, first, first + 1, *(places[ordered.index(d)] for d in range(rank))))
 
 
 def padded_to(node: Node, axis: int, multiple: int) -> Node:
@@ -192,11 +225,12 @@ def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | Non
         return None
     rows = []
     for d in range(rank):
-        sizes = x.shape[3 + d], weight.shape[3 + d], shape[3 + d]
-        rows.append(Phases.of(*sizes, spec.input_dilation[d], spec.padding[d][0]))
+        each = x.shape[3 + d], weight.shape[3 + d], shape[3 + d]
+        rows.append(Phases.of(*each, spec.input_dilation[d], spec.padding[d][0]))
     phased = phase_weights(weight, rows)
     padding = tuple(row.padding for row in rows)
-    made = x.conv(phased, replace(unit_spec(rank), padding=padding))
+    ones = (1,) * rank
+    made = x.conv(phased, ConvSpec(ones, padding, ones, ones))
     counts = tuple(row.count for row in rows)
     times = tuple(row.times for row in rows)
     made = made.reshape((shape[0], 1, *counts, shape[2], *times))

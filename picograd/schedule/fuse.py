@@ -298,7 +298,8 @@ class Fuser:
                 self.store_shared(facts)
             return
         self.summarize(facts)
-        if source.cost > OPERATION_LIMIT and source.has_window:
+        is_dear = source.cost > OPERATION_LIMIT or self.target.has_blocks
+        if is_dear and source.has_window:
             self.store(strip_views(source), "windows below a reduction")
             self.refresh(facts)
         facts.windows = frozenset()
@@ -478,5 +479,7 @@ class Fuser:
 
 
 def is_made_operand(facts: Facts) -> bool:
-    """Tell whether a product reads a value that is neither a view nor a wider form of another."""
-    return facts.is_operand and bool(facts.node.inputs) and strip_views(facts) is facts
+    """Tell whether a product reads a value that is no view, nor 16-bit floats in a wider dtype."""
+    if not facts.is_operand or not facts.node.inputs or facts.node.row.view is not None:
+        return False
+    return not (strip_views(facts) is not facts and facts.node.inputs[0].dtype.is_narrow_float)

@@ -166,12 +166,21 @@ def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
     stores = [(len(c.axes), c.store[1]) for c in part.computes if c.store]
     loads = [load for c, body in zip(part.computes, bodies) for load in main_loads(c, body)]
     best = max(stores, key=lambda s: s[0])[1] if stores else None
-    references = ([best] if best is not None else []) + loads
+    written = [best] if best is not None else []
+    references = loads + written if reads_more(part) else written + loads
     every = [a for c in part.computes for a in (*c.axes, *c.reduce)]
     rows, outer = list(part.rows), set(part.rows)
     inner = [a for a in dict.fromkeys(every) if a not in outer]
     ordered = sorted_by_stride(rows, references) + sorted_by_stride(inner, loads)
     return {axis: number for number, axis in enumerate(ordered)}
+
+
+def reads_more(part: Part) -> bool:
+    """Tell whether a part reads rows of many elements and stores one of each: sums, no products."""
+    hero, rows = part.computes[0], set(part.rows)
+    is_product = hero.body.op == "mul" and rows.isdisjoint(hero.reduce)
+    is_row = all(set(c.axes) <= rows for c in part.computes)
+    return bool(hero.reduce) and is_row and not is_product
 
 
 def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:

@@ -94,7 +94,16 @@ def test_few_channels_are_written_out(stride):
     x, weight = leaf(2, 1, 3, 16, 16), leaf(1, 8, 3, 7, 7, seed=1)
     node = x.conv(weight, spec)
     (conv,) = same_value(node)
-    assert conv.inputs[0].shape[2] == 152 and conv.inputs[1].shape == (1, 8, 152, 1, 1)
+    assert conv.inputs[0].shape[2] == 24 and conv.inputs[1].shape == (1, 8, 24, 7, 1)
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    same_value(found)
+
+
+def test_one_channel_is_written_out_along_both_axes():
+    x, weight = leaf(2, 1, 1, 9, 9), leaf(1, 8, 1, 3, 3, seed=1)
+    node = x.conv(weight, plain_spec(2, padding=((1, 1), (1, 1))))
+    (conv,) = same_value(node)
+    assert conv.inputs[1].shape == (1, 8, 16, 1, 1)
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
     same_value(found)
 

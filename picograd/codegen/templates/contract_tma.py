@@ -82,6 +82,7 @@ SCHEDULES = (
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
+    BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
 )

@@ -181,12 +181,7 @@ def test_an_array_becomes_dimensions_of_a_map():
     (k,) = part.computes[0].reduce
     whole = axis_index(z) * 8192 + axis_index(m) * 64 + axis_index(k)
     view = boxes.view_of(whole, (k,), (m,), (z,), 2)
-    assert (view.offset, view.sizes, view.strides, view.wide) == (
-        0,
-        (64, 128, 3),
-        (64, 8192),
-        (z,),
-    )
+    assert (view.offset, view.sizes, view.strides, view.wide) == (0, (64, 128, 3), (64, 8192), (z,))
     for place in (whole + 1, whole + axis_index(k), axis_index(m) * 64 + axis_index(k) // 2):
         assert boxes.view_of(place, (k,), (m,), (z,), 2) is None
     assert boxes.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
