@@ -20,6 +20,8 @@ from picograd.buffer import Storage
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import TEMPLATES
 from picograd.codegen.render.cuda import render
+from picograd.codegen.templates import contract_cuda
+from picograd.codegen.templates.contract_tma import BoxSchedule
 from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import to_dtype
 from picograd.graph.gradient import gradient
@@ -76,12 +78,21 @@ def plan_of(layer, kind, images, dtype, target):
     return plan, [roles[id(node)] for node in plan.inputs]
 
 
-def programs(plan, target):
+def only(tile):
+    """Accept schedules of boxes with a tile, and all without."""
+    return lambda each: (
+        not isinstance(each, BoxSchedule) or not tile or "x".join(map(str, each.block)) == tile
+    )
+
+
+def programs(plan, target, tile=""):
     """Write the kernels of a plan; say of products whether their operands come in boxes."""
     found, is_boxed = [], []
     for step in plan.steps:
-        tiles = TEMPLATES[step.kernel.hero](step.kernel, target)
-        if step.kernel.hero in ("conv", "contract"):
+        is_product = step.kernel.hero in ("conv", "contract")
+        template = contract_cuda.build if is_product else TEMPLATES[step.kernel.hero]
+        tiles = template(step.kernel, target, *([only(tile)] if is_product else []))
+        if is_product:
             first = tiles.parts[0].steps[0]
             shape = "x".join(map(str, tiles.parts[0].tiles[0].shape))
             is_boxed.append(f"{len(step.kernel.slots)}:{shape}" if is_persistent(first) else "old")
@@ -193,6 +204,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     parser.add_argument("--number", type=int, help="of the only layer to run")
+    parser.add_argument("--tile", default="", help="the tile to use: 128x128")
     parser.add_argument("--check", action="store_true", help="compare values, time nothing")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -209,7 +221,7 @@ def main():
         if (kind, layer[0]) != ("data", 3)
     ]
     plans = [plan_of(*case, options.images, dtype, target) for case in cases]
-    written = [programs(plan, target) for plan, _ in plans]
+    written = [programs(plan, target, options.tile) for plan, _ in plans]
     with ThreadPoolExecutor() as pool:
         jobs = [
             [pool.submit(compile_cuda, render(program), target.arch) for program, _ in each]
