@@ -21,6 +21,7 @@ class Target:
     multiprocessors: int = 1
     tensor_cores: bool = False
     features: str = ""
+    tf32: bool = False  # tensor cores may multiply float32, with 10 bits of each mantissa
 
     @property
     def has_blocks(self) -> bool:

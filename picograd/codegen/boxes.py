@@ -15,7 +15,7 @@ from picograd.code import TensorMap
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import Contraction, narrow, size_of, step_of
 from picograd.codegen.tile_pipeline import CopyBox
-from picograd.codegen.windows import Windowed, unguarded, windows_of
+from picograd.codegen.windows import unguarded, windows_of
 from picograd.dtype import DType
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
@@ -24,21 +24,21 @@ from picograd.schedule.loop import Expr
 ROW_BYTES = 128  # of a slab
 MOST_DIMENSIONS, LONGEST, FARTHEST = 5, 1 << 32, 1 << 40  # of a tensor map (CUDA driver API)
 ALIGNMENT = 16  # bytes, of where an array begins and of its strides
-DEPTH = 64  # of a stage: 128 bytes of a 16-bit row
 MOST_EMPTY = 4  # times as much as there is that steps of K may take
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How K is cut: a step is one position of the `outer` axes and 64 of the `inner` ones."""
+    """How K is cut: a step is one position of the `outer` axes and `size` of the `inner` ones."""
 
     outer: tuple[Axis, ...]
     inner: tuple[Axis, ...]
+    size: int  # 128 bytes of a row
 
     @property
     def blocks(self) -> int:
         """Steps for one position of the outer axes."""
-        return ceil_div(size_of(self.inner), DEPTH)
+        return ceil_div(size_of(self.inner), self.size)
 
     @property
     def count(self) -> int:
@@ -52,7 +52,7 @@ class Depth:
 
     def position(self, step: Index) -> Index:
         """Find the first of the inner positions of a step."""
-        return step % self.blocks * DEPTH
+        return step % self.blocks * self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,13 @@ class Side:
     is_k_major: bool
 
 
-def depths(c: Contraction) -> Iterator[Depth]:
+def depths(c: Contraction, dtype: DType) -> Iterator[Depth]:
     """List the ways to cut K: all of it in one, or its fastest axis by itself."""
-    yield Depth((), c.depth)
+    size = ROW_BYTES // dtype.itemsize
+    yield Depth((), c.depth, size)
     if len(c.depth) > 1:
-        found = Depth(c.depth[:-1], c.depth[-1:])
-        if found.count * DEPTH <= MOST_EMPTY * size_of(c.depth):
+        found = Depth(c.depth[:-1], c.depth[-1:], size)
+        if found.count * size <= MOST_EMPTY * size_of(c.depth):
             yield found
 
 
@@ -90,8 +91,8 @@ def side_of(
 ) -> Side | None:
     """Describe one operand; None if it is no load that boxes can have."""
     plain = narrow(operand.expr)
-    if plain.dtype is not dtype:
-        return None
+    if plain.dtype is not dtype or (dtype.bits == 32 and not operand.is_k_major):
+        return None  # `wgmma` reads TF32 along K alone
     if plain.op == "load":
         found = row_side(c, operand, plain, depth, step)
         if found is not None:
@@ -101,8 +102,8 @@ def side_of(
 
 def stage(operand: Operand, dtype: DType) -> Swizzled:
     """Lay out a stage of an operand: slabs that run along K, or slabs of its rows."""
-    size = operand.size
-    return Swizzled((size, DEPTH) if operand.is_k_major else (DEPTH, size), dtype.itemsize)
+    size, depth = operand.size, ROW_BYTES // dtype.itemsize
+    return Swizzled((size, depth) if operand.is_k_major else (depth, size), dtype.itemsize)
 
 
 # -- arrays of rows -------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ def window_side(
             return None
         values[seen.channel] = depth.position(step) + axis_index(slab) * layout.span
     else:
-        if has_tail(seen, pixels):
+        if seen.has_batch and size_of(pixels) % depth.size:  # windows of the next product's images
             return None
         flat = operand.corner + axis_index(slab) * layout.span
         sizes = tuple(axis.size for axis in taps)
@@ -244,8 +245,3 @@ def window_side(
     slot = unguarded(plain)[0].arg[0]
     tensor = TensorMap(slot, plain.dtype, seen.offset, seen.sizes, seen.strides, box, seen.windows)
     return Side(CopyBox(operand.name, tensor, at, slab, offsets), layout, is_k_major)
-
-
-def has_tail(seen: Windowed, pixels: tuple[Axis, ...]) -> bool:
-    """Tell whether the last step of K would read windows of the next product's images."""
-    return seen.has_batch and size_of(pixels) % DEPTH != 0

@@ -23,6 +23,7 @@ FREE, ARRIVED, SEEN = 0, 1, 2  # a byte of a stage: may be filled, is there, may
 WARP = 32
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
+TF32_BITS = np.uint32(0xFFFFE000)  # of a float32 that the tensor cores read
 SWIZZLE_PERIOD = 1024  # bytes between groups of 8 rows
 
 
@@ -326,6 +327,8 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
     check(is_there, "a stage is read before it arrived", run.program)
     each = place.reshape(rows, -1, 1) + np.arange(size)
     raw = run.shared[each].view(spec.dtype.storage)[..., 0]
+    if spec.dtype.bits == 32:
+        raw = (raw.view(np.uint32) & TF32_BITS).view(np.float32)
     return from_bits(raw, spec.dtype).astype(np.float64), each.reshape(-1)
 
 

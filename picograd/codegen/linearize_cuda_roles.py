@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program_async import K_BYTES, Role, Wgmma
 from picograd.codegen.tile import Dot, Step, Store, Tile
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
@@ -29,7 +29,6 @@ from picograd.schedule.index import Axis, Index, axis_index, constant, substitut
 from picograd.schedule.loop import rewrite
 
 GROUP = 128  # threads of a warpgroup
-K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ROW = 128  # bytes of a row of a slab
 ROWS = 16  # of a warp in a fragment
 CHUNK_BYTES = 16  # that the swizzle permutes

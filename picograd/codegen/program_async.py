@@ -39,6 +39,7 @@ SPREAD = {
     "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
 }  # fmt: skip
+K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ARRIVES = ("barrier_arrive", "barrier_expect")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from picograd.dtype import float32
+from picograd.dtype import DType, float32
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
@@ -31,7 +31,7 @@ MOST_PARTS = 64
 
 def expand_conv(node: Node, target: Target) -> Node | None:
     """Write a convolution in a form that boxes can feed; None if it is in one, or has none."""
-    if not target.copies_boxes or node.dtype.bits != 16 or not node.size or ends_of(node):
+    if not multiplies(node.dtype, target) or not node.size or ends_of(node):
         return None
     x, weight = node.inputs
     spec = node.arg
@@ -40,12 +40,20 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if any(gap != 1 for gap in spec.input_dilation):
         return by_phases(x, weight, spec, node.shape)
     if is_weight_gradient(node):
+        if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
+            return None
         if is_few(x.shape[0]):
             return patches_gradient(x, weight, spec, node.shape)
         return in_parts(x, weight, spec, node.shape, target)
     if is_few(x.shape[2]) and prod(weight.shape[3:]) > 1:
         return by_patches(x, weight, spec, node.shape)
     return None
+
+
+def multiplies(dtype: DType, target: Target) -> bool:
+    """Tell whether tensor cores that boxes feed multiply a dtype."""
+    is_taken = dtype.bits == 16 or (dtype.bits == 32 and target.tf32)
+    return target.copies_boxes and dtype.is_float and is_taken
 
 
 def is_few(channels: int) -> bool:

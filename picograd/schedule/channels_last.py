@@ -1,22 +1,28 @@
-"""channels_last: lay operands of convolutions out as boxes want them: channels next to one another.
+"""channels_last: lay operands out as boxes want them: channels, or what is summed, are nearest.
 
     conv(x, w)  ->  conv(unpermute(contiguous(permute(x))), ...)       where x comes from outside
 
 What a convolution computes lies channels-last already, and what follows it keeps that order
 (`Facts.order`). So only what reads no convolution is copied: inputs, weights, what is computed from
 them alone, once for all convolutions that read it. Targets without boxes are left alone.
+
+TF32 is read along K alone: both operands of such a product are copied so that K is nearest, where
+they are not and meet enough rows of the other to be worth it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
-from picograd.graph.conv_forms import ALIGNED, is_weight_gradient
+from picograd.graph.conv_forms import ALIGNED, is_weight_gradient, multiplies
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
+from picograd.helpers import product
+from picograd.schedule.group import PRODUCTS
 from picograd.schedule.viewindex import reshape_blocks
 from picograd.schedule.views import dimension_map
 from picograd.target import Target
 
 CONVOLUTIONS = ops_of(Role.CONV)
+WORTH_IT = 128  # rows of the other operand that an element meets: copying it takes as long as 50
 
 
 def lay_out(
@@ -26,7 +32,8 @@ def lay_out(
     if not target.copies_boxes:
         return list(roots)
     nodes = list(order)
-    if not any(node.op in CONVOLUTIONS and not is_leaf(node) for node in nodes):
+    products = PRODUCTS if target.tf32 else CONVOLUTIONS
+    if not any(node.op in products and not is_leaf(node) for node in nodes):
         return list(roots)
     done: dict[int, Node] = {}
     ordered: set[int] = set()  # values that lie as convolutions left them
@@ -37,8 +44,8 @@ def lay_out(
         inputs = tuple([done[id(child)] for child in node.inputs])
         if node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs):
             ordered.add(id(node))
-        if node.op in CONVOLUTIONS and can_be_boxes(node):
-            sides = zip(node.inputs, inputs, channels_of(node), strict=True)
+        if node.op in products and can_be_boxes(node, target):
+            sides = zip(node.inputs, inputs, nearest(node), strict=True)
             inputs = tuple(
                 [
                     value if id(source) in ordered else channels_last(value, axis, is_leaf)
@@ -49,10 +56,15 @@ def lay_out(
     return [done[id(root)] for root in roots]
 
 
-def can_be_boxes(node: Node) -> bool:
-    """Tell whether tensor cores take the operands, and there is one group of channels."""
-    bits = [strip_casts(child).dtype.bits for child in node.inputs]
-    return node.dtype.is_float and bits == [16, 16]
+def can_be_boxes(node: Node, target: Target) -> bool:
+    """Tell whether boxes of both operands feed tensor cores."""
+    first, second = (strip_casts(child).dtype for child in node.inputs)
+    if first is not second or not multiplies(first, target):
+        return False
+    is_narrow = first.bits == 16
+    if node.op in CONVOLUTIONS:
+        return is_narrow or not is_weight_gradient(node)
+    return not is_narrow
 
 
 def strip_casts(node: Node) -> Node:
@@ -62,9 +74,23 @@ def strip_casts(node: Node) -> Node:
     return node
 
 
-def channels_of(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """List the dimensions of each operand that boxes may run along; a weight has two."""
-    return ((0,), (1,)) if is_weight_gradient(node) else ((2,), (1, 2))
+def nearest(node: Node) -> list[tuple[int, ...]]:
+    """List the dimensions of each operand that boxes may run along; none: it stays as it is."""
+    if node.op not in CONVOLUTIONS:
+        return [summed(node, number) for number in range(2)]
+    if is_weight_gradient(node):
+        return [(0,), (1,)]
+    return [(2,), (2,) if node.dtype.bits == 32 else (1, 2)]  # a weight has two
+
+
+def summed(node: Node, number: int) -> tuple[int, ...]:
+    """Find what a contraction sums over in one operand, if that meets enough of the other."""
+    labels, others, kept = node.arg[number], node.arg[1 - number], node.arg[2]
+    sizes = dict(zip(others, node.inputs[1 - number].shape, strict=True))
+    reuse = product(n for label, n in sizes.items() if label in kept and label not in labels)
+    wide = [d for d, n in enumerate(node.inputs[number].shape) if n != 1]
+    found = tuple(d for d in wide if labels[d] not in kept)
+    return found if reuse >= WORTH_IT and len(found) == 1 else ()
 
 
 def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], bool]) -> Node:
@@ -72,6 +98,8 @@ def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], 
 
     Of several the last one below the views: then both directions read one copy of a weight.
     """
+    if not axes:
+        return value
     chain: list[Node] = []
     base, near = value, axes
     while is_view(base, is_leaf):
@@ -82,7 +110,8 @@ def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], 
         chain.append(base)
         base = base.inputs[0]
     wide = [d for d in range(base.rank) if base.shape[d] != 1]
-    is_there = is_leaf(base) and wide and wide[-1] in near
+    is_stored = is_leaf(base) or base.op not in VIEWS  # a view stays one: nobody stores it
+    is_there = is_stored and wide and wide[-1] in near
     last = max(near)
     if not wide or base.shape[last] == 1 or is_there:
         return value

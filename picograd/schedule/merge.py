@@ -70,7 +70,7 @@ def may_share(hero: Facts, target: Target) -> bool:
     Those of 16-bit floats differ in threads and shared memory on tensor cores.
     """
     bits = [strip_views(source).node.dtype.bits for source in hero.inputs]
-    is_alike = not target.tensor_cores or max(bits) > 16
+    is_alike = not target.tensor_cores or max(bits) > (32 if target.tf32 else 16)
     return is_alike and is_product(hero)
 
 

@@ -12,6 +12,7 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tile import verify as verify_tiles
 from picograd.codegen.tile_pipeline import Persistent
+from picograd.dtype import bfloat16
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
@@ -23,10 +24,10 @@ from picograd.target import cuda_target
 TWO = cuda_target("sm_90a", 2)  # few processors: each walks several tiles
 
 
-def leaf(*shape, seed=0):
+def leaf(*shape, seed=0, dtype=bfloat16):
     """Small whole numbers, so that sums are exact however they are grouped."""
     numbers = np.random.default_rng(seed).integers(-2, 3, shape)
-    return Tensor(numbers.astype(np.float32)).bfloat16().realize().node
+    return Tensor(numbers.astype(np.float32)).to(dtype).realize().node
 
 
 def spec_of(rank, **changes):
@@ -34,7 +35,7 @@ def spec_of(rank, **changes):
     return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
 
 
-def convolution(x, weight, stride=1, padding=0, gap=1):
+def convolution(x, weight, stride=1, padding=0, gap=1, dtype=bfloat16):
     """A convolution inside of a network: what it reads and gives lies as it likes."""
     rank = len(x) - 2
     each = spec_of(
@@ -43,14 +44,15 @@ def convolution(x, weight, stride=1, padding=0, gap=1):
         padding=((padding, padding),) * rank,
         kernel_dilation=(gap,) * rank,
     )
-    image, filters = leaf(x[0], 1, *x[1:]), leaf(1, *weight, seed=1)
+    image = leaf(x[0], 1, *x[1:], dtype=dtype)
+    filters = leaf(1, *weight, seed=1, dtype=dtype)
     return image, filters, image.conv(filters, each)
 
 
 def both_gradients(x, weight, **options):
     """The gradients of a convolution by its operands."""
     image, filters, made = convolution(x, weight, **options)
-    return gradient([(made, leaf(*made.shape, seed=2))], [image, filters])
+    return gradient([(made, leaf(*made.shape, seed=2, dtype=made.dtype))], [image, filters])
 
 
 def plan_of(roots: list[Node], target=TWO):

@@ -1,6 +1,7 @@
 """Images under windows: values at all levels, resources and opcodes by NVRTC, what no map has."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from cuda_tools import H200, compile_cuda, disassemble, source_of
 from picograd.code import TensorMap, Windows
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.windows import windows_of
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, const
@@ -52,6 +53,16 @@ def test_gradients(name):
 def test_the_gradient_of_the_weight_of_a_stem():
     _, gradient = both_gradients((3, 3, 9, 9), (16, 3, 5, 5), padding=2, stride=2)
     assert run(plan_of([gradient])) == 1
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_float32_as_tf32(stride):
+    """Forward and the gradient of the input; whole numbers lose nothing."""
+    asked = replace(TWO, tf32=True)
+    options = dict(padding=1, stride=stride, dtype=float32)
+    forward = convolution((2, 40, 8, 8), (24, 40, 3, 3), **options)[2]
+    gradient, _ = both_gradients((2, 40, 8, 8), (24, 40, 3, 3), **options)
+    assert run(plan_of([forward, gradient], asked), asked) == 2
 
 
 def test_resources_and_opcodes(tmp_path):

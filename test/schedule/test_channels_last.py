@@ -1,5 +1,7 @@
 """Operands of convolutions lie channels-last: what is copied, and what is not."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from picograd import Tensor
@@ -66,6 +68,26 @@ def test_gradients_of_weights_lie_as_their_weights_are_read():
     plan = schedule([total(found)], H100)
     (kernel,) = [kernel for kernel in plan.kernels if kernel.hero == "conv"]
     assert kernel.parts[0].rows[-1].size == 64, "channels are the nearest axis of the result"
+
+
+def plain(*shape: int) -> Node:
+    return Tensor(np.zeros(shape, np.float32)).realize().node
+
+
+def test_tf32_wants_what_is_summed_nearest():
+    """(M, K) @ (K, N): the second operand is copied, and so is one whose rows are summed."""
+    asked = replace(H100, tf32=True)
+    a, b = plain(256, 512), plain(512, 384)
+    product = a.contract(b, ((0, 1), (1, 2), (0, 2)))
+    plan = schedule([product], asked)
+    assert [slot.shape for slot in plan.slots if slot.kind == "temporary"] == [(384, 512)]
+    assert len(schedule([product], H100).kernels) == 1
+
+
+def test_tf32_copies_no_operand_that_meets_few_rows():
+    asked = replace(H100, tf32=True)
+    product = plain(16, 512).contract(plain(512, 384), ((0, 1), (1, 2), (0, 2)))
+    assert len(schedule([product], asked).kernels) == 1
 
 
 def test_other_targets_copy_nothing():

@@ -7,7 +7,7 @@ on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program_async import K_BYTES, Role, Wgmma
 
 HELPERS = """\
 struct __align__(64) TensorMap { uint64 words[16]; };
@@ -84,11 +84,11 @@ WGMMA = """\
 template <int r, int count> DEVICE void {name}(float (&d)[count], uint64 a, uint64 b) {{
   asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, 1, 0;\\n"
     "wgmma.mma_async.sync.aligned.{shape} "
-    "{{{registers}}}, %{size}, %{after}, p, {flags};\\n}}"
+    "{{{registers}}}, %{size}, %{after}, {flags};\\n}}"
     : {outputs} : "l"(a), "l"(b));
 }}
 """
-TYPES = {"bfloat16": "bf16", "float16": "f16"}
+TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32"}
 
 
 def box_text(template: str, rank: int, first: int) -> str:
@@ -119,14 +119,16 @@ def windows_text(rank: int) -> str:
 def wgmma_text(spec: Wgmma) -> str:
     """Write the function of one product."""
     kind, size = TYPES[spec.dtype.name], spec.n // 2
-    flags = 1, 1, int(not spec.a_is_k_major), int(not spec.b_is_k_major)
+    flags = ["p", "1", "1"]  # TF32 is read along K, so that nothing says along what
+    if spec.dtype.bits == 16:
+        flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
     return WGMMA.format(
         name=wgmma_name(spec),
-        shape=f"m64n{spec.n}k16.f32.{kind}.{kind}",
+        shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kind}.{kind}",
         registers=", ".join(f"%{i}" for i in range(size)),
         size=size,
         after=size + 1,
-        flags=", ".join(map(str, flags)),
+        flags=", ".join(flags),
         outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
     )
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
-    DEPTH,
     ROW_BYTES,
     Depth,
     Operand,
@@ -98,8 +97,8 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    is_half = dtype.is_float and dtype.bits == 16
-    if not target.copies_boxes or not is_alone or not is_half or not suits(contraction, target):
+    is_taken = dtype.is_float and (dtype.bits == 16 or (dtype.bits == 32 and target.tf32))
+    if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
     for schedule in candidates(contraction):
@@ -156,7 +155,7 @@ def cost(
     lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
     brought = sum(size * line for size, line in zip(schedule.block, lines, strict=True))
     moved = points / target.multiprocessors * brought
-    depth = frame.depth.count * DEPTH
+    depth = frame.depth.count * frame.depth.size
     waves_alone = waves if schedule.teams == 1 else 1
     alone = waves_alone * product(schedule.block) * ALONE
     return max(multiplied, moved) * depth + alone
@@ -183,7 +182,7 @@ def operands(
     c: Contraction, dtype: DType, majors: tuple[bool, bool], schedule: BoxSchedule
 ) -> tuple[Frame, Sides] | None:
     """Describe both operands; None if one cannot be copied in boxes."""
-    for depth in depths(c):
+    for depth in depths(c, dtype):
         frame = frame_of(c, schedule, depth)
         exprs, roles = (c.a, c.b), (c.rows, c.columns)
         given = zip("ab", exprs, roles, frame.corners, schedule.block, majors, strict=True)
@@ -231,7 +230,7 @@ def write_part(
     ]
     copies = tuple(side.copy for side in sides)
     a, b = sides
-    multiply = Dot("acc", "a", "b", DEPTH, "wgmma", not a.is_k_major, b.is_k_major)
+    multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     main = clear, Pipeline(frame.step, copies, (multiply,))
