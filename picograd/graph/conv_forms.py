@@ -290,7 +290,7 @@ def phase_weights(weight: Node, rows: list[Phases]) -> Node:
     for d, row in enumerate(rows):
         axis = 3 + 2 * d
         shape, kernel = weight.shape, weight.shape[axis]
-        if row.count == 1:
+        if kernel == 1:
             weight = weight.reshape((*shape[:axis], 1, 1, *shape[axis + 1 :]))
             continue
         low = row.stride - 1 - row.shift

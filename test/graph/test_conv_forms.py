@@ -54,6 +54,12 @@ def test_gradients_of_inputs_under_a_stride(kernel, stride, low, wanted):
     assert conv.shape[2] == 3 * (1 if kernel == 1 else stride), "phases are channels"
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 5)])
+def test_axes_of_other_strides(kernel):
+    spec = plain_spec(2, input_dilation=(2, 1), padding=((1, 2), (2, 1)))
+    same_value(leaf(2, 1, 16, 3, 5).conv(leaf(1, 5, 16, *kernel, seed=1), spec))
+
+
 def test_two_axes_of_phases():
     spec = plain_spec(2, input_dilation=(2, 2), padding=((1, 2), (1, 1)))
     node = leaf(2, 1, 16, 3, 4).conv(leaf(1, 5, 16, 3, 3, seed=1), spec)
