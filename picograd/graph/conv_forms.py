@@ -97,7 +97,7 @@ def windowed(channels: int, kernel: Shape) -> tuple[int, ...]:
 def patches(x: Node, rows: dict[int, Reach]) -> Node:
     """Write windows over some axes out as channels: (N, 1, C, *S) -> (N, 1, C * K, *S').
 
-    The channels are whole multiples of 16 bytes.
+    There are enough channels for boxes, so that this is done once.
     """
     rank, count = x.rank - 3, len(rows)
     pads = [(0, 0)] * x.rank
@@ -108,7 +108,12 @@ def patches(x: Node, rows: dict[int, Reach]) -> Node:
     spatial, taps = range(3, 3 + rank), range(3 + rank, 3 + rank + count)  # of N 1 C *S' *K
     seen = seen.permute((0, 1, 2, *taps, *spatial))
     depth = prod(seen.shape[2 : 3 + count])
-    return padded_to(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + count :])), 2, ALIGNED)
+    return enough(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + count :])))
+
+
+def enough(node: Node) -> Node:
+    """Add channels of zeros up to as many as boxes want."""
+    return padded_to(node, 2, FEW if node.shape[2] < FEW else ALIGNED)
 
 
 def without(spec: ConvSpec, axes: Collection[int]) -> ConvSpec:
@@ -136,7 +141,7 @@ def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node:
     sizes = tuple(1 if d in axes else n for d, n in enumerate(kernel))
     depth = x.shape[2] * prod(kernel[d] for d in axes)
     flat = flat.reshape((*weight.shape[:2], depth, *sizes))
-    return patches(x, rows).conv(padded_to(flat, 2, ALIGNED), without(spec, axes))
+    return patches(x, rows).conv(enough(flat), without(spec, axes))
 
 
 def patches_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node:

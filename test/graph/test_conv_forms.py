@@ -114,6 +114,15 @@ def test_one_channel_is_written_out_along_both_axes():
     same_value(found)
 
 
+@pytest.mark.parametrize("kernel", [(2, 1), (1, 1), (1, 5)])
+def test_few_channels_and_few_taps_end_as_one_convolution(kernel):
+    x, weight = leaf(2, 1, 1, 6, 7), leaf(1, 8, 1, *kernel, seed=1)
+    node = x.conv(weight, plain_spec(2))
+    same_value(node)
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    assert len(same_value(found)) == 1
+
+
 def test_other_targets_keep_what_was_recorded():
     spec = plain_spec(1, input_dilation=(2,))
     node = leaf(2, 1, 16, 4).conv(leaf(1, 3, 16, 3, seed=1), spec)
