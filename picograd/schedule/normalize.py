@@ -180,7 +180,7 @@ def reads_more(part: Part) -> bool:
     hero, rows = part.computes[0], set(part.rows)
     is_product = hero.body.op == "mul" and rows.isdisjoint(hero.reduce)
     is_row = all(set(c.axes) <= rows for c in part.computes)
-    return bool(hero.reduce) and is_row and not is_product
+    return hero.monoid == "sum" and is_row and not is_product
 
 
 def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:
