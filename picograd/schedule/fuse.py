@@ -38,6 +38,7 @@ from picograd.schedule.views import (
     fold_count,
     gather_labels,
     innermost,
+    is_made_operand,
     kept_labels,
     merge_labels,
     reduced_order,
@@ -298,8 +299,7 @@ class Fuser:
                 self.store_shared(facts)
             return
         self.summarize(facts)
-        is_dear = source.cost > OPERATION_LIMIT or self.target.has_blocks
-        if is_dear and source.has_window:
+        if source.has_window and (source.cost > OPERATION_LIMIT or self.target.has_blocks):
             self.store(strip_views(source), "windows below a reduction")
             self.refresh(facts)
         facts.windows = frozenset()
@@ -476,10 +476,3 @@ class Fuser:
         if base.is_loaded and source is not base:
             source.cost, source.length, source.loads = base.cost, 1, base.loads
             source.is_moved, source.has_window, source.mixings = False, False, 0
-
-
-def is_made_operand(facts: Facts) -> bool:
-    """Tell whether a product reads a value that is no view, nor 16-bit floats in a wider dtype."""
-    if not facts.is_operand or not facts.node.inputs or facts.node.row.view is not None:
-        return False
-    return not (strip_views(facts) is not facts and facts.node.inputs[0].dtype.is_narrow_float)

@@ -178,15 +178,20 @@ def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
 def reads_more(part: Part) -> bool:
     """Tell whether a part reads rows of many elements and stores one of each: sums, no products."""
     hero, rows = part.computes[0], set(part.rows)
-    is_product = hero.body.op == "mul" and rows.isdisjoint(hero.reduce)
+    is_product = sums_products(hero) and rows.isdisjoint(hero.reduce)
     is_row = all(set(c.axes) <= rows for c in part.computes)
     return hero.monoid == "sum" and is_row and not is_product
+
+
+def sums_products(compute: Compute) -> bool:
+    """Tell whether a reduction multiplies what it reads."""
+    return compute.body.op == "mul" and bool(compute.reduce)
 
 
 def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:
     """Indices of the loads of a compute: over most axes first, but a contraction's in order."""
     loads = [expr.arg[1] for expr in body if expr.op == "load"]
-    if compute.body.op == "mul" and compute.reduce:
+    if sums_products(compute):
         return loads
     return sorted(loads, key=lambda index: -len(index.terms))
 
