@@ -10,6 +10,7 @@ that always hold are not there any more: such a dimension is found by the stride
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from picograd.code import Windows
 from picograd.codegen.operands import step_of
@@ -168,10 +169,12 @@ def guarded_dimension(
     numbers = [(axis, step) for axis, step in place.terms if axis in pixels]
     if strides or stride <= 0 or len(numbers) > 1 or any(step <= 0 for _, step in numbers):
         return None
-    pixel, step = numbers[0] if numbers else (None, 1)
-    taps = place - (axis_index(pixel) * step if pixel else 0) - place.const  # type: ignore[arg-type]
+    pixel: Any = None
+    step, taps = 1, place + -place.const
+    for pixel, step in numbers:
+        taps = taps - axis_index(pixel) * step
     first = place.const - low + taps.lo
-    return Dimension(stride, high - low + 1, pixel, step, first, taps - taps.lo)  # type: ignore[arg-type]
+    return Dimension(stride, high - low + 1, pixel, step, first, taps + -taps.lo)
 
 
 def plain_dimensions(index: Index, pixels: list[Axis], taps: list[Axis]) -> list[Dimension] | None:

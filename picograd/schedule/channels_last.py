@@ -115,17 +115,24 @@ def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], 
     last = max(near)
     if not wide or base.shape[last] == 1 or is_there:
         return value
-    order = (*(d for d in range(base.rank) if d != last), last)
+    rest = [d for d in range(base.rank) if d != last]
+    order = (*rest, last)
     turned = base.permute(order)
     copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
-    made = copied.permute(tuple(order.index(d) for d in range(base.rank)))
+    back = tuple([order.index(d) for d in range(base.rank)])
+    made = copied.permute(back)
     for view in reversed(chain):
         made = view.with_inputs((made,))
     return made
 
 
-def convolved_order(node: Node, target: Target) -> tuple[int, ...]:
-    """Choose how (N, G, O, *S) lies in memory: of a weight's gradient N are its channels."""
+def computed_order(node: Node, target: Target) -> tuple[int, ...] | None:
+    """Choose how a convolution (N, G, O, *S) lies in memory; None for what is no convolution.
+
+    Of a weight's gradient N are the channels.
+    """
+    if node.op not in CONVOLUTIONS:
+        return None
     spatial = range(3, node.rank)
     if target.copies_boxes and is_weight_gradient(node):
         return 1, 2, *spatial, 0

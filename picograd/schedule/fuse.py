@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from picograd.graph.row import OPS, VIEWS, Op, Role
 from picograd.helpers import product
-from picograd.schedule.channels_last import convolved_order
+from picograd.schedule.channels_last import computed_order
 from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
     CHAIN_LIMIT,
@@ -407,8 +407,7 @@ class Fuser:
             init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
-        if row.role is Role.CONV:
-            facts.order = convolved_order(node, self.target)
+        facts.order = computed_order(node, self.target)
         floating = [each.cost for each in facts.inputs if not each.is_loaded]
         facts.cost = 4 + sum(floating)
         group = self.pairs.find(facts, depth)
