@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +186,7 @@ def sample(rival, count, idle):
 
 def operand_sets(m, n, k, orders, dtype):
     """Random operands in their orders in memory, and outputs: more bytes than the cache has."""
-    size = 2 * (m * k + k * n + m * n)
+    size = dtype.itemsize * (m * k + k * n + m * n)
     for _ in range(max(2, min(24, int(L2_BYTES // size) + 1))):
         a, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((m, k), (k, n)))
         left = a if orders[0] == "mk" else a.t().contiguous()
@@ -262,6 +262,9 @@ def main():
     options = parser.parse_args()
     start = time.perf_counter()
     target = target_here()
+    if options.dtype == "float32":  # TF32 on both sides
+        target = replace(target, tf32=True)
+        torch.backends.cuda.matmul.allow_tf32 = True
     print(torch.cuda.get_device_name(), torch.__version__, "CUDA", torch.version.cuda, options)
     problems = [each for name in options.problems for each in PROBLEMS[name]]
     dtype = to_dtype(options.dtype)

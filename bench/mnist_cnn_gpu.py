@@ -100,21 +100,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--tf32", action="store_true", help="allow TF32 on both sides")
+    parser.add_argument("--captured", action="store_true", help="PyTorch captured alone")
     options = parser.parse_args()
-    torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32 = True, False
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32 = True, options.tf32
+    torch.backends.cuda.matmul.allow_tf32 = options.tf32
+    picograd.set_float32_matmul_precision("high" if options.tf32 else "highest")
     generator = np.random.default_rng(0)
     images = generator.normal(size=(options.batch_size, 1, 28, 28)).astype(np.float32)
     labels = generator.integers(0, 10, options.batch_size)
     network = torch_network()
     rivals = {
         "picograd": picograd_steps(network, images, labels),
-        "torch eager": torch_steps(copy.deepcopy(network), images, labels, False),
-        "torch.compile": torch_steps(copy.deepcopy(network), images, labels, True),
         "torch captured": torch_captured_steps(copy.deepcopy(network), images, labels),
     }
+    if not options.captured:
+        rivals["torch eager"] = torch_steps(copy.deepcopy(network), images, labels, False)
+        rivals["torch.compile"] = torch_steps(copy.deepcopy(network), images, labels, True)
     print(machine(), torch.cuda.get_device_name())
     print(f"losses after {STEPS} steps:", [round(run(), 3) for run in rivals.values()])
-    title = f"MNIST CNN, {STEPS} training steps, batch {options.batch_size}, float32 without TF32"
+    note = "with TF32" if options.tf32 else "without TF32"
+    title = f"MNIST CNN, {STEPS} training steps, batch {options.batch_size}, float32 {note}"
     report(title, interleave(rivals, options.rounds), "picograd")
 
 

@@ -33,12 +33,27 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
+class Windows:
+    """Where windows begin, along all dimensions of an array but the nearest and the last.
+
+    Along dimension d, nearest first, `counts[d]` windows begin at `first[d]`, `first[d] + steps[d]`
+    and so on. Windows are counted with the nearest dimension fastest, and on to the next position
+    of the last dimension. An element of a window lies at its offsets from where the window begins.
+    """
+
+    first: tuple[int, ...]
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TensorMap:
     """How the bulk copy engine sees a slot: an array of boxes, its nearest dimension first.
 
     Counted in elements: `offset` of the first one from the start of the slot, `sizes` of the
     dimensions, `strides` of all but the first, which is contiguous, and the `box` of one copy. In
     shared memory a box has rows of 128 bytes whose 16-byte chunks are permuted (128-byte swizzle).
+    With `windows` a box is `box[0]` elements of the nearest dimension at each of `box[1]` windows.
     """
 
     slot: int
@@ -47,6 +62,7 @@ class TensorMap:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    windows: "Windows | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ FLAGS = (
          "usable cores", least=1, most=1024),
     Flag("PICOGRAD_DYNAMIC", int, 1, "1: sizes that vary share a plan; 0: each has its own",
          "codegen", most=1),
+    Flag("PICOGRAD_TF32", int, 0, "1: GPUs may read 10 of a float32's 23 bits of mantissa in "
+         "products (`set_float32_matmul_precision`)", "semantics", most=1),
     Flag("PICOGRAD_CACHE", str, default_cache(), "folder of compiled kernels and plans; 0: none",
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
@@ -128,6 +130,7 @@ class Config:
     cache_size: int
     plans_size: int
     dynamic: int
+    tf32: int
     data: str
     verify: int
     epoch: int

@@ -121,24 +121,30 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accept PyTorch's setting: products of float32 are computed in float32 here.
+    """Choose how products and convolutions of float32 are computed on a GPU.
 
+    "highest" (the default): in float32. "high" and "medium": on the tensor cores of Hopper, which
+    read 10 of the 23 bits of each mantissa (TF32) and sum in float32; other machines, and gradients
+    of convolutions by their weights, stay at float32. Unlike PyTorch's, one setting is for both.
     Raises ValueRangeError for another word.
 
     >>> import picograd
     >>> picograd.set_float32_matmul_precision("high")
     >>> picograd.get_float32_matmul_precision()
     'high'
+    >>> picograd.set_float32_matmul_precision("highest")
     """
     if precision not in PRECISIONS:
         fix = f"use {', '.join(PRECISIONS)}"
         raise ValueRangeError("set_float32_matmul_precision", f"{precision!r} is unknown", fix)
-    WORDS["precision"] = precision
+    WORDS["precision"], config.tf32 = precision, int(precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:
-    """Tell what `set_float32_matmul_precision` was told."""
-    return str(WORDS["precision"])
+    """Tell what `set_float32_matmul_precision` was told, or the setting PICOGRAD_TF32."""
+    if not config.tf32:
+        return "highest"
+    return "high" if WORDS["precision"] == "highest" else str(WORDS["precision"])
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -21,6 +21,7 @@ class Target:
     multiprocessors: int = 1
     tensor_cores: bool = False
     features: str = ""
+    tf32: bool = False  # tensor cores may multiply float32, with 10 bits of each mantissa
 
     @property
     def has_blocks(self) -> bool:
@@ -37,6 +38,11 @@ class Target:
         A GPU's copy them as they lie in memory.
         """
         return not self.has_blocks
+
+    @property
+    def copies_boxes(self) -> bool:
+        """Tell whether an engine copies boxes of arrays to where tensor cores multiply them."""
+        return self.arch == "sm_90a"
 
 
 def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 * 1024) -> Target:

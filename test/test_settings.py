@@ -4,6 +4,9 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.config import config
+from picograd.engine.backends import target_of
+from picograd.runtime.null import NullDevice
 
 
 def test_settings() -> None:
@@ -25,3 +28,17 @@ def test_settings() -> None:
     picograd.set_deterministic_debug_mode("default")
     with pytest.raises(ValueError, match="unknown"):
         picograd.set_float32_matmul_precision("low")
+
+
+def test_precision_of_products_is_a_setting():
+    assert picograd.get_float32_matmul_precision() == "highest" and not config.tf32
+    try:
+        for word in ("high", "medium"):
+            picograd.set_float32_matmul_precision(word)
+            assert picograd.get_float32_matmul_precision() == word and config.tf32
+    finally:
+        picograd.set_float32_matmul_precision("highest")
+    with config.override(tf32=1):
+        assert picograd.get_float32_matmul_precision() == "high"
+        assert target_of(NullDevice()).tf32, "a GPU of Hopper that is not there"
+    assert not target_of(NullDevice()).tf32

@@ -23,6 +23,7 @@ FREE, ARRIVED, SEEN = 0, 1, 2  # a byte of a stage: may be filled, is there, may
 WARP = 32
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
+TF32_BITS = np.uint32(0xFFFFE000)  # of a float32 that the tensor cores read
 SWIZZLE_PERIOD = 1024  # bytes between groups of 8 rows
 
 
@@ -135,20 +136,50 @@ def wait(run: Any, instr: Instr) -> None:
 # -- boxes ----------------------------------------------------------------------------------------
 
 
-def places_in(tensor: TensorMap, at: Sequence[int], box: Sequence[int]) -> tuple[Array, Array]:
+def places_in(tensor: TensorMap, at: Sequence[int]) -> tuple[Array, Array]:
     """Find the elements of a box: which lie inside of the array, and where, by (row, column)."""
-    held, place = np.True_, np.int64(tensor.offset)
-    for d, (first, extent) in enumerate(zip(at, box, strict=True)):
-        where: Array = (first + np.arange(extent)).reshape(-1, *(1,) * d)
+    positions: list[Array] = []
+    for d, (first, extent) in enumerate(zip(at, tensor.box, strict=True)):
+        positions.append((first + np.arange(extent)).reshape(-1, *(1,) * d))
+    return inside(tensor, positions)
+
+
+def windows_in(tensor: TensorMap, at: Sequence[int], offsets: Sequence[int]) -> tuple[Array, Array]:
+    """Find the elements of a box of windows: see `places_in`."""
+    windows = tensor.windows
+    check(windows is not None, "a map without windows", tensor)
+    first, counts, steps = windows.first, windows.counts, windows.steps  # type: ignore[union-attr]
+    rest = np.arange(tensor.box[1])
+    positions: list[Array] = [at[0] + np.arange(tensor.box[0])]
+    for d, begin in enumerate(at[1:-1]):
+        number, off = divmod(begin - first[d], steps[d])
+        is_there = off == 0 and 0 <= number < counts[d]
+        check(is_there, f"no window begins at {begin} of dimension {d + 1}", tensor)
+        rest = rest + number
+        each: Array = first[d] + rest % counts[d] * steps[d] + offsets[d]
+        positions.append(each.reshape(-1, 1))
+        rest = rest // counts[d]
+    positions.append((at[-1] + rest).reshape(-1, 1))
+    return inside(tensor, positions)
+
+
+def inside(tensor: TensorMap, positions: Sequence[Array]) -> tuple[Array, Array]:
+    """Tell which positions, one array for each dimension, an array has, and where they lie."""
+    held: Any = np.True_
+    place: Any = np.int64(tensor.offset)
+    for d, where in enumerate(positions):
         held = held & (where >= 0) & (where < tensor.sizes[d])
         place = place + where * (tensor.strides[d - 1] if d else 1)
-    shape = box[1], box[0]
+    shape = tensor.box[1], tensor.box[0]
     return np.broadcast_to(held, np.shape(place)).reshape(shape), place.reshape(shape)
 
 
-def read_box(slot: Array, tensor: TensorMap, at: Sequence[int], box: Sequence[int]) -> Array:
+def read_box(
+    slot: Array, tensor: TensorMap, at: Sequence[int], offsets: Sequence[int] = ()
+) -> Array:
     """Read a box of an array, 0 outside of it."""
-    held, place = places_in(tensor, at, box)
+    is_plain = tensor.windows is None
+    held, place = places_in(tensor, at) if is_plain else windows_in(tensor, at, offsets)
     return np.where(held, slot[np.where(held, place, 0)], slot.dtype.type(0))
 
 
@@ -166,10 +197,10 @@ def copy_box(run: Any, instr: Instr) -> None:
     start = address_of(run, instr.args[1], instr.args[2], tensor.dtype.itemsize)[threads[0]]
     check(start % SWIZZLE_PERIOD == 0, "a box begins at a multiple of 1024 bytes", run.program)
     (barrier,) = barriers_of(run, instr, 3)
-    at = [
-        int(np.broadcast_to(run.values[a], (run.threads, 1))[threads[0], 0]) for a in instr.args[5:]
-    ]
-    value = read_box(run.slots[tensor.slot], tensor, at, tensor.box)
+    numbers = [np.broadcast_to(run.values[a], (run.threads, 1)) for a in instr.args[5:]]
+    values = [int(each[threads[0], 0]) for each in numbers]
+    rank = len(tensor.sizes)
+    value = read_box(run.slots[tensor.slot], tensor, values[:rank], values[rank:])
     target = swizzled(start, tensor.box[1])
     is_free = (run.traffic.state[target] == FREE).all()
     check(is_free, "a stage is overwritten before it was read", run.program)
@@ -202,7 +233,7 @@ def leaving(run: Any, tensor: TensorMap, source: Array, at: list[int]) -> Callab
     """Make what copies a box out when it is waited for."""
 
     def leave() -> None:
-        held, place = places_in(tensor, at, tensor.box)
+        held, place = places_in(tensor, at)
         slot = run.slots[tensor.slot]
         slot[place[held]] = run.shared[source].view(slot.dtype).reshape(held.shape)[held]
         run.traffic.is_leaving[source] = False
@@ -325,6 +356,8 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
     check(is_there, "a stage is read before it arrived", run.program)
     each = place.reshape(rows, -1, 1) + np.arange(size)
     raw = run.shared[each].view(spec.dtype.storage)[..., 0]
+    if spec.dtype.bits == 32:
+        raw = (raw.view(np.uint32) & TF32_BITS).view(np.float32)
     return from_bits(raw, spec.dtype).astype(np.float64), each.reshape(-1)
 
 

@@ -324,12 +324,15 @@ class BlockInterpreter:
                 self.steps(step.body)
 
     def copy_box(self, step: CopyBox) -> None:
-        """Fill a tile with a box of a slot."""
-        rows, columns = self.part.tiles[self.numbers[step.tile]].shape
-        corner = [int(self.index(i, ())) for i in step.at]
-        box = (columns, rows, *step.tensor.box[2:])
-        value = read_box(self.slots[step.tensor.slot], step.tensor, corner, box)
-        self.memory(step.tile)[0][...] = value.reshape(-1)
+        """Fill the slabs of a tile with boxes of a slot."""
+        tile = self.part.tiles[self.numbers[step.tile]]
+        columns = self.memory(step.tile)[0].reshape(tile.shape)
+        span = step.tensor.box[0]
+        for slab in range(step.slab.size):
+            self.outer[step.slab] = constant(slab)
+            at, offsets = ([int(self.index(i, ())) for i in x] for x in (step.at, step.offsets))
+            value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
+            columns[:, slab * span : (slab + 1) * span] = value
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program_async import K_BYTES, Role, Wgmma
 from picograd.codegen.tile import Dot, Step, Store, Tile
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
@@ -29,7 +29,6 @@ from picograd.schedule.index import Axis, Index, axis_index, constant, substitut
 from picograd.schedule.loop import rewrite
 
 GROUP = 128  # threads of a warpgroup
-K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ROW = 128  # bytes of a row of a slab
 ROWS = 16  # of a warp in a fragment
 PACKED = 4  # registers of a left operand that one `wgmma` multiplies
@@ -202,9 +201,10 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     for slab in range(layout.slabs):
         offset = emitter.integer(slab * layout.shape[0] * layout.span)
         place = emitter.arithmetic("add", start, offset)
-        at = [emitter.index(i) for i in (step.at[0] + slab * layout.span, *step.at[1:])]
+        number = {step.slab: constant(slab)}
+        at = [emitter.index(substitute(i, number)) for i in (*step.at, *step.offsets)]
         args = (tensor, block.places[step.tile], place, ring.full, stage, *at)
-        add(block, "copy_box", args)
+        add(block, "copy_box", args, len(step.offsets) or None)
 
 
 def swizzled(block: Block, name: str) -> Swizzled:

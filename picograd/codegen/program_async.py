@@ -10,7 +10,8 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
           barrier_arrive args=(barriers, index); barrier_expect, the same with arg=bytes to come
           barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
 copies    tensor arg=number -> a tensor map of the launch
-          copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there
+          copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
+          of windows: args=(..., *at, *offsets) arg=how many offsets
           store_box args=(tensor, shared, place, *at), a group of its own
           store_box_wait arg=pending: until at most so many groups of this thread are being read
           async_fence: what this thread stored is seen by `store_box`
@@ -41,6 +42,7 @@ SPREAD = {
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
     "wgmma_pack",
 }  # fmt: skip
+K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ARRIVES = ("barrier_arrive", "barrier_expect")
 
 

@@ -403,7 +403,7 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
     if isinstance(step, Dot | SortStep) and step.stop is not None:
         stops = (step.stop,)
     if isinstance(step, CopyBox):
-        stops = step.at
+        stops, bound = (*step.at, *step.offsets), bound | {step.slab}
     if isinstance(step, Store) and step.box is not None:
         stops = step.box.at
     missing = set().union(*map(axes_of, stops)) - bound

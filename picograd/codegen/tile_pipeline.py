@@ -2,7 +2,7 @@
 
     Persistent = points, block, teams, body     every block runs the body at many points of the grid
     Pipeline   = axis, produce, consume         one after the other in meaning, overlapped in time
-    CopyBox    = tile, tensor, at               shared tile = box of a slot, 0 outside of the array
+    CopyBox    = tile, tensor, at, slab, ...    shared tile = boxes of a slot, 0 outside of it
     BoxStore   = tensor, at, tile               how a `Store` leaves: shared memory, then boxes
 
 Their meaning is sequential: for every point, for every stage, produce, then consume. Who runs what
@@ -62,11 +62,17 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class CopyBox:
-    """tile = the elements of a slot from `at` on (nearest dimension first), 0 outside of it."""
+    """Each slab of a tile = the box of a slot from `at` on (nearest dimension first), 0 outside.
+
+    `slab` numbers the slabs. Of a map with windows: `at` is where the first window begins, and
+    `offsets` are those of the elements from there, in every window the same.
+    """
 
     tile: str
     tensor: TensorMap
     at: tuple[Index, ...]
+    slab: Axis
+    offsets: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ buffers of the one before remain valid.
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from picograd.config import config
@@ -17,6 +18,7 @@ from picograd.engine.cache import remember
 from picograd.errors import DeviceError
 from picograd.runtime.device import Device
 from picograd.runtime.driver import has_driver
+from picograd.target import Target
 
 
 def open_cpu(ordinal: int) -> Device:
@@ -75,6 +77,13 @@ def get_device(name: str = "") -> Device:
             kind, _, number = known.partition(":")
             device = OPEN[known] = OPENERS[kind](int(number or 0))
         return device
+
+
+def target_of(device: Device) -> Target:
+    """Describe what kernels of a device are generated for, with what settings allow."""
+    own: Target = device.target
+    is_narrow = bool(config.tf32) and own.copies_boxes
+    return replace(own, tf32=True) if is_narrow else own
 
 
 def open_device(name: str) -> str:

@@ -21,7 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from picograd.code import Code, TensorMap, Workspace
+from picograd.code import Code, TensorMap, Windows, Workspace
 from picograd.config import config
 from picograd.dtype import BY_NAME
 from picograd.engine.private_folder import PART, NotPrivate, PrivateFolder
@@ -288,24 +288,32 @@ def is_workspace(pair: Any) -> bool:
 
 def is_tensor(found: Any) -> bool:
     """Tell whether a value describes a tensor map."""
-    if not isinstance(found, list) or len(found) != 6:
+    if not isinstance(found, list) or len(found) not in (6, 9):
         return False
     slot, name, offset, *lists = found
     is_typed = isinstance(name, str) and name in BY_NAME
-    is_counted = all(isinstance(each, list) and all(map(is_count, each)) for each in lists)
-    return is_typed and is_counted and is_count(slot) and is_count(offset)
+    if not is_typed or not all(isinstance(each, list) for each in lists):
+        return False
+    first = lists.pop(3) if len(lists) > 3 else []  # windows may begin before an array
+    is_placed = all(type(each) is int and abs(each) < 1 << 31 for each in first)
+    is_counted = all(is_count(each) for numbers in lists for each in numbers)
+    return is_placed and is_counted and is_count(slot) and is_count(offset)
 
 
 def read_tensor(found: list[Any]) -> TensorMap:
     """Read a tensor map."""
     slot, name, offset, *lists = found
-    sizes, strides, box = map(tuple, lists)
-    return TensorMap(slot, BY_NAME[name], offset, sizes, strides, box)
+    sizes, strides, box, *windows = map(tuple, lists)
+    return TensorMap(
+        slot, BY_NAME[name], offset, sizes, strides, box, Windows(*windows) if windows else None
+    )
 
 
 def describe_tensor(tensor: TensorMap) -> list[Any]:
     """Write a tensor map as `read_tensor` takes it."""
-    dims = tensor.sizes, tensor.strides, tensor.box
+    windows = tensor.windows
+    dims = [tensor.sizes, tensor.strides, tensor.box]
+    dims += [windows.first, windows.counts, windows.steps] if windows else []
     return [tensor.slot, tensor.dtype.name, tensor.offset, *map(list, dims)]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from picograd.code import Code
 from picograd.config import config
 from picograd.engine import cache
+from picograd.engine.backends import target_of
 from picograd.engine.debug import log_stage
 from picograd.engine.watch import tell_span
 from picograd.errors import DeviceError
@@ -98,7 +99,7 @@ def generate_code(kernel: "Kernel", device: Device) -> Code:
     if trace:
         trace("loop", kernel)
     start = time.perf_counter()
-    code: Code = generate(kernel, device.target, trace, bool(config.verify))
+    code: Code = generate(kernel, target_of(device), trace, bool(config.verify))
     log_action("generate", f"{code.name}, {(time.perf_counter() - start) * 1e3:.1f} ms")
     if config.debug >= 4:
         log_stage("assembly", assembly_of(code, device.target))

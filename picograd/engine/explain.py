@@ -10,7 +10,7 @@ from typing import Any
 
 from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
 from picograd.engine.assembly import assembly_of
-from picograd.engine.backends import get_device
+from picograd.engine.backends import get_device, target_of
 from picograd.engine.inspect import target_named
 from picograd.graph import verify as graph_printer
 from picograd.graph.expand import expand_composites
@@ -59,7 +59,7 @@ def explain_nodes(
 ) -> Explanation:
     """Write every stage of computing `roots`; see `picograd.explain`."""
     if not target:
-        target = get_device(roots[0].device).target
+        target = target_of(get_device(roots[0].device))
     chosen = target if isinstance(target, Target) else named_target(target)
     found = map(str, stages(roots, chosen, assembly, full))
     return Explanation("\n\n".join(found) + "\n")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from picograd.codegen.pipeline import generate
-from picograd.engine.backends import get_device
+from picograd.engine.backends import get_device, target_of
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.html import details, heading, table
@@ -89,7 +89,7 @@ def target_named(language: str, arch: str) -> Target:
 
 def inspect(nodes: Sequence[Node]) -> PlanView:
     """Schedule nodes without running anything."""
-    plan = schedule(list(nodes), get_device(nodes[0].device).target)
+    plan = schedule(list(nodes), target_of(get_device(nodes[0].device)))
     return PlanView(plan, tuple(views_of(plan)))
 
 

@@ -21,7 +21,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.conversion import from_bits
 from picograd.dtype import DType
-from picograd.engine.backends import default_device, get_device
+from picograd.engine.backends import default_device, get_device, target_of
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.plan_cache import PLANS
@@ -143,7 +143,7 @@ def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
 def make_plan(roots: Sequence[Node]) -> Plan:
     """Schedule a graph for the device of its first root."""
     start = time.perf_counter()
-    target = get_device(roots[0].device).target
+    target = target_of(get_device(roots[0].device))
     plan: Plan = schedule(list(roots), target, verify=bool(config.verify))
     seconds = time.perf_counter() - start
     tell_span("schedule", f"{len(plan.kernels)} kernels", start)

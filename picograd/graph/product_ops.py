@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from picograd.graph.axes import derived_conv, link_contract, link_conv
 from picograd.graph.batch_rules import batch_contract, batch_conv
 from picograd.graph.bounded_rules import bound_contract, bound_conv
+from picograd.graph.conv_forms import expand_conv
 from picograd.graph.node import Node
 from picograd.graph.row import FACTOR, DTypeRule, Op, Role, Sizes, table
 from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
@@ -149,6 +150,7 @@ PRODUCT_ROWS = table(
         conv,
         conv_vjp,
         hero="conv",
+        expand_on=expand_conv,
         shape=lambda spec, x, weight: conv_shape(x, weight, spec),
         batch=batch_conv,
         sizes=Sizes(link_conv, bound_conv, derived=derived_conv, natural=conv_bound),

@@ -8,7 +8,7 @@ The driver copies parameters at launch, and into a graph that it captures.
 import ctypes
 from typing import Any
 
-from picograd.code import TensorMap
+from picograd.code import TensorMap, Windows
 from picograd.runtime.driver import Driver
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)
@@ -45,18 +45,30 @@ class EncodedMap:
 def encode(driver: Driver, tensor: TensorMap, address: int) -> Any:
     """Encode a tensor map of an array at an address."""
     module, size = driver.module, tensor.dtype.itemsize
-    rank = len(tensor.sizes)
-    return driver.call(
-        "cuTensorMapEncodeTiled",
+    rank, windows = len(tensor.sizes), tensor.windows
+    steps = (1, *windows.steps, 1) if windows else (1,) * rank
+    head = (
         getattr(module.CUtensorMapDataType, TYPES[tensor.dtype.name]),
         rank,
         address + tensor.offset * size,
         [module.cuuint64_t(count) for count in tensor.sizes],
         [module.cuuint64_t(stride * size) for stride in tensor.strides],
-        [module.cuuint32_t(count) for count in tensor.box],
-        [module.cuuint32_t(1)] * rank,
+    )
+    tail = (
+        [module.cuuint32_t(step) for step in steps],
         module.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         module.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
         module.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         module.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
+    if windows is None:
+        box = [module.cuuint32_t(count) for count in tensor.box]
+        return driver.call("cuTensorMapEncodeTiled", *head, box, *tail)
+    corners = list(windows.first), window_ends(tensor, windows)
+    return driver.call("cuTensorMapEncodeIm2col", *head, *corners, *tensor.box, *tail)
+
+
+def window_ends(tensor: TensorMap, windows: Windows) -> list[int]:
+    """Find where the last window begins along each dimension, from the last element on."""
+    rows = zip(windows.first, windows.counts, windows.steps, tensor.sizes[1:])
+    return [first + (count - 1) * step + 1 - size for first, count, step, size in rows]

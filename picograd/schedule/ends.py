@@ -13,7 +13,9 @@ Placed = tuple[int, End]  # a dimension of the domain, and an end along it
 def place_ends(member: Facts) -> set[Placed]:
     """Say along which dimensions of its domain a member ends, and where."""
     labels = member.labels or ()
-    found = [(labels[end.axis], end) for end in ends_of(member.node) if end.axis < len(labels)]
+    axes = range(len(labels))
+    ends = [end for end in ends_of(member.node) if end.axis in axes]
+    found = [(labels[end.axis], end) for end in ends]
     return {(label, End(0, end.step, end.size, end.count)) for label, end in found if label != FREE}
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from picograd.graph.row import OPS, VIEWS, Op, Role
 from picograd.helpers import product
+from picograd.schedule.channels_last import computed_order
 from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
     CHAIN_LIMIT,
@@ -39,6 +40,7 @@ from picograd.schedule.views import (
     fold_count,
     gather_labels,
     innermost,
+    is_made_operand,
     kept_labels,
     merge_labels,
     reduced_order,
@@ -167,7 +169,7 @@ class Fuser:
             self.store(facts, "its chain is long")
         elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
             self.store(facts, "it would be computed at several places")
-        elif facts.kernels > 1 and facts.is_operand and node.inputs and row.view is None:
+        elif facts.kernels > 1 and is_made_operand(facts):
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
             self.store_shared(facts)
@@ -300,7 +302,7 @@ class Fuser:
                 self.store_shared(facts)
             return
         self.summarize(facts)
-        if source.cost > OPERATION_LIMIT and source.has_window:
+        if source.has_window and (source.cost > OPERATION_LIMIT or self.target.has_blocks):
             self.store(strip_views(source), "windows below a reduction")
             self.refresh(facts)
         facts.windows = frozenset()
@@ -407,11 +409,8 @@ class Fuser:
             init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
-        if row.role is Role.CONV:
-            rank = len(node.shape)
-            facts.order = (0, *range(3, rank), 1, 2)
-        floating = [each.cost for each in facts.inputs if not each.is_loaded]
-        facts.cost = 4 + sum(floating)
+        facts.order = computed_order(node, self.target)
+        facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
         new = row.hero, depth, node.shape, (), node.device
         group = self.pairs.find(facts, depth) or self.new_group(*new)
         self.join(facts, group, "hero", identity_labels(node.shape))

@@ -19,6 +19,7 @@ from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch, overwritte
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import is_product
+from picograd.schedule.views import strip_views
 from picograd.schedule.write_order import reads_of
 from picograd.target import Target
 
@@ -68,7 +69,8 @@ def may_share(hero: Facts, target: Target) -> bool:
 
     Those of 16-bit floats differ in threads and shared memory on tensor cores.
     """
-    is_alike = not target.tensor_cores or hero.node.dtype.bits > 16
+    bits = [strip_views(source).node.dtype.bits for source in hero.inputs]
+    is_alike = not target.tensor_cores or max(bits) > (32 if target.tf32 else 16)
     return is_alike and is_product(hero)
 
 

@@ -166,7 +166,8 @@ def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
     stores = [(len(c.axes), c.store[1]) for c in part.computes if c.store]
     loads = [load for c, body in zip(part.computes, bodies) for load in main_loads(c, body)]
     best = max(stores, key=lambda s: s[0])[1] if stores else None
-    references = ([best] if best is not None else []) + loads
+    written = [best] if best is not None else []
+    references = loads + written if reads_more(part) else written + loads
     every = [a for c in part.computes for a in (*c.axes, *c.reduce)]
     rows, outer = list(part.rows), set(part.rows)
     inner = [a for a in dict.fromkeys(every) if a not in outer]
@@ -174,10 +175,23 @@ def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
     return {axis: number for number, axis in enumerate(ordered)}
 
 
+def reads_more(part: Part) -> bool:
+    """Tell whether a part reads rows of many elements and stores one of each: sums, no products."""
+    hero, rows = part.computes[0], set(part.rows)
+    is_product = sums_products(hero) and rows.isdisjoint(hero.reduce)
+    is_row = all(set(c.axes) <= rows for c in part.computes)
+    return hero.monoid == "sum" and is_row and not is_product
+
+
+def sums_products(compute: Compute) -> bool:
+    """Tell whether a reduction multiplies what it reads."""
+    return compute.body.op == "mul" and bool(compute.reduce)
+
+
 def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:
     """Indices of the loads of a compute: over most axes first, but a contraction's in order."""
     loads = [expr.arg[1] for expr in body if expr.op == "load"]
-    if compute.body.op == "mul" and compute.reduce:
+    if sums_products(compute):
         return loads
     return sorted(loads, key=lambda index: -len(index.terms))
 

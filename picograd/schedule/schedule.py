@@ -17,6 +17,7 @@ from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble, is_stored
+from picograd.schedule.channels_last import lay_out
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts
 from picograd.schedule.loop import Kernel
@@ -134,6 +135,9 @@ def fuse(draft: Draft) -> None:
     order = draft.order if roots == draft.roots else toposort(roots, realized)
     expanded = expand_composites(roots, target=draft.target, order=order)
     order = order if expanded == roots else toposort(expanded, realized)
+    placed = lay_out(expanded, order, draft.target, is_leaf)
+    order = order if placed == expanded else toposort(placed, realized)
+    expanded = placed
     draft.facts = facts_of(order, expanded)
     found = [draft.facts[id(root)] for root in expanded]
     draft.roots = [facts.node for facts in found]

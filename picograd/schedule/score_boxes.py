@@ -13,7 +13,7 @@ from picograd.graph.ends import EndedNode
 from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import row_major
-from picograd.schedule.group import Facts
+from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.score_sinks import Stream, find_streams, is_product, mark, ordered
 from picograd.schedule.scores import lone_axis
 from picograd.schedule.views import strip_views
@@ -24,7 +24,7 @@ ALIGNMENT = 16  # bytes
 
 
 def stream_scores(
-    values: Sequence[Facts], wanted: Collection[Facts], target: Target, reasons: list[str]
+    values: Sequence[Facts], wanted: Collection[Facts], target: Target, reasons: Reasons
 ) -> list[Facts]:
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
     all that a stream reads comes before it."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from picograd.graph.row import Role
-from picograd.schedule.group import Facts, Group
+from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
 from picograd.schedule.scores import Region, Sink, find_regions
 
@@ -227,7 +227,7 @@ def find_streams(
     values: Sequence[Facts],
     wanted: Collection[Facts],
     missing: Callable[[Stream], str],
-    reasons: list[str],
+    reasons: Reasons,
 ) -> list[Stream]:
     """List the kernels that stream over scores; `reasons` says what kept others in memory.
 
@@ -247,8 +247,8 @@ def find_streams(
         problem = region.problem or matcher.problem
         problem = problem or next(filter(None, map(missing, matcher.streams)), "")
         if problem:
-            shape = region.members[0].node.shape
-            reasons.append(f"kept scores {shape} in memory: {problem}")
+            first = region.members[0]
+            reasons.note(f"kept scores {first.node.shape} in memory: {problem}", first.number)
         else:
             found += matcher.streams
     members = {x.number for stream in found for x in stream.region.members}

@@ -93,8 +93,9 @@ def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: In
     found: list[Index] = []
     for before, after in reshape_blocks(source, target):
         sizes, block = target[after], indices[after]
-        if source[before] == sizes:
-            found += block
+        if [n for n in source[before] if n != 1] == [n for n in sizes if n != 1]:
+            wide = (index for index, size in zip(block, sizes, strict=True) if size != 1)
+            found += [constant(0) if n == 1 else next(wide) for n in source[before]]
             continue
         bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
         found += unflatten(flatten(bounded, sizes), source[before])

@@ -96,6 +96,13 @@ def strip_views(facts: Facts) -> Facts:
     return facts if facts.is_loaded or narrow is None else narrow
 
 
+def is_made_operand(facts: Facts) -> bool:
+    """Tell whether a product reads a value that is no view, nor 16-bit floats in a wider dtype."""
+    if not facts.is_operand or not facts.node.inputs or facts.node.row.view is not None:
+        return False
+    return not (strip_views(facts) is not facts and facts.node.inputs[0].dtype.is_narrow_float)
+
+
 def fold_count(node: Node) -> int:
     """Elements a fold adds up at each position."""
     rows = node.arg[0]

@@ -1,5 +1,7 @@
 """Products whose operands come in boxes: small ones to interpret, and their meaning in NumPy."""
 
+from dataclasses import replace
+
 import numpy as np
 from cuda_tools import from_raw, matmul_kernel, to_raw
 
@@ -11,6 +13,7 @@ from picograd.codegen.tile import verify as verify_tiles
 from picograd.target import cuda_target
 
 TWO = cuda_target("sm_90a", 2)  # few processors: each walks several tiles
+TF32 = replace(TWO, tf32=True)
 
 
 def only(block=None):

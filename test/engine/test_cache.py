@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from picograd.code import SMALL_WORK, Code, TensorMap, Workspace
+from picograd.code import SMALL_WORK, Code, TensorMap, Windows, Workspace
 from picograd.config import config
 from picograd.dtype import bfloat16, float32
 from picograd.engine import cache
@@ -194,12 +194,13 @@ def test_a_described_kernel_is_found_without_its_source(tmp_path):
 def test_a_described_kernel_has_its_tensor_maps(tmp_path):
     device = get_device("cpu")
     tensor = TensorMap(1, bfloat16, 8, (64, 100, 3), (64, 6400), (64, 128, 1))
-    code = Code("k", "cuda", "k", "text", 3, 384, 64, tensors=(tensor,))
+    image = replace(tensor, box=(64, 128), windows=Windows((-1,), (100,), (1,)))
+    code = Code("k", "cuda", "k", "text", 3, 384, 64, tensors=(tensor, image))
     with config.override(cache=str(tmp_path)):
         cache.CACHES.clear()
         cache.store(code, device, b"object")
         cache.describe_kernel("key", code, device)
-        assert cache.find_kernel("key", device)[0].tensors == (tensor,)
+        assert cache.find_kernel("key", device)[0].tensors == (tensor, image)
 
 
 def test_a_kernel_that_may_be_compiled_again_is_found_with_its_source(tmp_path):
@@ -236,6 +237,8 @@ CHANGES = [
     {"tensors": 3}, {"tensors": [3]}, {"tensors": [[0, "float32", 0, [1], [], [True]]]},
     {"tensors": [[0, "complex7", 0, [1], [], [1]]]},
     {"tensors": [[0, "float32", -1, [1], [], [1]]]},
+    {"tensors": [[0, "float32", 0, [1], [], [1], [0.5], [1], [1]]]},
+    {"tensors": [[0, "float32", 0, [1], [], [1], [0], [-1], [1]]]},
 ]  # fmt: skip
 
 

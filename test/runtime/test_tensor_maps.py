@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from picograd.code import TensorMap
+from picograd.code import TensorMap, Windows
 from picograd.dtype import bfloat16, float32
 from picograd.errors import DeviceError
 from picograd.runtime.driver import Driver
@@ -43,6 +43,8 @@ class Double:
         self.asked.append(args)
         return self.status, Encoded(len(self.asked))
 
+    cuTensorMapEncodeIm2col = cuTensorMapEncodeTiled
+
 
 MAP = TensorMap(1, bfloat16, 8, (64, 100, 3), (64, 6400), (64, 128, 1))
 
@@ -57,6 +59,18 @@ def test_sizes_are_counted_in_elements_and_strides_in_bytes():
     assert "CU_TENSOR_MAP_SWIZZLE_128B" in rest
     encode(Driver(double), TensorMap(0, float32, 0, (32, 8), (32,), (32, 8)), 0)
     assert double.asked[1][0] == "CU_TENSOR_MAP_DATA_TYPE_FLOAT32"
+
+
+def test_windows_are_told_by_their_corners():
+    """Three windows from -1 on, two apart, of five positions: the last begins at 3, 1 from 4."""
+    double = Double()
+    windows = Windows((-1, 0), (3, 4), (2, 1))
+    tensor = TensorMap(0, bfloat16, 0, (64, 5, 6, 7), (64, 320, 1920), (64, 128), windows)
+    encode(Driver(double), tensor, 4096)
+    _, rank, _, sizes, strides, lower, upper, channels, count, steps, *_ = double.asked[0]
+    assert rank == 4 and sizes == [64, 5, 6, 7] and strides == [128, 640, 3840]
+    assert lower == [-1, 0] and upper == [-1 + 2 * 2 + 1 - 5, 0 + 3 + 1 - 6]
+    assert (channels, count) == (64, 128) and steps == [1, 2, 1, 1]
 
 
 def test_a_map_is_encoded_again_only_where_the_address_changed():

@@ -7,7 +7,7 @@ on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program_async import K_BYTES, Role, Wgmma
 
 HELPERS = """\
 struct __align__(64) TensorMap { uint64 words[16]; };
@@ -62,6 +62,15 @@ DEVICE void copy_box(const TensorMap& map, void* to, uint64* barrier, {at}) {{
 }}
 """
 
+WINDOWS = """\
+DEVICE void copy_windows(const TensorMap& map, void* to, uint64* barrier, {at}, {offsets}) {{
+  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col"
+    ".mbarrier::complete_tx::bytes [%0], [%1, {{{numbers}}}], [%2], {{{offset_numbers}}};"
+    :: "r"(shared_place(to)), "l"(&map), "r"(shared_place(barrier)), {values}, {offset_values}
+    : "memory");
+}}
+"""
+
 STORE = """\
 DEVICE void store_box(const TensorMap& map, const void* from, {at}) {{
   asm volatile("cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group "
@@ -75,7 +84,7 @@ WGMMA = """\
 template <int r, int count> DEVICE void {name}(float (&d)[count], uint64 a, uint64 b) {{
   asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, 1, 0;\\n"
     "wgmma.mma_async.sync.aligned.{shape} "
-    "{{{registers}}}, %{size}, %{after}, p, {flags};\\n}}"
+    "{{{registers}}}, %{size}, %{after}, {flags};\\n}}"
     : {outputs} : "l"(a), "l"(b));
 }}
 """
@@ -99,7 +108,7 @@ DEVICE void wgmma_pack_{kind}(uint32 (&to)[count], const float (&from)[size]) {{
   }}
 }}
 """
-TYPES = {"bfloat16": "bf16", "float16": "f16"}
+TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32"}
 
 
 def box_text(template: str, rank: int, first: int) -> str:
@@ -113,17 +122,33 @@ def box_text(template: str, rank: int, first: int) -> str:
     )
 
 
+def windows_text(rank: int) -> str:
+    """Write the function that copies boxes of windows of an array of so many dimensions."""
+    names, offsets = [f"c{d}" for d in range(rank)], [f"o{d}" for d in range(rank - 2)]
+    return WINDOWS.format(
+        rank=rank,
+        at=", ".join(f"int {name}" for name in names),
+        offsets=", ".join(f"int {name}" for name in offsets),
+        numbers=", ".join(f"%{3 + d}" for d in range(rank)),
+        offset_numbers=", ".join(f"%{3 + rank + d}" for d in range(rank - 2)),
+        values=", ".join(f'"r"({name})' for name in names),
+        offset_values=", ".join(f'"h"((unsigned short){name})' for name in offsets),
+    )
+
+
 def wgmma_text(spec: Wgmma) -> str:
     """Write the function of one product."""
     kind, size = TYPES[spec.dtype.name], spec.n // 2
-    flags = 1, 1, int(not spec.a_is_k_major), int(not spec.b_is_k_major)
+    flags = ["p", "1", "1"]  # TF32 is read along K, so that nothing says along what
+    if spec.dtype.bits == 16:
+        flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
     return WGMMA.format(
         name=wgmma_name(spec),
-        shape=f"m64n{spec.n}k16.f32.{kind}.{kind}",
+        shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kind}.{kind}",
         registers=", ".join(f"%{i}" for i in range(size)),
         size=size,
         after=size + 1,
-        flags=", ".join(map(str, flags)),
+        flags=", ".join(flags),
         outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
     )
 
@@ -158,6 +183,8 @@ def helpers(instr: Instr) -> tuple[str, ...]:
     """List the texts that an instruction needs."""
     if instr.op not in STATEMENTS and instr.op not in VALUES:
         return ()
+    if instr.op == "copy_box" and instr.arg:
+        return HELPERS, windows_text(len(instr.args) - 5 - instr.arg)
     if instr.op == "copy_box":
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
     if instr.op == "store_box":
@@ -197,6 +224,13 @@ def wgmma_call(name: str, args: list[str], instr: Instr) -> list[str]:
     return [f"{wgmma_name(spec)}<{spec.register}>({acc}, {places});"]
 
 
+def copy_call(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Begin to copy a box."""
+    function = "copy_windows" if instr.arg else "copy_box"
+    to, barrier, at = f"{args[1]} + {args[2]}", f"{args[3]} + {args[4]}", ", ".join(args[5:])
+    return [f"{function}({args[0]}, {to}, {barrier}, {at});"]
+
+
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "role": role_text,
@@ -209,9 +243,7 @@ STATEMENTS: dict[str, Statement] = {
         f"barrier_expect({args[0]} + {args[1]}, {instr.arg});"
     ],
     "barrier_wait": lambda name, args, instr: [f"barrier_wait({args[0]} + {args[1]}, {args[2]});"],
-    "copy_box": lambda name, args, instr: [
-        f"copy_box({args[0]}, {args[1]} + {args[2]}, {args[3]} + {args[4]}, {', '.join(args[5:])});"
-    ],
+    "copy_box": copy_call,
     "store_box": lambda name, args, instr: [
         f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"
     ],

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from picograd.code import TensorMap
+from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -41,7 +42,6 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates.contract_tma import ROW_BYTES, view_of
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -187,12 +187,14 @@ class Writer:
             return self.rings[key]
         width = round_up(size_of(axes), SPAN)
         layout = Swizzled((self.size, width), itemsize)
-        box = (ROW_BYTES // itemsize, self.size, *(1 for _ in view.batch))
+        box = (layout.span, self.size, *(1 for _ in view.wide))
         tensor = TensorMap(slot, self.half, view.offset, view.sizes, view.strides, box)
         name = self.rings[key] = f"ring{len(self.rings)}"
         self.tiles[name] = Tile(name, layout.shape, self.half, "shared", swizzle=layout)
-        at = (constant(0), self.first, *map(axis_index, view.batch))
-        self.copies.append(CopyBox(name, tensor, at))
+        slab = Axis("slab", layout.slabs)
+        rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
+        at = (axis_index(slab) * layout.span, self.first, *rest)
+        self.copies.append(CopyBox(name, tensor, at, slab))
         return name
 
     def pipeline(self) -> Pipeline:

@@ -10,23 +10,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from picograd.code import TensorMap
-from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.operands import Contraction, narrow, role, size_of, step_of, stores
+from picograd.codegen.boxes import (
+    ROW_BYTES,
+    Depth,
+    Operand,
+    Side,
+    depths,
+    place_of,
+    side_of,
+    view_of,
+)
+from picograd.codegen.layout import WgmmaAccumulator
+from picograd.codegen.operands import Contraction, role, stores
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline, Teams
+from picograd.codegen.tile_pipeline import BoxStore, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
-ROW_BYTES = 128  # of a slab
 WARP_ROWS = 16  # that a warp stores at once
-MOST_DIMENSIONS, LONGEST, FARTHEST = 5, 1 << 32, 1 << 40  # of a tensor map (CUDA driver API)
-ALIGNMENT = 16  # bytes, of where an array begins and of its strides
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
-DEPTH = 64  # of a stage: 128 bytes of a 16-bit row
 LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
@@ -68,16 +74,6 @@ class BoxSchedule:
         return (40, 232) if self.teams * self.groups == 2 else (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One operand: its tensor map, the batch axes that it has, and the layout of a stage."""
-
-    tensor: TensorMap
-    batch: tuple[Axis, ...]
-    layout: Swizzled
-    is_k_major: bool
-
-
 Sides = tuple[Side, Side]
 
 # Rates of long runs on an H200, where the power limit slows the clock.
@@ -85,6 +81,7 @@ SCHEDULES = (
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
+    BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
 )
@@ -100,20 +97,20 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    is_half = dtype.is_float and dtype.bits == 16
-    if target.arch != "sm_90a" or not is_alone or not is_half or not suits(contraction, target):
+    is_taken = dtype.is_float and (dtype.bits == 16 or (dtype.bits == 32 and target.tf32))
+    if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
-    best: tuple[float, BoxSchedule, Sides] | None = None
+    best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
     for schedule in candidates(contraction):
-        sides = operands(contraction, dtype, majors, schedule) if select(schedule) else None
-        if sides is not None:
-            estimate = cost(contraction, schedule, sides, target)
+        found = operands(contraction, dtype, majors, schedule) if select(schedule) else None
+        if found is not None:
+            estimate = cost(contraction, schedule, *found, target)
             if best is None or estimate < best[0]:
-                best = estimate, schedule, sides
+                best = estimate, schedule, found
     if best is None:
         return None
-    _, schedule, sides = best
-    part = write_part(kernel, contraction, schedule, dtype, sides, target)
+    _, schedule, found = best
+    part = write_part(kernel, contraction, schedule, dtype, found, target)
     return TileKernel(kernel, (part,), schedule.threads)
 
 
@@ -145,7 +142,9 @@ def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
     return batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
 
 
-def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, target: Target) -> float:
+def cost(
+    c: Contraction, schedule: BoxSchedule, frame: "Frame", sides: Sides, target: Target
+) -> float:
     """Estimate the time: what the tensor cores, or the cache, take for one step of K, times K.
 
     The unit is one product of two elements, where tiles of 128 x 192 are multiplied.
@@ -156,7 +155,7 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, target: Target) ->
     lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
     brought = sum(size * line for size, line in zip(schedule.block, lines, strict=True))
     moved = points / target.multiprocessors * brought
-    depth = ceil_div(c.sizes[3], DEPTH) * DEPTH
+    depth = frame.depth.count * frame.depth.size
     waves_alone = waves if schedule.teams == 1 else 1
     alone = waves_alone * product(schedule.block) * ALONE
     return max(multiplied, moved) * depth + alone
@@ -164,103 +163,48 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, target: Target) ->
 
 def is_aligned(side: Side) -> bool:
     """Tell whether the rows of boxes begin where lines of the cache do."""
-    tensor = side.tensor
+    tensor = side.copy.tensor
     places = tensor.offset, *tensor.strides
     return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)
 
 
-# -- tensor maps ----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a block works: its tile of the output, and its step of K."""
+
+    tile: Axis
+    step: Axis
+    corners: tuple[Index, Index]
+    depth: Depth
 
 
 def operands(
     c: Contraction, dtype: DType, majors: tuple[bool, bool], schedule: BoxSchedule
-) -> Sides | None:
+) -> tuple[Frame, Sides] | None:
     """Describe both operands; None if one cannot be copied in boxes."""
-    rows, columns = schedule.block
-    a = side_of(c, c.a, c.rows, dtype, majors[0], rows)
-    b = side_of(c, c.b, c.columns, dtype, majors[1], columns)
-    return None if a is None or b is None else (a, b)
+    for depth in depths(c, dtype):
+        frame = frame_of(c, schedule, depth)
+        exprs, roles = (c.a, c.b), (c.rows, c.columns)
+        given = zip("ab", exprs, roles, frame.corners, schedule.block, majors, strict=True)
+        found = []
+        for operand in given:
+            side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
+            if side is None:
+                break
+            found.append(side)
+        if len(found) == 2:
+            return frame, (found[0], found[1])
+    return None
 
 
-def side_of(
-    c: Contraction, expr: Expr, outer: tuple[Axis, ...], dtype: DType, is_k_major: bool, size: int
-) -> Side | None:
-    """Describe one operand; None if it is no load whose rows boxes can have."""
-    plain = narrow(expr)
-    if plain.op != "load" or plain.dtype is not dtype:
-        return None
-    slot, index = plain.arg
-    near, far = (c.depth, outer) if is_k_major else (outer, c.depth)
-    view = view_of(index, near, far, c.batch, dtype.itemsize)
-    if view is None:
-        return None
-    span = ROW_BYTES // dtype.itemsize
-    shape = (size, DEPTH) if is_k_major else (DEPTH, size)
-    box = (span, shape[0], *(1 for _ in view.batch))
-    tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-    layout = Swizzled(shape, dtype.itemsize)
-    return Side(tensor, view.batch, layout, is_k_major)
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """An array seen as (nearest, next, ...batch) dimensions; see `TensorMap`."""
-
-    offset: int
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    batch: tuple[Axis, ...]
-
-
-def view_of(
-    index: Index,
-    near: tuple[Axis, ...],
-    far: tuple[Axis, ...],
-    batch: tuple[Axis, ...],
-    itemsize: int,
-) -> View | None:
-    """See an index as dimensions that a tensor map can have; None if it has others."""
-    if any(not isinstance(atom, Axis) for atom, _ in index.terms):
-        return None
-    near_step = chain(index, near)
-    far_step = chain(index, far)
-    if near_step is None or far_step is None:
-        return None
-    wide = tuple(axis for axis in batch if axis.size > 1 and step_of(index, axis))
-    sizes = size_of(near), size_of(far), *(axis.size for axis in wide)
-    is_repeated = (near_step == 0 and sizes[0] > 1) or (far_step == 0 and sizes[1] > 1)
-    if near_step > 1 or is_repeated:
-        return None
-    # A dimension of one position may have any stride.
-    strides = [far_step or ALIGNMENT]
-    strides += [step_of(index, axis) or ALIGNMENT for axis in wide]
-    view = View(index.const, sizes, tuple(strides), wide)
-    return view if is_possible(view, itemsize) else None
-
-
-def is_possible(view: View, itemsize: int) -> bool:
-    """Tell whether a tensor map can have these dimensions."""
-    if len(view.sizes) > MOST_DIMENSIONS or max(view.sizes) >= LONGEST:
-        return False
-    for number in (view.offset, *view.strides):
-        if number < 0 or number * itemsize % ALIGNMENT:
-            return False
-    return max(view.strides) * itemsize < FARTHEST
-
-
-def chain(index: Index, axes: tuple[Axis, ...]) -> int | None:
-    """Find the stride of flat positions over axes; 0 for one position, None if there is none."""
-    stride = 0
-    count = 1
-    for axis in reversed([axis for axis in axes if axis.size > 1]):
-        step = step_of(index, axis)
-        if step is None or (stride and step != stride * count):
-            return None
-        stride = stride or step
-        count *= axis.size
-        if not stride:
-            return None
-    return stride
+def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth) -> Frame:
+    """Number the tiles of the output, and the steps of K."""
+    block_m, block_n = schedule.block
+    _, m, n, _ = c.sizes
+    rows, columns = ceil_div(m, block_m), ceil_div(n, block_n)
+    tile = Axis("tile", rows * columns)
+    row, column = order(axis_index(tile), rows, columns)
+    return Frame(tile, Axis("k_tile", depth.count), (row * block_m, column * block_n), depth)
 
 
 # -- Tile IR --------------------------------------------------------------------------------------
@@ -271,18 +215,12 @@ def write_part(
     c: Contraction,
     schedule: BoxSchedule,
     dtype: DType,
-    sides: Sides,
+    found: tuple[Frame, Sides],
     target: Target,
 ) -> TilePart:
     """Write the program of a block: for each of its tiles the main loop, then the epilogue."""
     block_m, block_n = schedule.block
-    _, m, n, k = c.sizes
-    rows = ceil_div(m, block_m)
-    columns = ceil_div(n, block_n)
-    tile = Axis("tile", rows * columns)
-    row, column = order(axis_index(tile), rows, columns)
-    corners = row * block_m, column * block_n
-    depth = Axis("k_tile", ceil_div(k, DEPTH))
+    frame, sides = found
     dims = Axis("m", block_m), Axis("n", block_n)
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
@@ -290,16 +228,13 @@ def write_part(
         Tile(name, side.layout.shape, dtype, "shared", stages=schedule.stages, swizzle=side.layout)
         for name, side in zip("ab", sides, strict=True)
     ]
-    copies = [
-        copy(stage, side, corner, axis_index(depth))
-        for stage, side, corner in zip(stages, sides, corners, strict=True)
-    ]
+    copies = tuple(side.copy for side in sides)
     a, b = sides
-    multiply = Dot("acc", "a", "b", DEPTH, "wgmma", not a.is_k_major, b.is_k_major)
+    multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    ends, boxes = epilogue(kernel, c, dims, corners, schedule)
-    main = clear, Pipeline(depth, tuple(copies), (multiply,))
-    points = (*c.batch, tile)
+    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    main = clear, Pipeline(frame.step, copies, (multiply,))
+    points = (*c.batch, frame.tile)
     count = min(product(axis.size for axis in points), target.multiprocessors)
     block = Axis("block", count)
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
@@ -312,13 +247,6 @@ def order(position: Index, rows: int, columns: int) -> tuple[Index, Index]:
     group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
     inside = position % (group * columns)
     return position // (group * columns) * group + inside % group, inside // group
-
-
-def copy(stage: Tile, side: Side, corner: Index, k_tile: Index) -> CopyBox:
-    """Copy one stage of an operand."""
-    k = k_tile * DEPTH
-    near, far = (k, corner) if side.is_k_major else (corner, k)
-    return CopyBox(stage.name, side.tensor, (near, far, *map(axis_index, side.batch)))
 
 
 def epilogue(
@@ -360,8 +288,9 @@ def box_of(
         return None
     view = view_of(index, c.columns, c.rows, c.batch, dtype.itemsize)
     wide = tuple([axis for axis in c.batch if axis.size > 1])
-    if view is None or view.batch != wide:
+    if view is None or view.wide != wide:
         return None
-    box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.batch))
+    box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.wide))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-    return BoxStore(tensor, (corners[1], corners[0], *map(axis_index, view.batch)), "leaving")
+    rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
+    return BoxStore(tensor, (corners[1], corners[0], *rest), "leaving")

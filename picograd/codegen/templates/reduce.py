@@ -30,6 +30,7 @@ COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vect
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
+UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 
 
@@ -222,6 +223,15 @@ def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> 
     return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
 
 
+def even_chunk(size: int, chunk: int, step: int) -> int:
+    """Cut `size` rows evenly, in whole steps of a block, if chunks up to twice as long do.
+
+    Nothing is guarded then, so that several loads are under way.
+    """
+    first = round_up(chunk, step)
+    return next((found for found in range(first, 2 * first, step) if size % found == 0), chunk)
+
+
 def build_split(
     kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
@@ -236,11 +246,13 @@ def build_split(
     chunk = balanced(first.size, ceil_div(first.size, splits))
     if not is_column and threads_need_vectors(over, chunk, target):
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
+    threads = threads_for(kernel, part, target, space.dims, is_column)
+    if is_column and threads and len(over) == 1:
+        chunk = even_chunk(first.size, chunk, UNROLLED * threads.inner)
     split = Axis("split", ceil_div(first.size, chunk))
     within = Axis(f"{first.name}_in", chunk)
     index = axis_index(split) * chunk + axis_index(within)
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
-    threads = threads_for(kernel, part, target, space.dims, is_column)
     axes: dict[Axis, Index] = {**space.axes, first: index}
     conditions = (*space.conditions, *ended_rows(part, space, threads))
     rows = Rows(part, space.dims, axes, conditions, threads, is_column)

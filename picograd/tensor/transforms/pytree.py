@@ -36,9 +36,10 @@ def fill(tree: Any, leaves: Iterator[Any]) -> Any:
         filled = {key: fill(item, leaves) for key, item in tree.items()}
         return filled if type(tree) is dict else copy_of(tree, filled)
     items = [fill(item, leaves) for item in tree]
+    kind = type(tree)
     if is_named_tuple(tree):
-        return type(tree)(*items)
-    return type(tree)(items)
+        return kind(*items)
+    return kind(items)
 
 
 def copy_of(tree: dict[Any, Any], filled: dict[Any, Any]) -> Any:
@@ -59,7 +60,8 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     >>> mapped(lambda n: n + 1, (1, {"a": 2}))
     (2, {'a': 3})
     """
-    return rebuilt(tree, [function(leaf) for leaf in leaves_of(tree)])
+    leaves = [function(leaf) for leaf in leaves_of(tree)]
+    return rebuilt(tree, leaves)
 
 
 def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
@@ -69,7 +71,8 @@ def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
     [0, 0, None]
     """
     if not is_container(prefix):
-        return [prefix] * len(leaves_of(tree))
+        count = len(leaves_of(tree))
+        return [prefix] * count
     same = is_container(tree) and len(prefix) == len(tree)
     if isinstance(prefix, dict) or isinstance(tree, dict):
         same = same and isinstance(prefix, dict) and isinstance(tree, dict)

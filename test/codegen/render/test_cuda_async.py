@@ -35,6 +35,15 @@ def test_boxes_have_as_many_coordinates_as_the_array():
     assert line == "store_box(t0, s + p, x, y);"
 
 
+def test_copies_of_windows_have_offsets():
+    copy = Instr("copy_box", None, tuple(range(11)), 2)
+    text = cuda_async.helpers(copy)[-1]
+    assert "tensor.4d.shared::cluster.global.im2col" in text and "{%7, %8}" in text
+    args = ["t0", "s", "p", "b", "i", "c", "w", "h", "n", "x", "y"]
+    (line,) = cuda_async.STATEMENTS["copy_box"]("v", args, copy)
+    assert line == "copy_windows(t0, s + p, b + i, c, w, h, n, x, y);"
+
+
 def test_roles_are_branches_of_whole_warpgroups():
     first = Instr("role", None, (), Role(0, 128, 1, 40))
     head, registers = cuda_async.STATEMENTS["role"]("v", [], first)

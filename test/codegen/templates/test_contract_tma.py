@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from box_products import TWO, only, program_of, results, tiles_of
+from box_products import TF32, TWO, only, program_of, results, tiles_of
 from cuda_tools import H200, compile_cuda, disassemble, matmul_kernel, source_of
 
-from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
@@ -54,6 +54,39 @@ def test_values(name):
     limit = TOLERANCE[case.get("out_dtype", case["dtype"]).name] * np.abs(want).max()
     assert np.abs(tile - want).max() < limit
     assert np.abs(program - want).max() < limit
+
+
+TF32_CASES = {
+    "several steps": dict(m=256, n=200, k=136, b="nk"),
+    "batch and epilogue": dict(m=130, n=136, k=72, b="nk", batch=2, epilogue="bias_relu"),
+}
+
+
+@pytest.mark.parametrize("name", TF32_CASES)
+def test_float32_is_read_as_tf32(name):
+    """10 bits of each mantissa, cut off: 1e-3 of each product at most; sums are of float32."""
+    want, tile, program = results(TF32_CASES[name] | {"dtype": float32}, target=TF32)
+    assert np.abs(tile - want).max() < 1e-5 * np.abs(want).max()
+    error = np.linalg.norm(program - want) / np.linalg.norm(want)
+    assert 1e-5 < error < 1e-3
+
+
+def test_tf32_is_asked_for_and_runs_along_k():
+    asked = dataclasses.replace(H200, tf32=True)
+    case = dict(m=4096, n=4096, k=4096, dtype=float32)
+    assert chosen(**case, b="nk") is None
+    assert chosen(asked, **case, b="nk") == (128, 128)
+    assert chosen(asked, **case) is None and chosen(asked, **case, a="km", b="nk") is None
+    assert chosen(asked, **{**case, "dtype": float64}, b="nk") is None
+
+
+def test_resources_and_opcodes_of_tf32(tmp_path):
+    asked = dataclasses.replace(H200, tf32=True)
+    tiles = contract_cuda.build(matmul_kernel(4096, 4096, 4096, float32, b="nk"), asked)
+    cubin, log = compile_cuda(source_of(tiles)[0], "sm_90a")
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log) and "C75" not in log, log
+    sass = disassemble(cubin, tmp_path)
+    assert "HGMMA.64x128x8.F32.TF32" in sass and "MEMBAR.ALL.GPU" not in sass
 
 
 def test_two_outputs_leave_through_one_memory_if_they_have_one_dtype():
@@ -180,17 +213,12 @@ def test_an_array_becomes_dimensions_of_a_map():
     z, m, _ = part.computes[0].axes
     (k,) = part.computes[0].reduce
     whole = axis_index(z) * 8192 + axis_index(m) * 64 + axis_index(k)
-    view = contract_tma.view_of(whole, (k,), (m,), (z,), 2)
-    assert (view.offset, view.sizes, view.strides, view.batch) == (
-        0,
-        (64, 128, 3),
-        (64, 8192),
-        (z,),
-    )
+    view = boxes.view_of(whole, (k,), (m,), (z,), 2)
+    assert (view.offset, view.sizes, view.strides, view.wide) == (0, (64, 128, 3), (64, 8192), (z,))
     for place in (whole + 1, whole + axis_index(k), axis_index(m) * 64 + axis_index(k) // 2):
-        assert contract_tma.view_of(place, (k,), (m,), (z,), 2) is None
-    assert contract_tma.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
-    assert contract_tma.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
+        assert boxes.view_of(place, (k,), (m,), (z,), 2) is None
+    assert boxes.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
+    assert boxes.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
 
 
 def test_programs_of_all_schedules_fit():

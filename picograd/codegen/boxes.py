@@ -1,0 +1,247 @@
+"""Boxes: operands of a product as the bulk copy engine sees them, stage by stage.
+
+    rows x K in boxes       an array with a nearest and a next dimension, and single positions of
+                            the others (`view_of`)
+    windows x K in boxes    an image that a convolution reads (codegen/windows.py)
+
+K is cut into steps (`Depth`): of a matrix product 64 of its positions, of a convolution 64 channels
+of one tap. None says that no tensor map describes an operand.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from picograd.code import TensorMap
+from picograd.codegen.layout import Swizzled
+from picograd.codegen.operands import Contraction, narrow, size_of, step_of
+from picograd.codegen.tile_pipeline import CopyBox
+from picograd.codegen.windows import unguarded, windows_of
+from picograd.dtype import DType
+from picograd.helpers import ceil_div
+from picograd.schedule.index import Axis, Index, axis_index, unflatten
+from picograd.schedule.loop import Expr
+
+ROW_BYTES = 128  # of a slab
+MOST_DIMENSIONS, LONGEST, FARTHEST = 5, 1 << 32, 1 << 40  # of a tensor map (CUDA driver API)
+ALIGNMENT = 16  # bytes, of where an array begins and of its strides
+MOST_EMPTY = 4  # times as much as there is that steps of K may take
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How K is cut: a step is one position of the `outer` axes and `size` of the `inner` ones."""
+
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    size: int  # 128 bytes of a row
+
+    @property
+    def blocks(self) -> int:
+        """Steps for one position of the outer axes."""
+        return ceil_div(size_of(self.inner), self.size)
+
+    @property
+    def count(self) -> int:
+        """Steps in all."""
+        return size_of(self.outer) * self.blocks
+
+    def values(self, step: Index) -> dict[Axis, Index]:
+        """Find the position of each outer axis in a step."""
+        sizes = tuple(axis.size for axis in self.outer)
+        return dict(zip(self.outer, unflatten(step // self.blocks, sizes), strict=True))
+
+    def position(self, step: Index) -> Index:
+        """Find the first of the inner positions of a step."""
+        return step % self.blocks * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand of a tile of the output: rows (or columns) `corner`... of `axes`."""
+
+    name: str
+    expr: Expr
+    axes: tuple[Axis, ...]
+    corner: Index
+    size: int
+    is_k_major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How an operand is brought: what fills a stage, and how it lies there."""
+
+    copy: CopyBox
+    layout: Swizzled
+    is_k_major: bool
+
+
+def depths(c: Contraction, dtype: DType) -> Iterator[Depth]:
+    """List the ways to cut K: all of it in one, or its fastest axis by itself."""
+    size = ROW_BYTES // dtype.itemsize
+    yield Depth((), c.depth, size)
+    if len(c.depth) > 1:
+        found = Depth(c.depth[:-1], c.depth[-1:], size)
+        if found.count * size <= MOST_EMPTY * size_of(c.depth):
+            yield found
+
+
+def side_of(
+    c: Contraction, operand: Operand, dtype: DType, depth: Depth, step: Index
+) -> Side | None:
+    """Describe one operand; None if it is no load that boxes can have."""
+    plain = narrow(operand.expr)
+    if plain.dtype is not dtype or (dtype.bits == 32 and not operand.is_k_major):
+        return None  # `wgmma` reads TF32 along K alone
+    if plain.op == "load":
+        found = row_side(c, operand, plain, depth, step)
+        if found is not None:
+            return found
+    return window_side(c, operand, plain, depth, step)
+
+
+def stage(operand: Operand, dtype: DType) -> Swizzled:
+    """Lay out a stage of an operand: slabs that run along K, or slabs of its rows."""
+    size, depth = operand.size, ROW_BYTES // dtype.itemsize
+    return Swizzled((size, depth) if operand.is_k_major else (depth, size), dtype.itemsize)
+
+
+# -- arrays of rows -------------------------------------------------------------------------------
+
+
+def row_side(
+    c: Contraction, operand: Operand, plain: Expr, depth: Depth, step: Index
+) -> Side | None:
+    """Describe an operand whose rows are those of an array."""
+    slot, index = plain.arg
+    near, far = depth.inner, operand.axes
+    k, corner = depth.position(step), operand.corner
+    if not operand.is_k_major:
+        near, far, k, corner = far, near, corner, k
+    view = view_of(index, near, far, (*c.batch, *depth.outer), plain.dtype.itemsize)
+    if view is None:
+        return None
+    layout = stage(operand, plain.dtype)
+    box = (layout.span, layout.shape[0], *(1 for _ in view.wide))
+    tensor = TensorMap(slot, plain.dtype, view.offset, view.sizes, view.strides, box)
+    slab = Axis("slab", layout.slabs)
+    values = depth.values(step)
+    rest = [place_of(view, axis, values.get(axis, axis_index(axis))) for axis in view.wide]
+    at = (k + axis_index(slab) * layout.span, corner, *rest)
+    return Side(CopyBox(operand.name, tensor, at, slab), layout, operand.is_k_major)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An array seen as dimensions: nearest, next, and those of `wide` axes; see `TensorMap`.
+
+    Along `flipped` axes the last position comes first.
+    """
+
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    wide: tuple[Axis, ...]
+    flipped: frozenset[Axis] = frozenset()
+
+
+def place_of(view: View, axis: Axis, value: Index) -> Index:
+    """Find the place along the dimension of an axis."""
+    return value * -1 + (axis.size - 1) if axis in view.flipped else value
+
+
+def view_of(
+    index: Index,
+    near: tuple[Axis, ...],
+    far: tuple[Axis, ...],
+    single: tuple[Axis, ...],
+    itemsize: int,
+) -> View | None:
+    """See an index as dimensions that a tensor map can have; None if it has others.
+
+    Of the `single` axes a box has one position.
+    """
+    if any(not isinstance(atom, Axis) for atom, _ in index.terms):
+        return None
+    near_step = chain(index, near)
+    far_step = chain(index, far)
+    if near_step is None or far_step is None:
+        return None
+    steps = {axis: step_of(index, axis) or 0 for axis in single if axis.size > 1}
+    steps = {axis: step for axis, step in steps.items() if step}
+    sizes = size_of(near), size_of(far), *(axis.size for axis in steps)
+    is_repeated = (near_step == 0 and sizes[0] > 1) or (far_step == 0 and sizes[1] > 1)
+    if near_step > 1 or is_repeated:
+        return None
+    flipped = frozenset(axis for axis, step in steps.items() if step < 0)
+    offset = index.const + sum(steps[axis] * (axis.size - 1) for axis in flipped)
+    # A dimension of one position may have any stride.
+    strides = [far_step or ALIGNMENT, *map(abs, steps.values())]
+    view = View(offset, sizes, tuple(strides), tuple(steps), flipped)
+    return view if is_possible(view.offset, view.sizes, view.strides, itemsize) else None
+
+
+def is_possible(
+    offset: int, sizes: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> bool:
+    """Tell whether a tensor map can have these dimensions."""
+    if len(sizes) > MOST_DIMENSIONS or max(sizes) >= LONGEST:
+        return False
+    for number in (offset, *strides):
+        if number < 0 or number * itemsize % ALIGNMENT:
+            return False
+    return max(strides) * itemsize < FARTHEST
+
+
+def chain(index: Index, axes: tuple[Axis, ...]) -> int | None:
+    """Find the stride of flat positions over axes; 0 for one position, None if there is none."""
+    stride = 0
+    count = 1
+    for axis in reversed([axis for axis in axes if axis.size > 1]):
+        step = step_of(index, axis)
+        if step is None or (stride and step != stride * count):
+            return None
+        stride = stride or step
+        count *= axis.size
+        if stride <= 0:
+            return None
+    return stride
+
+
+# -- images ---------------------------------------------------------------------------------------
+
+
+def window_side(
+    c: Contraction, operand: Operand, plain: Expr, depth: Depth, step: Index
+) -> Side | None:
+    """Describe an operand that is an image under windows: its rows are windows, or K is."""
+    is_k_major, layout = operand.is_k_major, stage(operand, plain.dtype)
+    taps = c.depth if is_k_major else operand.axes
+    pixels = operand.axes if is_k_major else depth.inner
+    if not taps:
+        return None
+    is_cut = len(taps) > 1 and taps[-1].size % layout.span != 0
+    if not is_k_major and (depth.outer or is_cut):
+        return None
+    seen = windows_of(plain, pixels, taps, c.batch)
+    if seen is None or not is_possible(seen.offset, seen.sizes, seen.strides, layout.itemsize):
+        return None
+    slab = Axis("slab", layout.slabs)
+    first, values = operand.corner, depth.values(step)
+    if is_k_major:
+        if depth.inner != (seen.channel,):
+            return None
+        values[seen.channel] = depth.position(step) + axis_index(slab) * layout.span
+    else:
+        if seen.has_batch and size_of(pixels) % depth.size:  # windows of the next product's images
+            return None
+        flat = operand.corner + axis_index(slab) * layout.span
+        sizes = tuple(axis.size for axis in taps)
+        first, values = depth.position(step), dict(zip(taps, unflatten(flat, sizes), strict=True))
+    at, offsets = seen.place(first, values)
+    if not seen.reaches(offsets):
+        return None
+    box = layout.span, layout.shape[0]
+    slot = unguarded(plain)[0].arg[0]
+    tensor = TensorMap(slot, plain.dtype, seen.offset, seen.sizes, seen.strides, box, seen.windows)
+    return Side(CopyBox(operand.name, tensor, at, slab, offsets), layout, is_k_major)

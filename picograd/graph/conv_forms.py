@@ -1,0 +1,311 @@
+"""Convolutions in forms that a bulk copy engine can feed: boxes of channels, or of windows.
+
+    gradients of inputs under a stride   one convolution for all phases: out[stride * t + phase]
+    gradients of weights                 images in parts, each its own product: float32 sums added
+    few channels                         windows written out, then a convolution of 1 x 1
+
+Each is the same value by views, a convolution and perhaps a sum, so that the schedule sees plain
+ones. Targets without such an engine keep what was recorded.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from picograd.dtype import DType, float32
+from picograd.graph.ends import ends_of
+from picograd.graph.node import Node
+from picograd.graph.shape import ConvSpec, Shape
+from picograd.helpers import ceil_div
+from picograd.target import Target
+
+FEW = 16  # channels: of fewer most of a box would be empty
+ALIGNED = 8  # channels: 16 bytes
+SLAB = 64  # channels of a box
+STEP = 64  # windows of a weight's gradient that one step multiplies
+TILE = 128  # rows and columns of a tile
+BUSY = 4  # steps that a tile takes beside its products
+MOST_PARTS = 64
+
+
+def expand_conv(node: Node, target: Target) -> Node | None:
+    """Write a convolution in a form that boxes can feed; None if it is in one, or has none."""
+    if not multiplies(node.dtype, target) or not node.size or ends_of(node):
+        return None
+    x, weight = node.inputs
+    spec = node.arg
+    if not x.size or x.shape[1] != 1:
+        return None
+    if any(gap != 1 for gap in spec.input_dilation):
+        return by_phases(x, weight, spec, node.shape)
+    if is_weight_gradient(node):
+        if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
+            return None
+        if is_few(x.shape[0]):
+            return patches_gradient(x, weight, spec, node.shape)
+        return in_parts(x, weight, spec, node.shape, target)
+    if is_few(x.shape[2]) and prod(weight.shape[3:]) > 1:
+        return by_patches(x, weight, spec, node.shape)
+    return None
+
+
+def multiplies(dtype: DType, target: Target) -> bool:
+    """Tell whether tensor cores that boxes feed multiply a dtype."""
+    is_taken = dtype.bits == 16 or (dtype.bits == 32 and target.tf32)
+    return target.copies_boxes and dtype.is_float and is_taken
+
+
+def is_few(channels: int) -> bool:
+    """Tell whether boxes of channels would be mostly empty, or cannot be."""
+    return channels < FEW or channels % ALIGNED != 0
+
+
+def is_weight_gradient(node: Node) -> bool:
+    """Tell whether a convolution is one of images by gradients: it sums over wide kernels."""
+    return prod(node.inputs[1].shape[3:]) > prod(node.shape[3:])
+
+
+# -- few channels ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One axis of windows: `count` of `kernel` elements that are `gap` apart, `stride` apart."""
+
+    count: int
+    kernel: int
+    stride: int
+    gap: int
+    low: int  # zeros before the axis
+
+    def high(self, size: int) -> int:
+        """Zeros behind an axis that the last window needs; negative: elements that none reads."""
+        last = (self.count - 1) * self.stride + (self.kernel - 1) * self.gap
+        return last + 1 - size - self.low
+
+
+def windowed(channels: int, kernel: Shape) -> tuple[int, ...]:
+    """Choose the axes whose windows are written out: the last one, if that gives channels enough.
+
+    Writing out all of them takes as many times more memory as the other axes have taps.
+    """
+    rank = len(kernel)
+    return (rank - 1,) if channels * kernel[-1] >= FEW else tuple(range(rank))
+
+
+def patches(x: Node, rows: dict[int, Reach]) -> Node:
+    """Write windows over some axes out as channels: (N, 1, C, *S) -> (N, 1, C * K, *S').
+
+    There are enough channels for boxes, so that this is done once.
+    """
+    rank, count = x.rank - 3, len(rows)
+    pads = [(0, 0)] * x.rank
+    for d, row in rows.items():
+        pads[3 + d] = row.low, row.high(x.shape[3 + d])
+    padded = pad_or_cut(x, tuple(pads))
+    seen = padded.window(tuple((3 + d, r.kernel, r.stride, r.gap) for d, r in rows.items()))
+    spatial, taps = range(3, 3 + rank), range(3 + rank, 3 + rank + count)  # of N 1 C *S' *K
+    seen = seen.permute((0, 1, 2, *taps, *spatial))
+    depth = prod(seen.shape[2 : 3 + count])
+    return enough(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + count :])))
+
+
+def enough(node: Node) -> Node:
+    """Add channels of zeros up to as many as boxes want."""
+    return padded_to(node, 2, FEW if node.shape[2] < FEW else ALIGNED)
+
+
+def without(spec: ConvSpec, axes: Collection[int]) -> ConvSpec:
+    """Leave some axes of a convolution without stride, padding and gaps."""
+    rank = len(spec.stride)
+
+    def kept(values: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
+        return tuple(plain if d in axes else values[d] for d in range(rank))
+
+    padding = kept(spec.padding, (0, 0))
+    return ConvSpec(
+        kept(spec.stride, 1), padding, spec.input_dilation, kept(spec.kernel_dilation, 1)
+    )
+
+
+def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node:
+    """Convolve windows that are written out with a kernel of one element along their axes."""
+    kernel, gaps = weight.shape[3:], spec.kernel_dilation
+    axes = windowed(x.shape[2], kernel)
+    rest = [d for d in range(len(kernel)) if d not in axes]
+    rows = {
+        d: Reach(shape[3 + d], kernel[d], spec.stride[d], gaps[d], spec.padding[d][0]) for d in axes
+    }
+    flat = weight.permute((0, 1, 2, *(3 + d for d in axes), *(3 + d for d in rest)))
+    sizes = tuple(1 if d in axes else n for d, n in enumerate(kernel))
+    depth = x.shape[2] * prod(kernel[d] for d in axes)
+    flat = flat.reshape((*weight.shape[:2], depth, *sizes))
+    return patches(x, rows).conv(enough(flat), without(spec, axes))
+
+
+def patches_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node:
+    """Correlate windows that are written out with the gradient: (C, 1, N, S) * (1, O, N, S')."""
+    rank, channels, kernel = len(shape) - 3, columns.shape[0], shape[3:]
+    turn, axes = (2, 1, 0, *range(3, 3 + rank)), windowed(channels, kernel)
+    rest = [d for d in range(rank) if d not in axes]
+    steps = spec.kernel_dilation, spec.stride  # change places in the gradient of a weight
+    reached = {
+        d: Reach(rows.shape[3 + d], kernel[d], steps[0][d], steps[1][d], spec.padding[d][0])
+        for d in axes
+    }
+    found = patches(columns.permute(turn), reached)
+    made = found.permute(turn).conv(rows, without(spec, axes))  # C * K, 1, O, 1 or K
+    depth = channels * prod(kernel[d] for d in axes)
+    made = made.slice(((0, depth, 1), *((0, n, 1) for n in made.shape[1:])))
+    ordered = (*axes, *rest)
+    taps = [kernel[d] for d in axes]
+    made = made.reshape((channels, *taps, 1, shape[2], *(kernel[d] for d in rest)))
+    first, places = len(axes) + 1, [*range(1, 1 + len(axes)), *range(len(axes) + 3, rank + 3)]
+    return made.permute((0, first, first + 1, *(places[ordered.index(d)] for d in range(rank))))
+
+
+def padded_to(node: Node, axis: int, multiple: int) -> Node:
+    """Add zeros at the end of an axis up to a multiple."""
+    more = -node.shape[axis] % multiple
+    return node.pad(tuple((0, more if d == axis else 0) for d in range(node.rank)))
+
+
+def cut_to(node: Node, axes: Iterable[int], shape: Shape) -> Node:
+    """Keep the first positions of some axes, as many as a shape has."""
+    sizes = list(node.shape)
+    for axis in axes:
+        sizes[axis] = shape[axis]
+    return node.slice(tuple((0, size, 1) for size in sizes))
+
+
+def pad_or_cut(node: Node, pads: tuple[tuple[int, int], ...]) -> Node:
+    """Add zeros around axes; negative pads cut elements off."""
+    rows = zip(node.shape, pads, strict=True)
+    cut = node.slice(tuple((max(-lo, 0), size - max(-hi, 0), 1) for size, (lo, hi) in rows))
+    return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads))
+
+
+# -- gradients of weights -------------------------------------------------------------------------
+
+
+def in_parts(
+    columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
+) -> Node | None:
+    """Sum parts of the images by themselves: (C, 1, N, S) -> (C, parts, N / parts, S)."""
+    channels, _, images = columns.shape[:3]
+    windows = prod(rows.shape[3:])
+    tiles = ceil_div(channels * prod(shape[3:]), TILE) * ceil_div(shape[2], TILE)
+    parts = count_parts(tiles, images, windows, target.multiprocessors)
+    # Boxes of several taps are whole slabs of channels.
+    wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
+    if parts == 1 and wide is columns:
+        return None
+    spatial, size = tuple(range(4, 1 + rows.rank)), images // parts
+    wide = wide.reshape((wide.shape[0], parts, size, *wide.shape[3:]))
+    split = rows.reshape((rows.shape[1], parts, size, *rows.shape[3:]))
+    split = split.permute((1, 0, 2, *(d - 1 for d in spatial)))
+    made = wide.cast(float32).conv(split.cast(float32), spec)  # C parts O K
+    made = made.slice(((0, channels, 1), *((0, n, 1) for n in made.shape[1:])))
+    return made.reduce("sum", (1,), True).cast(columns.dtype)
+
+
+def count_parts(tiles: int, images: int, windows: int, processors: int) -> int:
+    """Choose how many parts images are in: the least time, counted in steps of a processor."""
+    best, least = 1, 0.0
+    for parts in range(1, min(images, MOST_PARTS) + 1):
+        if images % parts or (parts > 1 and images // parts * windows % STEP):
+            continue
+        steps = ceil_div(images // parts * windows, STEP) + BUSY
+        added = parts * tiles * TILE * TILE / processors / (TILE * STEP)
+        time = ceil_div(tiles * parts, processors) * steps + added
+        if parts == 1 or time < least:
+            best, least = parts, time
+    return best
+
+
+# -- gradients of inputs under a stride -----------------------------------------------------------
+
+
+def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | None:
+    """Compute each phase of the output, positions stride * t + phase, as channels of its own.
+
+    Positions of one phase meet the same taps of the kernel, every stride-th one.
+    """
+    rank = len(shape) - 3
+    is_plain = (*spec.stride, *spec.kernel_dilation) == (1,) * (2 * rank)
+    if not is_plain:
+        return None
+    rows = []
+    for d in range(rank):
+        each = x.shape[3 + d], weight.shape[3 + d], shape[3 + d]
+        rows.append(Phases.of(*each, spec.input_dilation[d], spec.padding[d][0]))
+    phased = phase_weights(weight, rows)
+    padding = tuple(row.padding for row in rows)
+    ones = (1,) * rank
+    made = x.conv(phased, ConvSpec(ones, padding, ones, ones))
+    counts = tuple(row.count for row in rows)
+    times = tuple(row.times for row in rows)
+    made = made.reshape((shape[0], 1, *counts, shape[2], *times))
+    order = [0, 1, 2 + rank]
+    for d in range(rank):
+        order += [3 + rank + d, 2 + d]
+    made = made.permute(tuple(order))  # N 1 O, then T phase of each axis
+    pads = [(0, 0)] * 3
+    for row in rows:
+        pads += [(0, 0), (row.first, row.stride - row.count - row.first)]
+    wide = made.pad(tuple(pads))
+    sizes = tuple(row.times * row.stride for row in rows)
+    return cut_to(wide.reshape((*shape[:3], *sizes)), range(3, 3 + rank), shape)
+
+
+class Phases:
+    """One axis: output i = stride * t + phase sums kernel[k] over i + k - low = stride * j.
+
+    `count` phases from `first` on have taps; phase and position p of their kernel meet tap
+    stride * p + `shift` - phase.
+    """
+
+    def __init__(self, stride: int, first: int, count: int, times: int, taps: int, shift: int):
+        self.stride, self.first, self.count = stride, first, count
+        self.times, self.taps, self.shift = times, taps, shift
+        self.padding = 0, 0
+
+    @classmethod
+    def of(cls, size: int, kernel: int, wanted: int, stride: int, low: int) -> "Phases":
+        """Work out an axis of `size` inputs, `kernel` taps and `wanted` outputs."""
+        times = ceil_div(wanted, stride)
+        if kernel == 1:
+            first, count = low % stride, 1
+            least = most = (first - low) // stride
+        else:
+            first, count = 0, stride
+            begins = [-((low - phase) // stride) for phase in range(stride)]
+            least = min(begins)
+            most = max((phase + kernel - 1 - low) // stride for phase in range(stride))
+        taps = most - least + 1
+        found = cls(stride, first, count, times, taps, stride * least + low)
+        found.padding = -least, times + taps - 1 - size + least
+        return found
+
+
+def phase_weights(weight: Node, rows: list[Phases]) -> Node:
+    """Sort the taps of (1, O, C, *K) by phases: (1, phases * O, C, *K')."""
+    rank = len(rows)
+    for d, row in enumerate(rows):
+        axis = 3 + 2 * d
+        shape, kernel = weight.shape, weight.shape[axis]
+        if kernel == 1:
+            weight = weight.reshape((*shape[:axis], 1, 1, *shape[axis + 1 :]))
+            continue
+        low = row.stride - 1 - row.shift
+        high = row.taps * row.stride - kernel - low
+        pads = [(0, 0)] * weight.rank
+        pads[axis] = low, high
+        weight = pad_or_cut(weight, tuple(pads))
+        weight = weight.reshape((*shape[:axis], row.taps, row.stride, *shape[axis + 1 :]))
+        weight = weight.flip((axis + 1,))
+    phases = [4 + 2 * d for d in range(rank)]
+    weight = weight.permute((0, *phases, 1, 2, *(3 + 2 * d for d in range(rank))))
+    outputs = prod(weight.shape[1 : 2 + rank])
+    return weight.reshape((1, outputs, *weight.shape[2 + rank :]))

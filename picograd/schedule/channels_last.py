@@ -1,0 +1,180 @@
+"""channels_last: lay operands out as boxes want them: channels, or what is summed, are nearest.
+
+    conv(x, w)  ->  conv(unpermute(contiguous(permute(x))), ...)       where x comes from outside
+
+What a convolution computes lies channels-last already, and what follows it keeps that order
+(`Facts.order`). So only what reads no convolution is copied: inputs, weights, what is computed from
+them alone, once for all convolutions that read it. Targets without boxes are left alone.
+
+TF32 is read along K alone: both operands of such a product are copied so that K is nearest, where
+they are not and meet enough rows of the other to be worth it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from picograd.graph.conv_forms import ALIGNED, is_weight_gradient, multiplies
+from picograd.graph.node import Node
+from picograd.graph.row import VIEWS, Role, ops_of
+from picograd.helpers import product
+from picograd.schedule.group import PRODUCTS
+from picograd.schedule.viewindex import reshape_blocks
+from picograd.schedule.views import dimension_map
+from picograd.target import Target
+
+CONVOLUTIONS = ops_of(Role.CONV)
+WORTH_IT = 128  # rows of the other operand that an element meets: copying it takes as long as 50
+
+
+def lay_out(
+    roots: Sequence[Node], order: Iterable[Node], target: Target, is_leaf: Callable[[Node], bool]
+) -> list[Node]:
+    """Copy the operands of convolutions that are not channels-last; `order` lists inputs first."""
+    if not target.copies_boxes:
+        return list(roots)
+    nodes = list(order)
+    products = PRODUCTS if target.tf32 else CONVOLUTIONS
+    if not any(node.op in products and not is_leaf(node) for node in nodes):
+        return list(roots)
+    done: dict[int, Node] = {}
+    ordered: set[int] = set()  # values that lie as convolutions left them
+    for node in nodes:
+        if is_leaf(node):
+            done[id(node)] = node
+            continue
+        inputs = tuple([done[id(child)] for child in node.inputs])
+        if node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs):
+            ordered.add(id(node))
+        if node.op in products and can_be_boxes(node, target):
+            sides = zip(node.inputs, inputs, nearest(node), strict=True)
+            inputs = tuple(
+                [
+                    value if id(source) in ordered else channels_last(value, axis, is_leaf)
+                    for source, value, axis in sides
+                ]
+            )
+        done[id(node)] = node.with_inputs(inputs)
+    return [done[id(root)] for root in roots]
+
+
+def can_be_boxes(node: Node, target: Target) -> bool:
+    """Tell whether boxes of both operands feed tensor cores."""
+    first, second = (strip_casts(child).dtype for child in node.inputs)
+    if first is not second or not multiplies(first, target):
+        return False
+    is_narrow = first.bits == 16
+    if node.op in CONVOLUTIONS:
+        return is_narrow or not is_weight_gradient(node)
+    return not is_narrow
+
+
+def strip_casts(node: Node) -> Node:
+    """Find what a chain of conversions converts."""
+    while node.row.keeps_value and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def nearest(node: Node) -> list[tuple[int, ...]]:
+    """List the dimensions of each operand that boxes may run along; none: it stays as it is."""
+    if node.op not in CONVOLUTIONS:
+        return [summed(node, number) for number in range(2)]
+    if is_weight_gradient(node):
+        return [(0,), (1,)]
+    return [(2,), (2,) if node.dtype.bits == 32 else (1, 2)]  # a weight has two
+
+
+def summed(node: Node, number: int) -> tuple[int, ...]:
+    """Find what a contraction sums over in one operand, if that meets enough of the other."""
+    labels, others, kept = node.arg[number], node.arg[1 - number], node.arg[2]
+    sizes = dict(zip(others, node.inputs[1 - number].shape, strict=True))
+    reuse = product(n for label, n in sizes.items() if label in kept and label not in labels)
+    wide = [d for d, n in enumerate(node.inputs[number].shape) if n != 1]
+    found = tuple(d for d in wide if labels[d] not in kept)
+    return found if reuse >= WORTH_IT and len(found) == 1 else ()
+
+
+def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], bool]) -> Node:
+    """Copy what a chain of views shows so that a dimension of it is the nearest in memory.
+
+    Of several the last one below the views: then both directions read one copy of a weight.
+    """
+    if not axes:
+        return value
+    chain: list[Node] = []
+    base, near = value, axes
+    while is_view(base, is_leaf):
+        below = [dimension_below(base, axis) for axis in near]
+        if None in below:
+            break
+        near = tuple(axis for axis in below if axis is not None)
+        chain.append(base)
+        base = base.inputs[0]
+    wide = [d for d in range(base.rank) if base.shape[d] != 1]
+    is_stored = is_leaf(base) or base.op not in VIEWS  # a view stays one: nobody stores it
+    is_there = is_stored and wide and wide[-1] in near
+    last = max(near)
+    if not wide or base.shape[last] == 1 or is_there:
+        return value
+    rest = [d for d in range(base.rank) if d != last]
+    order = (*rest, last)
+    turned = base.permute(order)
+    copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
+    back = tuple([order.index(d) for d in range(base.rank)])
+    made = copied.permute(back)
+    for view in reversed(chain):
+        made = view.with_inputs((made,))
+    return made
+
+
+def computed_order(node: Node, target: Target) -> tuple[int, ...] | None:
+    """Choose how a convolution (N, G, O, *S) lies in memory; None for what is no convolution.
+
+    Of a weight's gradient N are the channels.
+    """
+    if node.op not in CONVOLUTIONS:
+        return None
+    spatial = range(3, node.rank)
+    if target.copies_boxes and is_weight_gradient(node):
+        return 1, 2, *spatial, 0
+    return 0, *spatial, 1, 2
+
+
+def is_view(node: Node, is_leaf: Callable[[Node], bool]) -> bool:
+    """Tell whether a node shows its input as it is, or converts it to a wider dtype."""
+    if is_leaf(node) or not node.inputs:
+        return False
+    is_wider = node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits
+    return node.op in VIEWS or is_wider
+
+
+def dimension_below(view: Node, near: int) -> int | None:
+    """Find the dimension of the input that a dimension of a view is, if all lie in one array.
+
+    The view may be longer or shorter along that one: boxes have zeros outside of an array. None
+    where it repeats, pads or merges others: no strides describe what it shows.
+    """
+    source, found = view.inputs[0], None
+    if view.row.keeps_value:
+        return near
+    if view.row.is_same_bytes:
+        for before, after in reshape_blocks(source.shape, view.shape):
+            old, new = (
+                [d for d in range(*block.indices(node.rank)) if node.shape[d] != 1]
+                for block, node in ((before, source), (after, view))
+            )
+            if len(old) > 1:
+                return None
+            if near in new:
+                found = old[0] if len(new) == 1 else None
+        return found
+    mapping = dimension_map(view)
+    if view.shape == source.shape and mapping is not None and mapping[near] == near:
+        return near
+    if mapping is None or len(mapping) != source.rank:
+        return None
+    others = [d for place, d in enumerate(mapping) if place != near]
+    rest = [d for d in range(source.rank) if d not in others]
+    if len(rest) != 1:
+        return None
+    is_cut = source.shape[rest[0]] != view.shape[near]
+    return None if is_cut and source.shape[rest[0]] % ALIGNED else rest[0]

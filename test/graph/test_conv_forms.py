@@ -1,0 +1,132 @@
+"""Convolutions in other forms: the same values, in forms that boxes can feed."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.dtype import bfloat16
+from picograd.graph import conv_forms
+from picograd.graph.expand import expand_composites
+from picograd.graph.gradient import gradient
+from picograd.graph.interpret import interpret
+from picograd.graph.node import Node, toposort
+from picograd.graph.shape import ConvSpec
+from picograd.target import cuda_target
+
+H100 = cuda_target("sm_90a")
+NO_BOXES = cuda_target("sm_80", 108)
+
+
+def leaf(*shape: int, seed: int = 0) -> Node:
+    """Small whole numbers, so that sums are exact however they are grouped."""
+    numbers = np.random.default_rng(seed).integers(-2, 3, shape)
+    return Tensor(numbers.astype(np.float32)).bfloat16().realize().node
+
+
+def plain_spec(rank: int, **changes) -> ConvSpec:
+    ones = (1,) * rank
+    return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
+
+
+def same_value(node: Node, target=H100) -> list[Node]:
+    """Expand a graph, check that its value is the same, and list the convolutions in it."""
+    (made,) = expand_composites([node], target=target)
+    want, found = interpret([node], True)[0], interpret([made], True)[0]
+    assert made.shape == node.shape and made.dtype is node.dtype
+    np.testing.assert_array_equal(found, want)
+    return [each for each in toposort([made]) if each.op == "conv"]
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("low", [0, 1, 2, 4])
+@pytest.mark.parametrize("wanted", [7, 8, 9])
+def test_gradients_of_inputs_under_a_stride(kernel, stride, low, wanted):
+    size = 4
+    high = wanted + kernel - 1 - ((size - 1) * stride + 1) - low
+    spec = plain_spec(1, input_dilation=(stride,), padding=((low, high),))
+    node = leaf(2, 1, 16, size).conv(leaf(1, 3, 16, kernel, seed=1), spec)
+    assert node.shape[3] == wanted
+    (conv,) = same_value(node)
+    assert conv.arg.input_dilation == (1,)
+    assert conv.shape[2] == 3 * (1 if kernel == 1 else stride), "phases are channels"
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 5)])
+def test_axes_of_other_strides(kernel):
+    spec = plain_spec(2, input_dilation=(2, 1), padding=((1, 2), (2, 1)))
+    same_value(leaf(2, 1, 16, 3, 5).conv(leaf(1, 5, 16, *kernel, seed=1), spec))
+
+
+def test_two_axes_of_phases():
+    spec = plain_spec(2, input_dilation=(2, 2), padding=((1, 2), (1, 1)))
+    node = leaf(2, 1, 16, 3, 4).conv(leaf(1, 5, 16, 3, 3, seed=1), spec)
+    (conv,) = same_value(node)
+    assert conv.inputs[1].shape == (1, 20, 16, 2, 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_gradients_of_a_convolution(stride, kernel, padding):
+    spec = plain_spec(2, stride=(stride, stride), padding=((padding, padding),) * 2)
+    x, weight = leaf(4, 1, 16, 8, 8), leaf(1, 8, 16, kernel, kernel, seed=1)
+    made = x.conv(weight, spec)
+    seed = leaf(*made.shape, seed=2)
+    for found in gradient([(made, seed)], [x, weight]):
+        same_value(found)
+
+
+def test_images_in_parts_are_summed_in_float32():
+    x, rows = leaf(64, 1, 8, 4, 4), leaf(1, 16, 8, 4, 4, seed=1)
+    node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
+    (conv,) = same_value(node)
+    assert conv.dtype.name == "float32" and conv.shape == (64, 2, 16, 3, 3)
+
+
+def test_parts_are_whole_steps():
+    assert conv_forms.count_parts(5, 256, 56 * 56, 132) in (26, 32, 64)
+    assert conv_forms.count_parts(4, 32, 49, 132) == 1, (
+        "32 images of 49 are no whole steps in parts"
+    )
+    assert conv_forms.count_parts(1000, 256, 64, 132) < 4
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_few_channels_are_written_out(stride):
+    spec = plain_spec(2, stride=(stride, stride), padding=((3, 2), (3, 2)))
+    x, weight = leaf(2, 1, 3, 16, 16), leaf(1, 8, 3, 7, 7, seed=1)
+    node = x.conv(weight, spec)
+    (conv,) = same_value(node)
+    assert conv.inputs[0].shape[2] == 24 and conv.inputs[1].shape == (1, 8, 24, 7, 1)
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    same_value(found)
+
+
+def test_one_channel_is_written_out_along_both_axes():
+    x, weight = leaf(2, 1, 1, 9, 9), leaf(1, 8, 1, 3, 3, seed=1)
+    node = x.conv(weight, plain_spec(2, padding=((1, 1), (1, 1))))
+    (conv,) = same_value(node)
+    assert conv.inputs[1].shape == (1, 8, 16, 1, 1)
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    same_value(found)
+
+
+@pytest.mark.parametrize("kernel", [(2, 1), (1, 1), (1, 5)])
+def test_few_channels_and_few_taps_end_as_one_convolution(kernel):
+    x, weight = leaf(2, 1, 1, 6, 7), leaf(1, 8, 1, *kernel, seed=1)
+    node = x.conv(weight, plain_spec(2))
+    same_value(node)
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    assert len(same_value(found)) == 1
+
+
+def test_other_targets_keep_what_was_recorded():
+    spec = plain_spec(1, input_dilation=(2,))
+    node = leaf(2, 1, 16, 4).conv(leaf(1, 3, 16, 3, seed=1), spec)
+    assert conv_forms.expand_conv(node, NO_BOXES) is None
+    wide = Tensor(np.zeros((2, 1, 16, 4), np.float32)).node
+    kept = wide.conv(Tensor(np.zeros((1, 3, 16, 3), np.float32)).node, spec)
+    assert kept.dtype is not bfloat16 and conv_forms.expand_conv(kept, H100) is None

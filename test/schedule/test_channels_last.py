@@ -1,0 +1,95 @@
+"""Operands of convolutions lie channels-last: what is copied, and what is not."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from picograd import Tensor
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+from picograd.graph.shape import ConvSpec
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+H100, A100 = cuda_target("sm_90a"), cuda_target("sm_80", 108)
+SAME = ConvSpec((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1))
+
+
+def leaf(*shape: int) -> Node:
+    return Tensor(np.zeros(shape, np.float32)).bfloat16().realize().node
+
+
+def convolve(x: Node, weight: Node) -> Node:
+    """(N, C, H, W) * (O, C, 3, 3), as users write it."""
+    image = x.reshape((x.shape[0], 1, *x.shape[1:]))
+    made = image.conv(weight.reshape((1, *weight.shape)), SAME)
+    return made.reshape((x.shape[0], weight.shape[0], *x.shape[2:]))
+
+
+def total(node: Node) -> Node:
+    return node.reduce("sum", tuple(range(node.rank)))
+
+
+def copies(plan) -> list[tuple[int, ...]]:
+    """Shapes of the temporaries that `contiguous` made."""
+    return [slot.shape for slot in plan.slots if slot.kind == "temporary" and slot.shape[-1] == 64]
+
+
+def test_inputs_and_weights_are_copied_once_for_both_directions():
+    x, weight = leaf(4, 64, 8, 8), leaf(64, 64, 3, 3)
+    made = convolve(x, weight)
+    both = gradient([(total(made * made), Tensor(1.0).bfloat16().realize().node)], [x, weight])
+    plan = schedule([total(each) for each in both], H100)
+    assert sorted(copies(plan)) == [(4, 8, 8, 64), (64, 3, 3, 64)]
+
+
+def test_what_a_convolution_gives_is_not_copied():
+    x, first, second = leaf(4, 64, 8, 8), leaf(64, 64, 3, 3), leaf(64, 64, 3, 3)
+    hidden = convolve(x, first).binary("maximum", 0)
+    plan = schedule([total(convolve(hidden, second))], H100)
+    assert sorted(copies(plan)) == [(4, 8, 8, 64), (64, 3, 3, 64), (64, 3, 3, 64)]
+    (stored,) = [
+        slot for slot in plan.slots if slot.shape == (4, 64, 8, 8) and slot.kind != "input"
+    ]
+    assert stored.strides == (4096, 1, 512, 64)
+
+
+def test_arrays_that_lie_channels_last_are_read_as_they_are():
+    x, weight = leaf(4, 8, 8, 64), leaf(64, 3, 3, 64)
+    order = (0, 3, 1, 2)
+    plan = schedule([total(convolve(x.permute(order), weight.permute(order)))], H100)
+    assert not copies(plan)
+
+
+def test_gradients_of_weights_lie_as_their_weights_are_read():
+    x, weight = leaf(4, 64, 8, 8), leaf(32, 64, 3, 3)
+    made = convolve(x, weight)
+    (found,) = gradient([(made, leaf(*made.shape))], [weight])
+    plan = schedule([total(found)], H100)
+    (kernel,) = [kernel for kernel in plan.kernels if kernel.hero == "conv"]
+    assert kernel.parts[0].rows[-1].size == 64, "channels are the nearest axis of the result"
+
+
+def plain(*shape: int) -> Node:
+    return Tensor(np.zeros(shape, np.float32)).realize().node
+
+
+def test_tf32_wants_what_is_summed_nearest():
+    """(M, K) @ (K, N): the second operand is copied, and so is one whose rows are summed."""
+    asked = replace(H100, tf32=True)
+    a, b = plain(256, 512), plain(512, 384)
+    product = a.contract(b, ((0, 1), (1, 2), (0, 2)))
+    plan = schedule([product], asked)
+    assert [slot.shape for slot in plan.slots if slot.kind == "temporary"] == [(384, 512)]
+    assert len(schedule([product], H100).kernels) == 1
+
+
+def test_tf32_copies_no_operand_that_meets_few_rows():
+    asked = replace(H100, tf32=True)
+    product = plain(16, 512).contract(plain(512, 384), ((0, 1), (1, 2), (0, 2)))
+    assert len(schedule([product], asked).kernels) == 1
+
+
+def test_other_targets_copy_nothing():
+    plan = schedule([total(convolve(leaf(4, 64, 8, 8), leaf(64, 64, 3, 3)))], A100)
+    assert not copies(plan)
