@@ -99,7 +99,7 @@ def test_random_split_refuses_other_lengths(lengths):
 
 def test_a_data_set_does_not_share_the_memory_of_its_tensors():
     """What is computed from them stays lazy."""
-    rows = Tensor(np.arange(6.0, dtype=np.float32).reshape(3, 2))
+    rows = Tensor(np.arange(6.0, dtype=np.float32).reshape(3, 2), device="cpu")
     (batch,) = nn.TensorDataset(rows).gather(np.array([2, 0]))
     assert batch.tolist() == [[4.0, 5.0], [0.0, 1.0]]
     assert (rows + 1).node.realized is None

@@ -1,4 +1,7 @@
-"""Attention template: products of weights made of scores, which are nowhere in memory."""
+"""Attention template: products of weights made of scores, which are nowhere in memory.
+
+Ancestors' list: M12.
+"""
 
 from picograd.codegen.templates import attention_cpu, attention_cuda
 from picograd.codegen.tile import TileKernel
