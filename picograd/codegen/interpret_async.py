@@ -377,6 +377,7 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "descriptor": descriptor,
     "wgmma": product,
     "wgmma_pack": pack,
+    "wgmma_keep": lambda run, instr: None,
     "wgmma_fence": lambda run, instr: None,
     "wgmma_commit": commit,
     "wgmma_wait": wait_products,

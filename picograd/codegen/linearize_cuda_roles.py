@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
 from picograd.codegen.program_async import K_BYTES, Role, Wgmma
-from picograd.codegen.tile import Dot, Step, Store, Tile
+from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
@@ -284,6 +284,7 @@ def run_streams(block: Block, step: Persistent, ring: Ring, team: int, write: Wr
 def stream_stages(block: Block, ring: Ring, place: Place, write: Write) -> None:
     """Write a main loop whose products are waited for: their results are worked on at once."""
     pipeline = ring.pipeline
+    made = {each.tile for each in pipeline.consume if isinstance(each, Assign)}
     with stages_of(block, pipeline):
         stage, parity = read(block, place.stage), read(block, place.parity)
         add(block, "barrier_wait", (ring.full, stage, parity))
@@ -298,6 +299,8 @@ def stream_stages(block: Block, ring: Ring, place: Place, write: Write) -> None:
             dot(block, each, stage)
             add(block, "wgmma_commit")
             add(block, "wgmma_wait", (block.arrays[each.acc],), 0)
+            if each.a in block.packed and each.a not in made:
+                add(block, "wgmma_keep", (block.packed[each.a], stage))
         release(block, ring, stage)
         write(block, between)
         advance(block, ring, place, stage)
@@ -398,12 +401,8 @@ def dot_packed(block: Block, step: Dot, stage: int, acc: WgmmaAccumulator) -> No
         place = slab * b.shape[0] * ROW + inner * K_BYTES
         place = place if step.b_is_nk else across(b, k, 0, dtype.itemsize)
         is_first = step.is_first and k == 0
-        add(
-            block,
-            "wgmma",
-            args,
-            replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first),
-        )
+        spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
+        add(block, "wgmma", args, spec)
 
 
 def describe(block: Block, name: str, stage: int, start: Index, is_across: bool) -> int:

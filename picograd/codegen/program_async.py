@@ -16,6 +16,7 @@ copies    tensor arg=number -> a tensor map of the launch
           store_box_wait arg=pending: until at most so many groups of this thread are being read
           async_fence: what this thread stored is seen by `store_box`
 operands  wgmma_pack args=(packed, array) arg=dtype: pairs of an array, rounded, as uint32
+          wgmma_keep args=(packed, small): they stay; `small` is below 256, and no compiler knows
 products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzled operand begins;
           `leading` bytes lie between slabs, if it does not run along K
           wgmma args=(acc, a, b) arg=Wgmma: `a` is a descriptor, or packed registers; wgmma_fence
@@ -40,7 +41,7 @@ SPREAD = {
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
-    "wgmma_pack",
+    "wgmma_pack", "wgmma_keep",
 }  # fmt: skip
 K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ARRIVES = ("barrier_arrive", "barrier_expect")

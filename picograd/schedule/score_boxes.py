@@ -20,8 +20,8 @@ from picograd.schedule.views import strip_views
 from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 128  # of an operand: its registers beside those of the scores
-# A causal head of 128 came out wrong on an H200 (right in both interpreters): the cause is not
-# found yet, so that masks keep wide heads out.
+# A causal head of 128 came out wrong on an H200, as ptxas of CUDA 13.0 overwrote its rows; until
+# one has run there with `wgmma_keep`, masks keep wide heads out.
 MOST_MASKED = 64
 STEPS = 64  # from what norms of rows are computed by to the sums they are made of
 ALIGNMENT = 16  # bytes

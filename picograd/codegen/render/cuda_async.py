@@ -98,6 +98,15 @@ DEVICE void {name}(float (&d)[count], const uint32 (&a)[size], uint64 b) {{
 }}
 """
 
+KEEP = """\
+// ptxas of CUDA 13.0 puts two left operands in the same registers, though one is read again in the
+// next round, unless it is changed in between: by a number that is 0, which it cannot know.
+template <int count> DEVICE void wgmma_keep(uint32 (&packed)[count], int small) {
+  #pragma unroll
+  for (int i = 0; i < count; i++)
+    asm volatile("xor.b32 %0, %0, %1;" : "+r"(packed[i]) : "r"(small >> 8));
+}
+"""
 PACK = """\
 template <int count, int size>
 DEVICE void wgmma_pack_{kind}(uint32 (&to)[count], const float (&from)[size]) {{
@@ -189,6 +198,8 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
     if instr.op == "store_box":
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
+    if instr.op == "wgmma_keep":
+        return HELPERS, KEEP
     if instr.op == "wgmma_pack":
         return HELPERS, PACK.format(kind=TYPES[instr.arg.name])
     if instr.op == "wgmma":
@@ -253,6 +264,7 @@ STATEMENTS: dict[str, Statement] = {
     "wgmma_pack": lambda name, args, instr: [
         f"wgmma_pack_{TYPES[instr.arg.name]}({args[0]}, {args[1]});"
     ],
+    "wgmma_keep": lambda name, args, instr: [f"wgmma_keep({args[0]}, {args[1]});"],
     "wgmma_fence": lambda name, args, instr: ["wgmma_fence();"],
     "wgmma_commit": lambda name, args, instr: ["wgmma_commit();"],
     "wgmma_wait": lambda name, args, instr: [f"wgmma_wait<{instr.arg}>({args[0]});"],
