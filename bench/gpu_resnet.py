@@ -108,6 +108,7 @@ def picograd_steps(options, state=None):
 def torch_steps(options, network, is_captured):
     """Make a function that runs STEPS compiled steps of PyTorch, replayed if captured."""
     import torch
+    from torch_capture import captured
 
     network = network.cuda().to(memory_format=torch.channels_last)
     images, labels = data_of(options)
@@ -130,22 +131,7 @@ def torch_steps(options, network, is_captured):
 
     if not is_captured:
         return lambda: [step() for _ in range(STEPS)][-1].item()
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(4):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step()
-
-    def run():
-        for _ in range(STEPS):
-            graph.replay()
-        return loss.item()
-
-    return run
+    return captured(step, STEPS, warm_up=4)
 
 
 def print_plan(options):

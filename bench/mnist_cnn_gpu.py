@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from mnist_cnn_step import torch_network
 from timing import interleave, machine, report
+from torch_capture import captured
 
 import picograd
 from picograd import Tensor, nn
@@ -58,22 +59,7 @@ def torch_captured_steps(network, images, labels):
         optimizer.step()
         return loss
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # as PyTorch asks for before a capture
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step()
-
-    def run(_kept=(x, y, network, optimizer)):  # a replay reads and writes their memory
-        for _ in range(STEPS):
-            graph.replay()
-        return loss.item()
-
-    return run
+    return captured(step, STEPS)
 
 
 def picograd_steps(network, images, labels):

@@ -12,11 +12,11 @@ row if that is computed by the same kernel (`peak`): it is only known at the end
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from picograd.codegen.operands import expr_axes
+from picograd.codegen.operands import Role, bind_roles, expr_axes
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
-from picograd.schedule.index import Axis, Index
+from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
 
 
@@ -205,6 +205,18 @@ def unconverted(expr: Expr) -> Expr:
     while expr.args and OPS[expr.op].keeps_value and expr.args[0].dtype is expr.dtype:
         expr = expr.args[0]
     return expr
+
+
+def left(
+    stream: Stream, number: int, roles: Sequence[Role], held: Callable[[int, Expr], Expr]
+) -> tuple[int, Index, Expr]:
+    """Find what a stored compute leaves at the places of roles: its slot, where, and the value."""
+    compute = stream.computes[number]
+    root = Expr("ref", (), number, compute.dtype)
+    value = result_of(stream, root, held)
+    values = {axis: place for each in roles for axis, place in each.values.items()}
+    slot, place = compute.store or internal("a stream leaves what is stored", compute)
+    return slot, substitute(place, values), bind_roles(value, *roles)
 
 
 def result_of(stream: Stream, root: Expr, held: Callable[[int, Expr], Expr]) -> Expr:

@@ -11,7 +11,7 @@ import weakref
 from picograd.buffer import Buffer, Storage
 from picograd.engine import pending
 from picograd.engine.tracing import is_tracing
-from picograd.graph.node import Node
+from picograd.graph.node import Node, is_renaming
 
 Shared = dict[int, "weakref.ref[Buffer]"]
 SHARED: Shared = {}  # buffers over such memory, by id, while they live
@@ -71,14 +71,9 @@ def reads(node: Node) -> bool:
 
 def behind_views(node: Node) -> Node:
     """Find what a view was taken from."""
-    while node.realized is None and node.inputs and (node.op in VIEWS or is_same_value(node)):
+    while node.realized is None and node.inputs and (node.op in VIEWS or is_renaming(node)):
         node = node.inputs[0]
     return node
-
-
-def is_same_value(node: Node) -> bool:
-    """Tell whether a node is a cast to the dtype its input has."""
-    return node.op == "cast" and node.dtype is node.inputs[0].dtype
 
 
 def is_shared(node: Node) -> bool:

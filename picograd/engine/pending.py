@@ -120,11 +120,10 @@ def before_writes(nodes: Sequence[Node]) -> None:
         compute(readers)
 
 
-def asks(tensor: Any) -> bool:
-    """Note a tensor that begins to ask for gradients; its start may be stored early. Gives True."""
+def note_start(tensor: Any) -> None:
+    """Note a leaf that asks for gradients: what it starts from may be stored early."""
     if leaf_buffer(tensor.node) is None:
         carried.STARTS.append(weakref.ref(tensor))
-    return True
 
 
 def note_write(node: Node, version: int = 0) -> None:

@@ -420,6 +420,12 @@ def is_move(node: Node) -> bool:
     return view is not None and view.inverse is not None
 
 
+def is_renaming(node: Node) -> bool:
+    """Tell whether a node is a conversion to the dtype that its input has."""
+    row = OPS.get(node.op)  # a gradient by formula has none
+    return row is not None and row.keeps_value and node.dtype is node.inputs[0].dtype
+
+
 def is_cut(node: Node) -> bool:
     """Tell whether a node shows a part of its input."""
     view = node.row.view

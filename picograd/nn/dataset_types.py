@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import int64
-from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, internal
 from picograd.nn.samplers import host_random
 from picograd.target import is_host
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.exchange import memory_of
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -127,10 +126,10 @@ def is_host_memory(tensor: Tensor) -> bool:
 
 def host_rows(tensor: Tensor, positions: Array) -> Array:
     """Copy rows of a tensor in host memory, of which nobody else gets to know."""
-    buffer = leaf_buffer(tensor.realize().node)
-    if buffer is None:
+    array = memory_of(tensor)
+    if array is None:
         internal("a realized tensor has no memory", tensor)
-    rows: Array = buffer_view(buffer, tensor.shape)[positions]
+    rows: Array = array[positions]
     return rows
 
 

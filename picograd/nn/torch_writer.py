@@ -15,12 +15,10 @@ import numpy as np
 
 from picograd.device_name import device
 from picograd.dtype import DType
-from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view
 from picograd.helpers import product
 from picograd.nn.parameter import Parameter
 from picograd.nn.torch_pickle import STORAGES
-from picograd.target import is_host
+from picograd.tensor.core.exchange import memory_of
 from picograd.tensor.tensor import Tensor
 
 PROTOCOL = 2  # that of torch.save, which its weights_only reader knows
@@ -117,11 +115,8 @@ def write_torch(obj: Any, file: IO[bytes]) -> None:
 
 def raw_bytes(tensor: Tensor) -> Any:
     """Give the bytes of a tensor in row-major order; those on the CPU are not copied."""
-    buffer = leaf_buffer(tensor.realize().node)
-    array: Any
-    if buffer is not None and is_host(tensor.device):
-        array = buffer_view(buffer, tensor.shape)
-    else:
+    array: Any = memory_of(tensor)
+    if array is None:
         value = tensor.detach()
         is_missing = value.dtype.numpy != np.dtype(value.dtype.storage)
         array = (value.bitcast(value.dtype.storage) if is_missing else value).numpy()

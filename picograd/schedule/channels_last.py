@@ -10,13 +10,14 @@ TF32 is read along K alone: both operands of such a product are copied so that K
 they are not and meet enough rows of the other to be worth it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from picograd.graph.conv_forms import ALIGNED, is_weight_gradient, multiplies
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
 from picograd.schedule.group import PRODUCTS
+from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import reshape_blocks
 from picograd.schedule.views import dimension_map
 from picograd.target import Target
@@ -25,19 +26,16 @@ CONVOLUTIONS = ops_of(Role.CONV)
 WORTH_IT = 128  # rows of the other operand that an element meets: copying it takes as long as 50
 
 
-def lay_out(
-    roots: Sequence[Node], order: Iterable[Node], target: Target, is_leaf: Callable[[Node], bool]
-) -> list[Node]:
+def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Copy the operands of convolutions that are not channels-last; `order` lists inputs first."""
     if not target.copies_boxes:
         return list(roots)
-    nodes = list(order)
     products = PRODUCTS if target.tf32 else CONVOLUTIONS
-    if not any(node.op in products and not is_leaf(node) for node in nodes):
+    if not any(node.op in products and not is_leaf(node) for node in order):
         return list(roots)
     done: dict[int, Node] = {}
     ordered: set[int] = set()  # values that lie as convolutions left them
-    for node in nodes:
+    for node in order:
         if is_leaf(node):
             done[id(node)] = node
             continue
@@ -48,7 +46,7 @@ def lay_out(
             sides = zip(node.inputs, inputs, nearest(node), strict=True)
             inputs = tuple(
                 [
-                    value if id(source) in ordered else channels_last(value, axis, is_leaf)
+                    value if id(source) in ordered else channels_last(value, axis)
                     for source, value, axis in sides
                 ]
             )
@@ -93,7 +91,7 @@ def summed(node: Node, number: int) -> tuple[int, ...]:
     return found if reuse >= WORTH_IT and len(found) == 1 else ()
 
 
-def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], bool]) -> Node:
+def channels_last(value: Node, axes: tuple[int, ...]) -> Node:
     """Copy what a chain of views shows so that a dimension of it is the nearest in memory.
 
     Of several the last one below the views: then both directions read one copy of a weight.
@@ -102,7 +100,7 @@ def channels_last(value: Node, axes: tuple[int, ...], is_leaf: Callable[[Node], 
         return value
     chain: list[Node] = []
     base, near = value, axes
-    while is_view(base, is_leaf):
+    while is_view(base):
         below = [dimension_below(base, axis) for axis in near]
         if None in below:
             break
@@ -139,7 +137,7 @@ def computed_order(node: Node, target: Target) -> tuple[int, ...] | None:
     return 0, *spatial, 1, 2
 
 
-def is_view(node: Node, is_leaf: Callable[[Node], bool]) -> bool:
+def is_view(node: Node) -> bool:
     """Tell whether a node shows its input as it is, or converts it to a wider dtype."""
     if is_leaf(node) or not node.inputs:
         return False

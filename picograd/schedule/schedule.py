@@ -129,17 +129,22 @@ def number_scalar(draft: Draft, node: Node) -> None:
         draft.scalars.append(node)
 
 
+def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Replace composites by what the target computes them from."""
+    return expand_composites(roots, target=target, order=order)
+
+
+REWRITES = take_updates, expanded, lay_out  # before nodes are grouped
+
+
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
-    roots = take_updates(draft.roots, draft.order, draft.target)
-    order = draft.order if roots == draft.roots else toposort(roots, realized)
-    expanded = expand_composites(roots, target=draft.target, order=order)
-    order = order if expanded == roots else toposort(expanded, realized)
-    placed = lay_out(expanded, order, draft.target, is_leaf)
-    order = order if placed == expanded else toposort(placed, realized)
-    expanded = placed
-    draft.facts = facts_of(order, expanded)
-    found = [draft.facts[id(root)] for root in expanded]
+    roots, order = draft.roots, draft.order
+    for rewrite in REWRITES:
+        before, roots = roots, rewrite(roots, order, draft.target)
+        order = order if roots == before else toposort(roots, realized)
+    draft.facts = facts_of(order, roots)
+    found = [draft.facts[id(root)] for root in roots]
     draft.roots = [facts.node for facts in found]
     draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
     wanted = set(found)

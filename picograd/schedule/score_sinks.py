@@ -11,7 +11,7 @@ Each kernel computes the region again from the operands of its product; rows are
 (maxima, totals, sums), scores never.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from picograd.graph.row import Role
@@ -112,19 +112,11 @@ class Matcher:
         other = sink.facts.inputs[1 - sink.operand]
         if self.waits[other.number] & own:
             return False
-        stack, seen = [sink.facts.inputs[sink.operand]], set()
-        while stack:
-            facts = stack.pop()
-            if facts.number in seen:
-                continue
-            seen.add(facts.number)
-            for source in facts.inputs:
-                if source.number in self.region.at:
-                    stack.append(source)
-                elif self.waits[source.number] & own:
-                    is_known = base_of(source) in (weight.total, weight.peak)
-                    if not is_known or facts.number not in weight.path:
-                        return False
+        for reader, source in outer_reads(sink.facts.inputs[sink.operand], self.region.at):
+            if self.waits[source.number] & own:
+                is_known = base_of(source) in (weight.total, weight.peak)
+                if not is_known or reader.number not in weight.path:
+                    return False
         return True
 
     def weight(self, facts: Facts) -> Weight | None:
@@ -283,7 +275,7 @@ def ordered(values: Sequence[Facts], streams: Sequence[Stream]) -> list[Facts]:
     """List nodes inputs first, and what a stream reads before its first sink."""
     before: dict[int, list[Facts]] = {}
     for stream in streams:
-        reads = [x for sink in stream.sinks for x in outer_reads(sink, stream)]
+        reads = reads_of(stream)
         own = {sink.facts.number for sink in stream.sinks}
         reads = [x for x in reads if base_of(x).number not in own]
         for sink in stream.sinks:
@@ -303,23 +295,26 @@ def ordered(values: Sequence[Facts], streams: Sequence[Stream]) -> list[Facts]:
     return order
 
 
-def outer_reads(sink: Sink, stream: Stream) -> list[Facts]:
-    """List what the part of a region under a sink reads from outside, operands included."""
-    found, stack, seen = [], [sink.facts], set()
+def outer_reads(top: Facts, inside: Container[int]) -> Iterator[tuple[Facts, Facts]]:
+    """Yield what the part of a region under a node reads from outside: the reader, and what."""
+    stack, seen = [top], set()
     while stack:
         facts = stack.pop()
         if facts.number in seen:
             continue
         seen.add(facts.number)
         for source in facts.inputs:
-            if source.number in stream.at:
+            if source.number in inside:
                 stack.append(source)
             else:
-                found.append(source)
-    return found
+                yield facts, source
+
+
+def reads_of(stream: Stream) -> list[Facts]:
+    """List what the sinks of a stream read from outside of its region, operands included."""
+    return [x for sink in stream.sinks for _, x in outer_reads(sink.facts, stream.at)]
 
 
 def deepest(stream: Stream, own: Collection[int]) -> int:
     """Find the depth of the deepest group that the sinks of a stream read, but for their own."""
-    reads = [x for sink in stream.sinks for x in outer_reads(sink, stream)]
-    return max([x.depth for x in reads if id(base_of(x)) not in own], default=0)
+    return max([x.depth for x in reads_of(stream) if id(base_of(x)) not in own], default=0)

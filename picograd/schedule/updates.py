@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.graph.node import Node, is_move
+from picograd.graph.node import Node, is_move, is_renaming
 from picograd.graph.parts import Steps, shown
 from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
-from picograd.schedule.values import is_renaming
 from picograd.schedule.viewindex import Position, plain_position, view_source
 from picograd.target import Target
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from picograd.graph.ends import ends_of, sources_of
-from picograd.graph.node import Node
+from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
@@ -42,11 +42,6 @@ def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
             facts = first[same] = Facts(node, len(first), inputs, is_known, is_known, key)
         found[id(node)] = facts
     return found
-
-
-def is_renaming(node: Node) -> bool:
-    """Tell whether a node is a conversion to the dtype that its input has."""
-    return node.row.keeps_value and node.dtype is node.inputs[0].dtype
 
 
 def is_leaf(node: Node) -> bool:

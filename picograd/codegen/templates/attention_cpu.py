@@ -26,9 +26,9 @@ from picograd.codegen.streams import (
     analyse,
     binary,
     is_tile,
+    left,
     read,
     replaced,
-    result_of,
     subtracted,
 )
 from picograd.codegen.tile import (
@@ -453,12 +453,8 @@ class Writer:
                 place = self.here(lane) if is_row else self.here(*index)
                 return read(f"value{number}", place, ref.dtype)
 
-            root = Expr("ref", (), number, compute.dtype)
-            value = result_of(self.stream, root, held)
-            value = bind_roles(value, self.rows, beside)
-            slot, place = compute.store
-            values = {**self.rows.values, **beside.values}
-            target = substitute(place, values)
+            roles = self.rows, beside
+            slot, target, value = left(self.stream, number, roles, held)
             dims = (self.lane, column) if axes else (self.lane,)
             steps.append(Store(slot, target, dims, value, self.rows.conditions))
         return steps

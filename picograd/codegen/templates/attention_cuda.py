@@ -36,9 +36,9 @@ from picograd.codegen.streams import (
     binary,
     is_ref,
     is_tile,
+    left,
     read,
     replaced,
-    result_of,
     subtracted,
     unconverted,
 )
@@ -423,12 +423,8 @@ class Writer:
                 is_row = number in self.stream.reductions
                 return read(f"value{number}", index[:1] if is_row else index, ref.dtype)
 
-            root = Expr("ref", (), number, compute.dtype)
-            value = result_of(self.stream, root, held)
-            value = bind_roles(value, self.rows, beside)
-            slot, place = compute.store
-            values = {**self.rows.values, **beside.values}
-            target = substitute(place, values)
+            roles = self.rows, beside
+            slot, target, value = left(self.stream, number, roles, held)
             dims = (self.row,) if each is None else (self.row, column)
             layout: Layout = RowsOf(self.scored)
             if each is not None:

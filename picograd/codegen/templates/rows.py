@@ -96,11 +96,12 @@ class Rows:
         kept = self.kept()
         pending: list[tuple[int, Compute]] = []
         order = self.in_waves()
+        readers = [place for place, number in enumerate(order) if self.reads_elements(number)]
         for position, number in enumerate(order):
             compute = self.part.computes[number]
             is_reduction = self.is_row_reduction(compute)
             if pending and not (is_reduction and compute.reduce == pending[0][1].reduce):
-                steps += self.reductions(pending, self.elements_follow(order[position:]))
+                steps += self.reductions(pending, position <= readers[-1])
                 pending = []
             if is_reduction:
                 pending.append((number, compute))
@@ -127,12 +128,10 @@ class Rows:
         order = range(len(computes))
         return sorted(order, key=lambda n: (waves[n], self.is_row_reduction(computes[n])))
 
-    def elements_follow(self, numbers: Sequence[int]) -> bool:
-        """Tell whether some of these computes read elements of a row."""
-        computes = [self.part.computes[number] for number in numbers]
-        return any(
-            self.is_row_reduction(c) or self.level(c) in ("elem", "window") for c in computes
-        )
+    def reads_elements(self, number: int) -> bool:
+        """Tell whether a compute reads elements of a row."""
+        compute = self.part.computes[number]
+        return self.is_row_reduction(compute) or self.level(compute) in ("elem", "window")
 
     def reductions(self, group: Sequence[tuple[int, Compute]], elements_follow: bool) -> list[Step]:
         """Write reductions that share their axes, and queue their stores.

@@ -19,7 +19,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
 from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node
+from picograd.graph.node import Node, is_renaming
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 
@@ -357,7 +357,7 @@ class AccumulateGradient(GradientFunction):
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
-    while node.row.keeps_value and node.inputs[0].dtype is node.dtype and node.leaf is None:
+    while is_renaming(node) and node.leaf is None:
         node = node.inputs[0]
     leaf = leaf_of(node)
     if leaf is not None:

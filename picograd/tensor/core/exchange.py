@@ -17,7 +17,7 @@ from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.foreign import note_shared, share
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import leaf
+from picograd.engine.realize import buffer_view, leaf
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, ExportError
 from picograd.graph import build
@@ -60,6 +60,17 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
     is_versioned = max_version is not None and tuple(max_version) >= (1, 0)
     is_copied = bool(copy) or wanted != own
     return dlpack.export(buffer, node.shape, is_versioned, is_copied, idle(node.device))
+
+
+def memory_of(tensor: Any) -> "np.ndarray[Any, Any] | None":
+    """Show the memory of a CPU tensor, computed first, to code that keeps no view of it.
+
+    None elsewhere. Nobody is told, unlike by `export`: what is computed from it stays lazy.
+    """
+    buffer = leaf_buffer(tensor.realize().node)
+    if buffer is None or not is_host(tensor.device):
+        return None
+    return buffer_view(buffer, tensor.shape)
 
 
 def hand_over(device: str, stream: Any) -> None:

@@ -134,8 +134,7 @@ class Recorded:
         with pending.LOCK:
             is_leaf = self.is_leaf
             pending.forget(self._node, self)
-            if is_shared(node):
-                node = same_value(node)
+            node = same_value(node) if is_shared(node) else node
             if is_leaf:
                 node.leaf = weakref.ref(self)
             self._node = node
@@ -215,12 +214,13 @@ class Recorded:
             text = f"a {self.dtype.name} tensor cannot have a gradient"
             raise GradientError("requires_grad", text, "use a float dtype")
         if not wanted and not self.is_leaf:
-            text = "only a leaf can stop asking for gradients"
-            raise GradientError("requires_grad", text, "use .detach()")
+            raise GradientError("requires_grad", "only a leaf can turn it off", "use .detach()")
         if wanted and self._node.leaf is None:
             self._move(build.detach(self._node))
             self._node.leaf = weakref.ref(self)
-        self._tracks = pending.asks(self) if wanted else False
+        if wanted:
+            pending.note_start(self)
+        self._tracks = wanted
 
     @property
     def is_leaf(self) -> bool:
