@@ -91,7 +91,7 @@ CASES = [
     ),
     Case(
         "requires_grad of result", stop_at_result, GradientError,
-        "requires_grad: only a leaf can stop asking for gradients. Fix: use .detach().",
+        "requires_grad: only a leaf can turn it off. Fix: use .detach().",
     ),
 ]  # fmt: skip
 
