@@ -61,6 +61,7 @@ from picograd.tensor.transforms.jit import jit
 from picograd.tensor.transforms.jit_sizes import Dim
 from picograd.tensor.transforms.scan import scan
 from picograd.tensor.transforms.vmap import vmap
+from picograd.torch_paths import install
 from picograd.view import view
 
 __version__ = "0.1.0"
@@ -78,6 +79,7 @@ __all__ += public.__all__
 __all__ += ["Dim", "__version__", "autocast", "device", "get_autocast_dtype"]
 __all__ += ["is_autocast_enabled", "memory_stats", "special"]
 
+install()
 vars(jit).update(JIT)  # PyTorch's torch.jit is a module
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
 
@@ -85,7 +87,8 @@ if TYPE_CHECKING:
     from picograd import (  # noqa: I001
         accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
         cuda as cuda, distributed as distributed, distributions as distributions, func as func,
-        fx as fx, mps as mps, nn as nn, optim as optim, utils as utils,
+        fx as fx, hub as hub, mps as mps, nn as nn, optim as optim, testing as testing,
+        utils as utils,
     )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
     from picograd.nn.files_of_objects import load as load

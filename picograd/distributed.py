@@ -4,6 +4,8 @@ from typing import Any, NoReturn
 
 from picograd.errors import DeviceError
 
+__path__: list[str] = []  # so that Python asks for PyTorch's modules below
+
 
 def is_available() -> bool:
     """Tell that processes cannot train together.
@@ -41,3 +43,18 @@ def init_process_group(*given: Any, **options: Any) -> NoReturn:
 
 def destroy_process_group(group: Any = None) -> None:
     """End the group of processes: there is none."""
+
+
+class ReduceOp:
+    """This class names how values of several processes are joined."""
+
+    SUM, AVG, PRODUCT, MIN, MAX = "sum", "avg", "product", "min", "max"
+
+
+class ProcessGroup:
+    """This class stands for groups of processes: there are none."""
+
+
+all_gather = all_gather_object = all_gather_into_tensor = all_reduce = init_process_group
+broadcast = broadcast_object_list = gather = scatter = reduce = init_process_group
+reduce_scatter = all_to_all = send = recv = new_group = init_process_group

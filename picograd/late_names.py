@@ -3,16 +3,33 @@
 import importlib
 from collections.abc import Collection, Mapping
 
+from picograd.torch_paths import PATHS
+
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
-    "distributions", "func", "fx", "mps", "nn", "onnx", "optim", "utils",
+    "distributions", "func", "fx", "hub", "mps", "nn", "onnx", "optim", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
     "amp": ("GradScaler",),
     "autograd.anomaly": ("is_anomaly_enabled",),
+    "in_place": (
+        "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_",
+        "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_",
+        "clamp_", "clamp_max_", "clamp_min_", "clip_", "cos_", "cosh_", "deg2rad_", "detach_",
+        "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "fix_", "floor_", "frac_", "gcd_",
+        "i0_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "logit_", "nan_to_num_",
+        "neg_", "negative_", "rad2deg_", "reciprocal_", "round_", "rsqrt_", "sigmoid_", "sin_",
+        "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_",
+    ),
     "nn.files_of_objects": ("load", "save"),
+    "nn.functional": (
+        "alpha_dropout", "bilinear", "celu", "celu_", "channel_shuffle", "cosine_similarity",
+        "dropout", "feature_alpha_dropout", "group_norm", "hardshrink", "layer_norm",
+        "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rms_norm",
+        "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
+    ),
     "scripting": ("_assert", "compile"),
     "settings": (
         "are_deterministic_algorithms_enabled", "get_default_device",
@@ -55,11 +72,10 @@ ELSEWHERE_IN_NN = {
     "state": ("load", "save"),
     "torch_file": ("load_torch",),
 }  # fmt: skip
+PATHS_IN_NN = [path[3:] for path in PATHS if path.startswith("nn.") and path.count(".") == 1]
 PLACES_IN_NN = {name: room for room, names in ELSEWHERE_IN_NN.items() for name in names}
 # PyTorch's modules that are not there, and why
 REFUSED = {
-    "hub": "models are not downloaded: build one, and load its weights with picograd.load",
-    "multiprocessing": "tensors are not shared between processes: use threads, or num_workers",
     "quantization": "there are no quantised tensors",
     "sparse": "there are no sparse tensors",
 }
@@ -67,12 +83,14 @@ REFUSED = {
 
 def find(name: str) -> object:
     """Import a room, or what is in one. Raises AttributeError for what is not there."""
-    return found_in("picograd", name, ROOMS_ABOVE, PLACES)
+    rooms = PATHS if name in PATHS else ROOMS_ABOVE
+    return found_in("picograd", name, rooms, PLACES)
 
 
 def find_in_nn(name: str) -> object:
     """Import a module of `picograd.nn`, or what is in one. Raises AttributeError for others."""
-    return found_in("picograd.nn", name, ROOMS_OF_NN, PLACES_IN_NN, {})
+    rooms = PATHS_IN_NN if name in PATHS_IN_NN else ROOMS_OF_NN
+    return found_in("picograd.nn", name, rooms, PLACES_IN_NN, {})
 
 
 def found_in(

@@ -4,7 +4,6 @@
 `picograd.jit.script(model)` is `model`.
 """
 
-from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
@@ -67,6 +66,23 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
     return isinstance(obj, target_type)
 
 
+class ScriptModule:
+    """This class stands for compiled modules: there are none."""
+
+
+class Final:
+    """This class marks attributes that do not change: `Final[int]`."""
+
+    def __class_getitem__(cls, item: T) -> T:
+        """Give the type back."""
+        return item
+
+
+def is_compiling() -> bool:
+    """Tell whether `picograd.jit` traces the function this is called in."""
+    return tracing.is_tracing()
+
+
 def refuse_archive(*given: Any, **options: Any) -> NoReturn:
     """Raise: there are no archives of compiled programs."""
     problem = "a compiled program is no file here"
@@ -83,7 +99,10 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-JIT: dict[str, Callable[..., Any]] = {
+disable = allow_in_graph = decorator  # of torch.compiler and torch._dynamo
+
+JIT: dict[str, Any] = {
+    "__path__": [],  # so that Python asks for PyTorch's modules below
     "script": script,
     "trace": trace,
     "freeze": same,
@@ -93,6 +112,11 @@ JIT: dict[str, Callable[..., Any]] = {
     "export": decorator,
     "script_if_tracing": decorator,
     "interface": decorator,
+    "script_method": decorator,
+    "ScriptModule": ScriptModule,
+    "RecursiveScriptModule": ScriptModule,
+    "ScriptFunction": ScriptModule,
+    "Final": Final,
     "is_scripting": is_scripting,
     "is_tracing": is_tracing,
     "annotate": annotate,

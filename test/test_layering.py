@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
+    {"torch_paths"},
     {"errors", "helpers", "html", "cores", "number_code", "late_names"},
     {"traced_number"},
     {"number"},
@@ -19,7 +20,8 @@ LEVELS = [
     {"codegen", "runtime"},
     {"engine"},
     {"tensor"},
-    {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"},
+    {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
+    | {"in_place", "testing"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -30,6 +32,7 @@ LEVELS = [
         "cuda",
         "distributions",
         "fx",
+        "hub",
         "optim",
         "utils",
         "view",

@@ -6,6 +6,8 @@ from typing import Any
 from picograd.dtype import bool_
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn import init
+from picograd.nn.flex_attention import SDPBackend as SDPBackend
+from picograd.nn.flex_attention import sdpa_kernel as sdpa_kernel
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -14,6 +16,8 @@ from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.network import attention as functional
 from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
+
+__path__: list[str] = []  # so that Python asks for PyTorch's modules below
 
 
 class MultiheadAttention(Module):

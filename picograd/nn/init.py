@@ -365,3 +365,9 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     """Count the inputs or the outputs of a weight."""
     return calculate_fans(tuple(tensor.shape))[mode.lower() == "fan_out"]
+
+
+# the names of older programs
+xavier_uniform, xavier_normal = xavier_uniform_, xavier_normal_
+kaiming_uniform, kaiming_normal = kaiming_uniform_, kaiming_normal_
+orthogonal, sparse, dirac, eye = orthogonal_, sparse_, dirac_, eye_

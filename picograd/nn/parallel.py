@@ -4,6 +4,8 @@ from typing import Any
 
 from picograd.nn.module import Module
 
+__path__: list[str] = []  # so that Python asks for PyTorch's modules below
+
 
 class DataParallel(Module):
     """This class holds a module, and calls it: one device computes the whole batch.

@@ -41,6 +41,13 @@ class Sampler:
     [7, 6, 5]
     """
 
+    def __init__(self, data_source: Any = None) -> None:
+        """Take the data, as older programs give it."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """Say what the positions are, for readers: `Sampler[int]`."""
+        return cls
+
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has to define __iter__")
 

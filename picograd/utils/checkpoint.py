@@ -33,3 +33,12 @@ def checkpoint_sequential(
         part = layers[number * size : (number + 1) * size]
         input = checkpoint(Sequential(*part), input, **options)
     return Sequential(*layers[(segments - 1) * size :])(input)
+
+
+def get_device_states(*tensors: Any) -> tuple[list[int], list[Any]]:
+    """Give the random states of the devices of some tensors: one generator serves all of them."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, **options: Any) -> None:
+    """Put such states back: `set_rng_state` does."""

@@ -94,4 +94,5 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     overwrite([(p, piece.reshape(p.shape)) for p, piece in zip(listed, pieces)])
 
 
+clip_grad_norm = clip_grad_norm_  # the name of older programs
 guard_functions(globals(), ("parameters_to_vector", "vector_to_parameters"))

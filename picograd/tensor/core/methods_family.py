@@ -7,6 +7,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
@@ -188,6 +189,44 @@ class FamilyMethods(Recorded):
         False
         """
         return False
+
+    def pin_memory(self: Any, device: Any = None) -> Any:
+        """Give the tensor: copies to a GPU are staged through pinned memory anyway.
+
+        >>> Tensor([1.0]).pin_memory().tolist()
+        [1.0]
+        """
+        return self
+
+    def share_memory_(self: Any) -> Any:
+        """Give the tensor: threads share it as it is.
+
+        >>> Tensor([1.0]).share_memory_().tolist()
+        [1.0]
+        """
+        return self
+
+    def is_shared(self: Any) -> bool:
+        """Tell whether other processes see its memory: never.
+
+        >>> Tensor([1.0]).is_shared()
+        False
+        """
+        return False
+
+    def data_ptr(self: Any) -> int:
+        """Give the address of the first element, computed first; views show their base's memory.
+
+        >>> x = Tensor([1.0, 2.0])
+        >>> x[1:].data_ptr() - x.data_ptr()
+        4
+        """
+        base = self
+        while base._view is not None:
+            base = base._view.base
+        buffer = leaf_buffer(base.realize().node)
+        address = 0 if buffer is None else buffer.address
+        return address + (aliasing.offset_of(self) or 0) * self.element_size()
 
     def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.

@@ -25,14 +25,15 @@ from picograd.tensor.linalg.systems import (
 from picograd.tensor.core.recording import Recorded, apply, decided, read, several, wrap
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Tensor
+from picograd.tensor.linalg.tolerant import Factored, Inverted, Solved, attempt
 from collections.abc import Sequence
 
 __all__ = [
-    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
-    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
-    "solve", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
-    "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_solve", "matmul",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
+    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
+    "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
@@ -381,6 +382,37 @@ def eigvals(A: Tensor) -> Tensor:
     [1j, -1j]
     """
     return eig(A).eigenvalues
+
+
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Factored:
+    """Factor as `cholesky`, and say for each matrix whether it went well: 0.
+
+    >>> picograd.linalg.cholesky_ex(Tensor([[1.0, 0.0], [0.0, -4.0]])).info.item()
+    2
+    """
+    factor, info = attempt(cholesky, input, check_errors=check_errors)
+    return Factored(factor.mH if upper else factor, info)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> Inverted:
+    """Invert as `inv`, and say for each matrix whether it went well: 0.
+
+    >>> picograd.linalg.inv_ex(Tensor([[2.0]])).info.item()
+    0
+    """
+    return Inverted(*attempt(inv, A, check_errors=check_errors))
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Solved:
+    """Solve as `solve`, and say for each matrix whether it went well: 0.
+
+    >>> picograd.linalg.solve_ex(Tensor([[2.0]]), Tensor([4.0])).result.tolist()
+    [2.0]
+    """
+    if not left:
+        found, info = attempt(solve, A.mT, B.mT, check_errors=check_errors)
+        return Solved(found.mT, info)
+    return Solved(*attempt(solve, A, B, check_errors=check_errors))
 
 
 guard_functions(globals(), __all__)

@@ -21,6 +21,7 @@ from picograd.nn.samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from picograd.utils.data.distributed import DistributedSampler
 
 __all__ = [
     "BatchSampler",
@@ -28,6 +29,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

@@ -1,0 +1,86 @@
+"""Names of PyTorch's `nn.modules` and `types` that begin with an underscore or say sizes.
+
+Programs derive from them, ask `isinstance`, or repeat a number along each axis with them.
+"""
+
+from collections.abc import Callable, Iterable, MutableMapping
+from itertools import repeat
+from typing import Any, TypeVar
+
+from picograd.nn.conv import ConvSettings
+from picograd.nn.conv_transpose import AdjointConv
+from picograd.nn.dropout import Dropout
+from picograd.nn.group_norm import InstanceNorm
+from picograd.nn.lazy import Lazy
+from picograd.nn.linear import Linear
+from picograd.nn.loss_modules import Loss
+from picograd.nn.module import LoadResult
+from picograd.nn.norm import BatchNorm
+from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
+from picograd.nn.recurrent import Recurrent
+from picograd.nn.recurrent_cells import Cell
+from picograd.tensor.core.recording import HookHandle
+
+T = TypeVar("T")
+Entries = tuple[T, ...]
+
+
+def repeated(count: int, name: str) -> Callable[[Any], Any]:
+    """Make a function that repeats a number `count` times, and gives what is iterable as a tuple.
+
+    >>> repeated(2, "_pair")(3), repeated(2, "_pair")([1, 2])
+    ((3, 3), (1, 2))
+    """
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        is_many = isinstance(x, Iterable)
+        return tuple(x) if is_many else tuple(repeat(x, count))
+
+    parse.__name__ = name
+    return parse
+
+
+def twice_from_the_end(values: Iterable[T], times: int) -> Entries[T]:
+    """Repeat each entry, the last one first, as padding lists axes."""
+    entries = list(values)[::-1]
+    return tuple(entry for entry in entries for _ in range(times))
+
+
+def consume_prefix_in_state_dict_if_present(state: MutableMapping[str, Any], prefix: str) -> None:
+    """Cut a prefix off the names of a state dict, in place.
+
+    >>> state = {"module.weight": 1, "bias": 2}
+    >>> consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'bias': 2, 'weight': 1}
+    """
+    for name in [name for name in state if name.startswith(prefix)]:
+        state[name[len(prefix) :]] = state.pop(name)
+
+
+_ntuple = repeated
+_single, _pair = repeated(1, "_single"), repeated(2, "_pair")
+_triple, _quadruple = repeated(3, "_triple"), repeated(4, "_quadruple")
+_reverse_repeat_tuple = twice_from_the_end
+_Loss = _WeightedLoss = Loss
+_BatchNorm = _NormBase = BatchNorm
+_InstanceNorm = InstanceNorm
+_ConvNd, _ConvTransposeNd = ConvSettings, AdjointConv
+_DropoutNd = Dropout
+_MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPool
+_AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool
+_IncompatibleKeys = LoadResult
+LazyModuleMixin = Lazy
+NonDynamicallyQuantizableLinear = Linear
+RNNBase, RNNCellBase = Recurrent, Cell
+RemovableHandle = HookHandle
+
+Number = int | float | bool
+Device = str | int | None
+_int, _float, _bool = int, float, bool
+_size = list[int] | tuple[int, ...]
+_size_any_t = _size_any_opt_t = int | Entries[int]
+_size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = _size_any_t
+_size_2_opt_t = _size_3_opt_t = int | Entries[int | None] | None
+_ratio_2_t = _ratio_3_t = _ratio_any_t = float | Entries[float]
+_maybe_indices_t = _scalar_or_tuple_any_t = _scalar_or_tuple_2_t = Any

@@ -1,0 +1,81 @@
+"""Decompositions that say what went wrong instead of raising: torch.linalg's `*_ex`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from picograd.dtype import int32
+from picograd.errors import LinAlgError
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.recording import Recorded
+
+Array = Any  # of NumPy
+
+
+class Inverted(NamedTuple):
+    """This class holds the inverse, and 0 or where a pivot was 0 for each matrix."""
+
+    inverse: Tensor
+    info: Tensor
+
+
+class Factored(NamedTuple):
+    """This class holds the factor L, and 0 or the order of the minor that is not positive."""
+
+    L: Tensor
+    info: Tensor
+
+
+class Solved(NamedTuple):
+    """This class holds the solution, and 0 or where a pivot was 0 for each matrix."""
+
+    result: Tensor
+    info: Tensor
+
+
+def attempt(
+    function: Callable[..., Tensor], matrices: Tensor, *others: Tensor, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Call a function of linear algebra: its result, and how it went for each matrix.
+
+    If a matrix of a stack fails, its result is NaN, and gradients end here.
+    """
+    stack = tuple(matrices.shape[:-2])
+    info = Recorded.kind.zeros(*stack, dtype=int32, device=matrices.device)
+    try:
+        return function(matrices, *others), info
+    except LinAlgError:
+        if check_errors:
+            raise
+    found = failures(matrices.detach().numpy(), function.__name__ == "cholesky")
+    info = Recorded.kind(found, dtype=int32, device=matrices.device)
+    is_bad = (info != 0).reshape(*stack, 1, 1)
+    size = matrices.shape[-1]
+    eye = Recorded.kind.eye(size, dtype=matrices.dtype, device=matrices.device)
+    result = function(is_bad.where(eye, matrices.detach()), *others)
+    lead = (1,) * (len(result.shape) - len(stack))
+    return (info != 0).reshape(*stack, *lead).where(float("nan"), result), info
+
+
+def failures(matrices: Array, is_cholesky: bool) -> Array:
+    """Find the first leading minor of each matrix that is not positive, or is singular."""
+    found = np.zeros(matrices.shape[:-2], np.int32)
+    for place in np.ndindex(found.shape):
+        matrix = matrices[place].astype(np.float64)
+        found[place] = first_minor(matrix, is_cholesky)
+    return found
+
+
+def first_minor(matrix: Array, is_cholesky: bool) -> int:
+    """Find the order of the first minor that fails, 0 if none does."""
+    if not is_cholesky:
+        size = len(matrix)
+        rank = int(np.linalg.matrix_rank(matrix))
+        return rank + 1 if rank < size else 0
+    for order in range(1, len(matrix) + 1):
+        try:
+            np.linalg.cholesky(matrix[:order, :order])
+        except np.linalg.LinAlgError:
+            return order
+    return 0

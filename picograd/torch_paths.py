@@ -1,0 +1,125 @@
+"""PyTorch's modules that have no file here: `from picograd.nn.modules.batchnorm import _BatchNorm`.
+
+A finder that Python asks last makes a module of a path below; its names are looked up in the rooms
+of the row. Nothing is imported before a program asks.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# a path: the modules that have its names, the first one wins
+PATHS = {
+    "_dynamo": ("picograd.scripting",),
+    "autograd.forward_ad": ("picograd.autograd",),
+    "autograd.function": ("picograd.autograd",),
+    "autograd.grad_mode": ("picograd.autograd",),
+    "autograd.graph": ("picograd.autograd",),
+    "autograd.variable": ("picograd.autograd",),
+    "compiler": ("picograd.scripting",),
+    "cuda.memory": ("picograd.cuda",),
+    "cuda.random": ("picograd.cuda",),
+    "distributed.nn": ("picograd.distributed",),
+    "fft": ("picograd.tensor.linalg.fourier",),
+    "functional": ("picograd",),
+    "jit": ("picograd.scripting",),
+    "jit.annotations": ("typing",),
+    "linalg": ("picograd.tensor.linalg.decompositions",),
+    "multiprocessing": ("multiprocessing",),
+    "nn.attention.flex_attention": ("picograd.nn.flex_attention",),
+    "nn.common_types": ("picograd.nn.torch_names",),
+    "nn.modules": ("picograd.nn", "picograd.nn.torch_names"),
+    "nn.utils.clip_grad": ("picograd.nn.utils",),
+    "nn.utils.convert_parameters": ("picograd.nn.utils",),
+    "nn.utils.spectral_norm": ("picograd.nn.utils",),
+    "nn.utils.stateless": ("picograd.nn.stateless",),
+    "nn.utils.weight_norm": ("picograd.nn.utils",),
+    "random": ("picograd",),
+    "serialization": ("picograd",),
+    "special": ("picograd.tensor.math.special",),
+    "types": ("picograd.nn.torch_names", "picograd"),
+    "utils.data._utils": ("picograd.nn.collate",),
+    "utils.data._utils.collate": ("picograd.nn.collate",),
+    "utils.dlpack": ("picograd",),
+    "utils.hooks": ("picograd.nn.torch_names",),
+    "utils.model_zoo": ("picograd.hub",),
+}
+# files of PyTorch whose names are those of the room above
+FILES = {
+    "distributions": (
+        "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "constraint_registry",
+        "continuous_bernoulli", "dirichlet", "exp_family", "exponential", "fishersnedecor",
+        "gamma", "generalized_pareto", "geometric", "gumbel", "half_cauchy", "half_normal",
+        "independent", "inverse_gamma", "kumaraswamy", "laplace", "lkj_cholesky", "log_normal",
+        "logistic_normal", "lowrank_multivariate_normal", "mixture_same_family", "multinomial",
+        "multivariate_normal", "negative_binomial", "normal", "one_hot_categorical", "pareto",
+        "poisson", "relaxed_bernoulli", "relaxed_categorical", "studentT",
+        "transformed_distribution", "uniform", "von_mises", "weibull", "wishart",
+    ),
+    "fx": ("experimental", "graph", "graph_module", "node", "proxy"),
+    "nn.modules": (
+        "activation", "batchnorm", "container", "conv", "distance", "dropout", "fold",
+        "instancenorm", "linear", "loss", "module", "normalization", "padding", "pixelshuffle",
+        "pooling", "rnn", "sparse", "transformer", "upsampling", "utils",
+    ),
+    "nn.parallel": ("data_parallel", "distributed"),
+    "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam",
+              "rmsprop", "rprop", "sgd"),
+}  # fmt: skip
+for room, files in FILES.items():
+    homes = PATHS.get(room, (f"picograd.{room}",))
+    PATHS |= {f"{room}.{name}": homes for name in files}
+
+
+class Elsewhere(ModuleType):
+    """This class is a module whose names other modules have."""
+
+    homes: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> object:
+        """Look a name up in the homes. Raises AttributeError."""
+        if name == "__all__":
+            return list(importlib.import_module(self.homes[0]).__all__)
+        path = f"{self.__name__}.{name}"
+        if path.partition(".")[2] in PATHS:
+            return importlib.import_module(path)
+        for home in () if name.startswith("__") else self.homes:
+            module = importlib.import_module(home)
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+class Finder(MetaPathFinder, Loader):
+    """This class makes the modules of PATHS."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a path of ours, as Python's import asks."""
+        root, _, inner = fullname.partition(".")
+        if root != "picograd" or inner not in PATHS:
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the module."""
+        module = Elsewhere(spec.name)
+        module.homes = PATHS[spec.name.partition(".")[2]]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Keep what the room above has under this name: `picograd.jit` is a function."""
+        above, _, name = module.__name__.rpartition(".")
+        known = vars(sys.modules[above]).get(name)
+        if known is not None:
+            sys.modules[module.__name__] = known
+
+
+def install() -> None:
+    """Let Python's import ask for these paths, after its own finders."""
+    if not any(isinstance(each, Finder) for each in sys.meta_path):
+        sys.meta_path.append(Finder())
