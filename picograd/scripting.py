@@ -4,6 +4,7 @@
 `picograd.jit.script(model)` is `model`.
 """
 
+from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
@@ -103,6 +104,7 @@ disable = allow_in_graph = decorator  # of torch.compiler and torch._dynamo
 
 JIT: dict[str, Any] = {
     "__path__": [],  # so that Python asks for PyTorch's modules below
+    "__spec__": ModuleSpec("picograd.jit", None, is_package=True),
     "script": script,
     "trace": trace,
     "freeze": same,

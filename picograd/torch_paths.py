@@ -1,15 +1,17 @@
 """PyTorch's modules that have no file here: `from picograd.nn.modules.batchnorm import _BatchNorm`.
 
 A finder that Python asks last makes a module of a path below; its names are looked up in the rooms
-of the row. Nothing is imported before a program asks.
+of the row. Nothing is imported before a program asks. A finder that Python asks first tells einops
+about tensors when a program imports it.
 """
 
 import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 # a path: the modules that have its names, the first one wins
 PATHS = {
@@ -43,10 +45,14 @@ PATHS = {
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils.data._utils": ("picograd.nn.collate",),
     "utils.data._utils.collate": ("picograd.nn.collate",),
-    "utils.dlpack": ("picograd",),
+    "utils.dlpack": ("picograd", "picograd.tensor.core.exchange"),
     "utils.hooks": ("picograd.nn.torch_names",),
     "utils.model_zoo": ("picograd.hub",),
 }
+# modules of einops that others have
+OUTSIDE = {"einops.layers.picograd": ("picograd.einops_layers",)}
+# modules of others, and what is imported after them
+AFTER = {"einops._backends": "picograd.einops_backend"}
 # files of PyTorch whose names are those of the room above
 FILES = {
     "distributions": (
@@ -100,15 +106,13 @@ class Finder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a path of ours, as Python's import asks."""
-        root, _, inner = fullname.partition(".")
-        if root != "picograd" or inner not in PATHS:
-            return None
-        return ModuleSpec(fullname, self, is_package=True)
+        is_ours = homes_of(fullname) is not None
+        return ModuleSpec(fullname, self, is_package=True) if is_ours else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make the module."""
         module = Elsewhere(spec.name)
-        module.homes = PATHS[spec.name.partition(".")[2]]
+        module.homes = homes_of(spec.name) or ()
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -119,7 +123,40 @@ class Finder(MetaPathFinder, Loader):
             sys.modules[module.__name__] = known
 
 
+class Watcher(MetaPathFinder):
+    """This class imports what others' modules need to know us, after them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of others as Python does, and add to how it is run."""
+        if fullname not in AFTER:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        loader: Any = spec and spec.loader
+        if loader is not None:
+            run = loader.exec_module
+
+            def run_both(module: ModuleType) -> None:
+                run(module)
+                importlib.import_module(AFTER[fullname])
+
+            loader.exec_module = run_both
+        return spec
+
+
+def homes_of(fullname: str) -> tuple[str, ...] | None:
+    """Find the row of a module."""
+    root, _, path = fullname.partition(".")
+    return PATHS.get(path) if root == "picograd" else OUTSIDE.get(fullname)
+
+
 def install() -> None:
-    """Let Python's import ask for these paths, after its own finders."""
-    if not any(isinstance(each, Finder) for each in sys.meta_path):
-        sys.meta_path.append(Finder())
+    """Let Python's import ask for these paths, and tell those who were imported before."""
+    if any(isinstance(each, Finder) for each in sys.meta_path):
+        return
+    sys.meta_path.append(Finder())
+    sys.meta_path.insert(0, Watcher())
+    for name, ours in AFTER.items():
+        if name in sys.modules:
+            importlib.import_module(ours)

@@ -7,7 +7,7 @@ from typing import Any
 
 from picograd.dtype import DType, dtype_named
 from picograd.engine.backends import default_device
-from picograd.helpers import product
+from picograd.tensor.core.sizes import Size as Size
 from picograd.tensor.tensor import Tensor
 
 
@@ -52,28 +52,6 @@ ShortTensor = kind_named("ShortTensor")
 CharTensor = kind_named("CharTensor")
 ByteTensor = kind_named("ByteTensor")
 BoolTensor = kind_named("BoolTensor")
-
-
-class SizeKind(type):
-    """This class knows the shapes of tensors, which are plain tuples."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        """Tell whether something is a tuple of ints."""
-        is_tuple = isinstance(instance, tuple)
-        return is_tuple and all(isinstance(each, int) for each in instance)
-
-
-class Size(tuple[int, ...], metaclass=SizeKind):
-    """This class is a tuple of sizes that counts elements; a tensor's shape is one as it is.
-
-    >>> import picograd
-    >>> picograd.Size([2, 3]).numel(), picograd.Size([2, 3]) == picograd.zeros(2, 3).shape
-    (6, True)
-    """
-
-    def numel(self) -> int:
-        """Count the elements of a tensor of these sizes."""
-        return product(self)
 
 
 class memory_format:

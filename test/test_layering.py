@@ -21,7 +21,7 @@ LEVELS = [
     {"engine"},
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
-    | {"in_place", "testing"},
+    | {"in_place", "testing", "einops_backend"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -31,6 +31,7 @@ LEVELS = [
         "array_api",
         "cuda",
         "distributions",
+        "einops_layers",
         "fx",
         "hub",
         "optim",

@@ -74,7 +74,8 @@ class Stream:
             for expr in walk(self.computes[number].body):
                 less = expr.args[0] if len(expr.args) == 1 else expr
                 if any(is_ref(each, self.peak) for each in less.args) and expr.args:
-                    if OPS[expr.op].is_exponential:
+                    row = OPS.get(expr.op)
+                    if row is not None and row.is_exponential:
                         return expr.op
         return internal("a peak that is subtracted nowhere", self.computes)
 
@@ -202,7 +203,7 @@ def is_tile(expr: Expr) -> bool:
 
 def unconverted(expr: Expr) -> Expr:
     """Take conversions off that change nothing: a score is not rounded to the dtype it has."""
-    while expr.args and OPS[expr.op].keeps_value and expr.args[0].dtype is expr.dtype:
+    while expr.op in OPS and OPS[expr.op].keeps_value and expr.args[0].dtype is expr.dtype:
         expr = expr.args[0]
     return expr
 

@@ -120,10 +120,11 @@ def before_writes(nodes: Sequence[Node]) -> None:
         compute(readers)
 
 
-def note_start(tensor: Any) -> None:
-    """Note a leaf that asks for gradients: what it starts from may be stored early."""
+def note_start(tensor: Any) -> bool:
+    """Note a leaf that asks for gradients, True: what it starts from may be stored early."""
     if leaf_buffer(tensor.node) is None:
         carried.STARTS.append(weakref.ref(tensor))
+    return True
 
 
 def note_write(node: Node, version: int = 0) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
-from picograd.nn.module import Module, check_name, named_lines
+from picograd.nn.module import Module, check_name
 from picograd.tensor.core.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")
@@ -46,20 +46,20 @@ class Row(Module):
         return taken
 
     def __len__(self) -> int:
-        return len(named_lines(self))
+        return len(entries(self))
 
     def __iter__(self) -> Iterator[Module]:
-        return iter([module for _, module in named_lines(self)])
+        return iter([module for _, module in entries(self)])
 
     def __getitem__(self, index: int | slice) -> Any:
-        lines = named_lines(self)
+        lines = entries(self)
         if isinstance(index, slice):
             return self._part(lines[index])
         return lines[self._position(index)][1]
 
     def __setitem__(self, index: int, module: Module) -> None:
         check_module(type(self).__name__, module)
-        setattr(self, named_lines(self)[self._position(index)][0], module)
+        setattr(self, entries(self)[self._position(index)][0], module)
 
     def __delitem__(self, index: int | slice) -> None:
         modules = list(self)
@@ -67,7 +67,7 @@ class Row(Module):
         self._renumber(modules)
 
     def __add__(self: Self, other: Iterable[Module]) -> Self:
-        return self._part(named_lines(self))._renumber([*self, *other])
+        return self._part(entries(self))._renumber([*self, *other])
 
     def __iadd__(self: Self, other: Iterable[Module]) -> Self:
         return self.extend(other)
@@ -81,7 +81,7 @@ class Row(Module):
 
     def _renumber(self: Self, modules: Sequence[Module]) -> Self:
         """Hold these modules instead, named by position."""
-        for name, _ in named_lines(self):
+        for name, _ in entries(self):
             delattr(self, name)
         for number, module in enumerate(modules):
             self.add_module(str(number), module)
@@ -185,11 +185,11 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __getitem__(self, key: str) -> Module:
-        found = dict(self.items()).get(key)
-        if found is None:
+        found = dict(self.items())
+        if key not in found:
             problem = f"there is no module {key!r}"
             raise MemberError("ModuleDict", problem, f"use one of {', '.join(self.keys())}")
-        return found
+        return found[key]
 
     def __delitem__(self, key: str) -> None:
         self.pop(key)
@@ -222,19 +222,30 @@ class ModuleDict(Module):
 
     def keys(self) -> list[str]:
         """List the names."""
-        return [name for name, _ in named_lines(self)]
+        return [name for name, _ in entries(self)]
 
     def values(self) -> list[Module]:
         """List the modules."""
-        return [module for _, module in named_lines(self)]
+        return [module for _, module in entries(self)]
 
     def items(self) -> list[tuple[str, Module]]:
         """List (name, module)."""
-        return named_lines(self)
+        return entries(self)
+
+
+def entries(container: Module) -> list[tuple[str, Any]]:
+    """List the modules of a container by name; None stands where a place was left empty."""
+    is_row = isinstance(container, Row)
+    return [
+        (name, value)
+        for name, value in vars(container).items()
+        if isinstance(value, Module)
+        or (value is None and (name.isdigit() if is_row else name[0] != "_"))
+    ]
 
 
 def check_module(op: str, module: Any) -> None:
-    """Raise DTypeError for what is no module."""
-    if not isinstance(module, Module):
+    """Raise DTypeError for what is neither a module nor None, an empty place."""
+    if module is not None and not isinstance(module, Module):
         problem = f"{type(module).__name__} is no module"
         raise DTypeError(op, problem, "pass modules, such as nn.Linear(2, 3)")

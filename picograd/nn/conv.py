@@ -19,7 +19,8 @@ Sizes = int | tuple[int, ...]
 def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Repeat one number for every spatial axis, or check that there is one number per axis."""
     init.check_sizes(op, least, **{name: value})
-    sizes = (value,) * count if isinstance(value, int) else tuple(value)
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    sizes = sizes * count if len(sizes) == 1 else sizes
     if len(sizes) != count:
         problem = f"{name}={value} has {len(sizes)} sizes, {count} wanted"
         raise ShapeError(op, problem, "pass one int, or one for every spatial axis")

@@ -147,7 +147,8 @@ def undivided(weight: Expr, total: Expr) -> Expr:
     """Leave out the division of weights by the total of their row."""
 
     def replace(expr: Expr) -> Expr | None:
-        if len(expr.args) != 2 or OPS[expr.op].linear != (0,):
+        row = OPS.get(expr.op)  # None of what guards
+        if row is None or len(expr.args) != 2 or row.linear != (0,):
             return None
         value, divisor = expr.args
         is_total = under_casts(divisor) == under_casts(total)

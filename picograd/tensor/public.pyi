@@ -1419,7 +1419,9 @@ def promote_types(type1: DTypeLike, type2: DTypeLike, *, out: Any = None) -> DTy
 def put(
     input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Any = None
 ) -> Tensor: ...
-def qr(input: Tensor, mode: str = "reduced", *, out: Any = None) -> QR: ...
+def qr(
+    input: Tensor, mode: str = "reduced", *, some: bool | None = None, out: Any = None
+) -> QR: ...
 def quantile(
     input: Tensor,
     q: TensorLike,
@@ -1452,7 +1454,7 @@ def randint(
 ) -> Tensor: ...
 def randint_like(
     input: Tensor,
-    low: Scalar,
+    low: Scalar = 0,
     high: Scalar | None = None,
     *,
     generator: Generator | None = None,

@@ -22,7 +22,8 @@ class TreeSpec:
         return isinstance(other, TreeSpec) and self.tree == other.tree
 
     def __hash__(self) -> int:
-        return hash((self.num_leaves, type(self.tree)))
+        kind = type(self.tree)
+        return hash((self.num_leaves, kind))
 
     def __repr__(self) -> str:
         return f"TreeSpec({self.tree})"
@@ -32,17 +33,23 @@ class TreeSpec:
         return not is_container(self.tree)
 
 
-def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
+Leaves = list[Any]
+
+
+def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[Leaves, TreeSpec]:
     """List the leaves of a tree, and its structure."""
-    return leaves_of(tree), TreeSpec(tree)
+    leaves = leaves_of(tree)
+    structure = TreeSpec(tree)
+    return leaves, structure
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """Put leaves into a structure."""
-    return rebuilt(treespec.tree, list(leaves))
+    listed = list(leaves)
+    return rebuilt(treespec.tree, listed)
 
 
-def tree_leaves(tree: Any, is_leaf: Any = None) -> list[Any]:
+def tree_leaves(tree: Any, is_leaf: Any = None) -> Leaves:
     """List the leaves of a tree."""
     return leaves_of(tree)
 
@@ -58,8 +65,11 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = No
     >>> tree_map(lambda a, b: a + b, {"x": 1}, {"x": 2})
     {'x': 3}
     """
-    columns = [leaves_of(each) for each in (tree, *rests)]
-    return rebuilt(tree, [func(*leaves) for leaves in zip(*columns, strict=True)])
+    trees = (tree, *rests)
+    columns = [leaves_of(each) for each in trees]
+    rows = zip(*columns, strict=True)
+    results = [func(*row) for row in rows]
+    return rebuilt(tree, results)
 
 
 def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any) -> Any:
@@ -68,14 +78,21 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any) -> Any:
     >>> tree_map_only(int, lambda n: n + 1, [1, "a"])
     [2, 'a']
     """
-    return mapped(lambda leaf: func(leaf) if isinstance(leaf, kinds) else leaf, tree)
+
+    def change(leaf: Any) -> Any:
+        is_meant = isinstance(leaf, kinds)
+        return func(leaf) if is_meant else leaf
+
+    return mapped(change, tree)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:
     """Tell whether something holds for every leaf."""
-    return all(map(pred, leaves_of(tree)))
+    leaves = leaves_of(tree)
+    return all(map(pred, leaves))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
     """Tell whether something holds for a leaf."""
-    return any(map(pred, leaves_of(tree)))
+    leaves = leaves_of(tree)
+    return any(map(pred, leaves))

@@ -119,11 +119,7 @@ class ParameterGroup(MutableMapping[str, Any]):
             self.follow(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if self.formula is None:
-            self.set_options({name: value})
-            return
-        if name not in self.options and name not in SCHEDULE_KEYS:
-            raise ValueRangeError("optim", f"no option {name!r}", f"use {', '.join(self.options)}")
+        """Change an option; what wraps an optimizer may keep numbers of its own here."""
         self.set_options({name: value})
 
     def __delitem__(self, name: str) -> None:

@@ -62,6 +62,11 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
     return dlpack.export(buffer, node.shape, is_versioned, is_copied, idle(node.device))
 
 
+def to_dlpack(tensor: Any) -> Any:
+    """Give a capsule of a tensor's memory, as older programs hand it over."""
+    return tensor.__dlpack__()
+
+
 def memory_of(tensor: Any) -> "np.ndarray[Any, Any] | None":
     """Show the memory of a CPU tensor, computed first, to code that keeps no view of it.
 

@@ -46,11 +46,12 @@ from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps
 from picograd.tensor.core.aliasing import View
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import FUNCTIONS, composed
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
+from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
 from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
@@ -143,13 +144,13 @@ class Recorded:
     # what it is
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> Size:
         """Sizes of the axes.
 
         >>> Tensor([[1.0, 2.0]]).shape
         (1, 2)
         """
-        return self._node.shape
+        return Size(self._node.shape)
 
     @property
     def dtype(self) -> DType:
@@ -218,9 +219,7 @@ class Recorded:
         if wanted and self._node.leaf is None:
             self._move(build.detach(self._node))
             self._node.leaf = weakref.ref(self)
-        if wanted:
-            pending.note_start(self)
-        self._tracks = wanted
+        self._tracks = wanted and pending.note_start(self)
 
     @property
     def is_leaf(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, overload
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Shape
 from picograd.tensor.core.operands import as_axis
+from picograd.tensor.core.sizes import Size
 
 
 class Count(int):
@@ -41,7 +42,7 @@ class SizeAttribute:
         if any(type(size) is not int for size in node.shape):
             return functools.partial(size_of, tensor)  # a count would be the size of this call
         count = Count(node.size)
-        count.shape = node.shape
+        count.shape = Size(node.shape)
         return count
 
 

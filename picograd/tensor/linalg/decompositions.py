@@ -128,17 +128,20 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 
 @composed()
-def qr(A: Tensor, mode: str = "reduced") -> QR:
+def qr(A: Tensor, mode: str = "reduced", *, some: bool | None = None) -> QR:
     """Write matrices (..., M, N) as Q R: orthonormal columns times an upper triangle.
 
     "reduced" gives K = min(M, N) columns, "complete" M of them, "r" no Q. Gradients need as many
-    columns as R has rows, which the complete form of a tall matrix has not.
+    columns as R has rows, which the complete form of a tall matrix has not. `some` is the
+    older spelling: True is "reduced", False "complete".
 
     >>> Q, R = picograd.linalg.qr(picograd.Tensor([[3.0], [4.0]]))
     >>> (Q @ R).round().tolist()
     [[3.0], [4.0]]
     """
     need_tensor("linalg.qr", A)
+    if some is not None:
+        mode = "reduced" if some else "complete"
     if mode not in ("reduced", "complete", "r"):
         raise ValueRangeError("linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"')
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)

@@ -325,7 +325,7 @@ def normal(
 @composed()
 def randint_like(
     input: Tensor,
-    low: Scalar,
+    low: Scalar = 0,
     high: Scalar | None = None,
     *,
     generator: Generator | None = None,

@@ -127,6 +127,19 @@ def new_full(
 
 
 @composed(function=False)
+def new(x: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
+    """Make a tensor of data, or of zeros with the sizes that ints are, as older programs do.
+
+    >>> picograd.Tensor([1.0]).new(2, 3).shape, picograd.Tensor([1.0]).new([2, 3]).tolist()
+    ((2, 3), [2.0, 3.0])
+    """
+    place = dict(dtype=x.dtype, device=device or x.device)
+    if all(isinstance(each, int) for each in data):
+        return Recorded.kind.zeros(*(data or (0,)), **place)
+    return Recorded.kind(data[0], **place)
+
+
+@composed(function=False)
 def new_tensor(
     x: Tensor,
     data: Data,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bool_, complex64, float32, int64
+from picograd.dtype import DType, bool_, complex64, float32, int64, uint8
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -276,6 +276,8 @@ def is_finite(x: Node) -> Node:
 
 def where(condition: Node, a: Operand, b: Operand) -> Node:
     """Choose from `a` where the condition holds, else from `b`; all three broadcast."""
+    if condition.dtype is uint8:  # the bools of older programs
+        condition = condition.cast(bool_)
     if condition.dtype is not bool_:
         text = f"condition must be bool, got {condition.dtype.name}"
         raise DTypeError("where", text, "compare it, or call .bool()")

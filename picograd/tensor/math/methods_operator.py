@@ -259,7 +259,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).add(Tensor([1.0, 1.0]), alpha=3).tolist()
         [4.0, 5.0]
         """
-        return combined(self, "add", other, alpha)
+        return combined(self, "add", *factored(other, alpha))
 
     @composed(method=False)
     @composed("subtract", in_place=True)
@@ -269,7 +269,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).sub(Tensor([1.0, 1.0]), alpha=3).tolist()
         [-2.0, -1.0]
         """
-        return combined(self, "sub", other, alpha)
+        return combined(self, "sub", *factored(other, alpha))
 
     def add_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Add alpha * other in place.
@@ -277,6 +277,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).add_(1.0, alpha=2).tolist()
         [3.0, 4.0]
         """
+        other, alpha = factored(other, alpha)
         return update(self, scaled_by(alpha), "add", other)
 
     def sub_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
@@ -285,6 +286,7 @@ class OperatorMethods(Recorded):
         >>> Tensor([1.0, 2.0]).sub_(1.0, alpha=2).tolist()
         [-1.0, 0.0]
         """
+        other, alpha = factored(other, alpha)
         return update(self, scaled_by(alpha), "sub", other)
 
     mul_: Final = __imul__
@@ -389,6 +391,13 @@ def combined(x: Any, op: str, other: Any, alpha: Scalar) -> Any:
         text = f"operand must be a Tensor or a number, not {type(other).__name__}"
         raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
     return result
+
+
+def factored(other: Any, alpha: Any) -> tuple[Any, Scalar]:
+    """Multiply by a factor that is a tensor of no axes at once."""
+    if isinstance(alpha, Recorded) and not alpha.shape:
+        return other * alpha, 1
+    return other, alpha
 
 
 def paired(op: str, a: Recorded, b: Recorded) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd import distributed
+from picograd.distributed import get_rank, get_world_size
 from picograd.errors import ValueRangeError
 from picograd.nn.samplers import Sampler
 
@@ -33,8 +33,8 @@ class DistributedSampler(Sampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        count = distributed.get_world_size() if num_replicas is None else num_replicas
-        place = distributed.get_rank() if rank is None else rank
+        count = get_world_size() if num_replicas is None else num_replicas
+        place = get_rank() if rank is None else rank
         if not 0 <= place < count:
             problem = f"rank={place} of {count} processes"
             raise ValueRangeError("DistributedSampler", problem, "count from 0")

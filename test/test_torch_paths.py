@@ -1,0 +1,82 @@
+"""Modules of PyTorch that programs import from, where picograd has no file of that name."""
+
+import importlib
+import inspect
+import sys
+
+import pytest
+
+import picograd
+from picograd import torch_paths
+
+
+@pytest.mark.parametrize("path", torch_paths.PATHS)
+def test_every_path_is_imported(path: str) -> None:
+    module = importlib.import_module(f"picograd.{path}")
+    assert sys.modules[f"picograd.{path}"] is module
+
+
+@pytest.mark.parametrize("path", torch_paths.PATHS)
+def test_every_path_is_one_of_pytorch(path: str) -> None:
+    pytest.importorskip("torch")
+    try:
+        importlib.import_module(f"torch.{path}")
+    except ModuleNotFoundError:
+        assert path in OLDER, path
+
+
+OLDER = {"optim.adamw"}  # of versions before
+
+
+def test_names_are_those_of_the_rooms() -> None:
+    from picograd.nn.modules.batchnorm import BatchNorm2d, _BatchNorm  # type: ignore
+    from picograd.nn.modules.utils import _pair  # type: ignore
+    from picograd.optim.adam import Adam  # type: ignore
+
+    assert BatchNorm2d is picograd.nn.BatchNorm2d and issubclass(BatchNorm2d, _BatchNorm)
+    assert _pair(3) == (3, 3) and Adam is picograd.optim.Adam
+    assert picograd.nn.modules.conv.Conv2d is picograd.nn.Conv2d  # type: ignore
+
+
+def test_what_is_not_there_is_not_made_up() -> None:
+    with pytest.raises(ImportError):
+        from picograd.distributions import Nothing  # type: ignore # noqa: F401
+    with pytest.raises(ImportError):
+        importlib.import_module("picograd.nn.modules.nothing")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module("picograd.nn.modules.linear").nothing
+
+
+def test_functions_stay_functions() -> None:
+    function = picograd.jit
+    assert importlib.import_module("picograd.jit") is function and picograd.jit is function
+    from picograd.jit import Final  # type: ignore
+    from picograd.jit.annotations import List  # type: ignore
+
+    assert Final[int] is int and List is not None
+    assert importlib.import_module("picograd.fft") is picograd.fft
+
+
+def test_star_imports_what_the_room_shows() -> None:
+    space: dict[str, object] = {}
+    exec("from picograd.nn.modules.activation import *", space)
+    assert space["ReLU"] is picograd.nn.ReLU
+
+
+def test_installing_twice_changes_nothing() -> None:
+    before = list(sys.meta_path)
+    torch_paths.install()
+    assert sys.meta_path == before
+
+
+def test_private_names_of_layers_are_signatures_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = (
+        importlib.import_module(f"{each}.nn.modules.utils") for each in ("picograd", "torch")
+    )
+    for name in ("_single", "_pair", "_triple", "_quadruple"):
+        for given in (2, (1, 2, 3), [4]):
+            assert getattr(ours, name)(given) == tuple(getattr(theirs, name)(given))
+    assert ours._reverse_repeat_tuple((1, 2), 2) == theirs._reverse_repeat_tuple((1, 2), 2)
+    assert inspect.isclass(importlib.import_module("picograd.nn.modules.loss")._Loss)
+    assert torch.nn.modules is not None
