@@ -9,24 +9,24 @@ modules are those of nanoGPT and GPT-2, whose weights load.
     python examples/gpt.py --text my.txt --prompt "Once"     # learn another text
     python examples/gpt.py --size gpt2 --weights model.safetensors --prompt "The sea"
 
-The last line writes with GPT-2 124M of a Hugging Face folder; `tokenizer.json` beside the weights is
-read by the `tokenizers` package. With --steps it learns the text first, as without --weights.
+The last line writes with GPT-2 124M as Hugging Face saves it; `tokenizer.json` beside the weights
+is read by the `tokenizers` package. With --steps it learns the text first, as without --weights.
 
 Ancestors' list: M11.
 """
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from common import OUTPUT, Clock, plot_losses, read_options, shipped_text
+from writing import Letters, Words, attend, empty_cache, places, show
 
 import picograd
 from picograd import Tensor, nn
 
-STEPS, REPORT = 3000, 200
+STEPS, REPORT = 2500, 250
 SAVED = OUTPUT / "gpt.safetensors"
 
 
@@ -51,25 +51,12 @@ class Attention(nn.Module):
         self.c_proj = nn.Linear(sizes.width, sizes.width, sizes.bias)
         self.heads = sizes.heads
 
-    def forward(self, x, cache=None, first=0):
+    def forward(self, x, *past):
         batch, length, width = x.shape
         parts = self.c_attn(x).reshape(batch, length, 3, self.heads, width // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)  # B heads T E/heads
-        attend = nn.functional.scaled_dot_product_attention
-        if cache is None:
-            y = attend(q, k, v, is_causal=True)
-        else:
-            keys, values = cache  # B heads context E/heads
-            keys[:, :, first : first + length] = k
-            values[:, :, first : first + length] = v
-            y = attend(q, keys, values, attn_mask=seen(first, length, keys))
+        y = attend(q, k, v, *past)
         return self.c_proj(y.transpose(1, 2).reshape(batch, length, width))
-
-
-def seen(first, length, keys):
-    """Say which places of the cache are before each of the new ones: T context."""
-    rows = Tensor.arange(length, device=keys.device).unsqueeze(-1) + first
-    return Tensor.arange(keys.shape[2], device=keys.device) <= rows
 
 
 class Network(nn.Module):
@@ -92,8 +79,8 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(sizes.width, bias=sizes.bias)
         self.mlp = Network(sizes)
 
-    def forward(self, x, cache=None, first=0):
-        x = x + self.attn(self.ln_1(x), cache, first)
+    def forward(self, x, *past):
+        x = x + self.attn(self.ln_1(x), *past)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -123,98 +110,37 @@ class GPT(nn.Module):
                 nn.init.zeros_(weight)
         self.lm_head.weight = self.transformer["wte"].weight
 
-    def forward(self, tokens, cache=None, first=0):
+    def forward(self, tokens, cache=None, first=0, starts=None):
         """Scores (B, T, V) of tokens (B, T); with a cache they follow its first `first` places."""
-        places = Tensor.arange(tokens.shape[1], device=tokens.device) + first
-        x = self.transformer["wte"](tokens) + self.transformer["wpe"](places)  # B T E
+        numbers = places(tokens.shape[1], first, starts, tokens.device)
+        x = self.transformer["wte"](tokens) + self.transformer["wpe"](numbers)  # B T E
         for number, block in enumerate(self.transformer["h"]):
-            x = block(x, None if cache is None else cache[number], first)
+            x = block(x, None if cache is None else cache[number], first, starts)
         return self.lm_head(self.transformer["ln_f"](x))  # B T V
 
     def empty_cache(self, batch=1):
-        """Make room for the keys and values of every layer: (B, heads, context, E / heads) each."""
-        s, device = self.sizes, self.lm_head.weight.device
-        shape = batch, s.heads, s.context, s.width // s.heads
-        return [tuple(Tensor.zeros(*shape, device=device) for _ in "kv") for _ in range(s.layers)]
+        """Make room for keys and values."""
+        s = self.sizes
+        size, weight = s.width // s.heads, self.lm_head.weight
+        return empty_cache(s.layers, batch, s.heads, s.context, size, weight)
 
 
-def write(model, prompt, count, temperature=0.7, seed=0):
-    """Yield tokens that continue a prompt, drawn by their scores; low temperatures are surer.
+def load_gpt2(model, weights):
+    """Load GPT-2's weights by the names of Hugging Face.
 
-    Temperature 0 takes the likeliest. The cache is written in place, so that every token costs the
-    same; when the context is full, its second half is read again.
-    """
-    size, device = model.sizes.context, model.lm_head.weight.device
-    generator, cache = np.random.default_rng(seed), model.empty_cache()
-
-    @picograd.jit
-    def score(row, first):
-        with picograd.no_grad():
-            return model(row, cache, first)[0, -1]
-
-    model.eval()
-    tokens, first = list(prompt)[-size + 1 :], 0
-    for _ in range(count):
-        if len(tokens) > size:
-            tokens, first = tokens[-(size // 2) :], 0
-        row = Tensor([tokens[first:]], device=device)
-        first = len(tokens)
-        tokens.append(choose(score(row, first - row.shape[1]).numpy(), temperature, generator))
-        yield tokens[-1]
-    model.train()
-
-
-def choose(scores, temperature, generator):
-    """Draw a token by the softmax of its scores."""
-    if temperature == 0:
-        return int(scores.argmax())
-    chances = np.exp((scores.astype(np.float64) - scores.max()) / temperature)
-    return int(generator.choice(len(chances), p=chances / chances.sum()))
-
-
-def load_gpt2(model, path):
-    """Load GPT-2's weights as Hugging Face saves them.
-
-    Its linear maps are (inputs, outputs), and the last layer is the table of tokens.
+    Its linear maps are (inputs, outputs), and the last layer is the table of tokens. Places beyond
+    the model's context are left out.
     """
     state = {}
-    for name, weight in nn.load(path).items():
+    for name, weight in weights.items():
         name = name.removeprefix("transformer.")
         if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
             continue  # the table again, and triangles of ones
         is_map = name.endswith((".c_attn.weight", ".c_proj.weight", ".c_fc.weight"))
         state[f"transformer.{name}"] = weight.T if is_map else weight
     state["lm_head.weight"] = state["transformer.wte.weight"]
+    state["transformer.wpe.weight"] = state["transformer.wpe.weight"][: model.sizes.context]
     model.load_state_dict(state)
-
-
-class Letters:
-    """Tokens of a text are its characters."""
-
-    def __init__(self, text):
-        self.letters = sorted(set(text))
-        self.numbers = {letter: number for number, letter in enumerate(self.letters)}
-
-    def encode(self, text):
-        return [self.numbers[letter] for letter in text if letter in self.numbers]
-
-    def decode(self, tokens):
-        return "".join(self.letters[token] for token in tokens if token < len(self.letters))
-
-
-class Words:
-    """Tokens are the pieces of words that a model was trained with."""
-
-    def __init__(self, path):
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_file(str(path))
-
-    def encode(self, text):
-        return self.tokenizer.encode(text).ids
-
-    def decode(self, tokens):
-        return self.tokenizer.decode(list(tokens))
 
 
 def batch(tokens, context, size, seed, number):
@@ -248,8 +174,8 @@ def build(options, text):
     sizes = GPT2 if options.size == "gpt2" else Sizes(len(codec.letters))
     model = GPT(sizes).to(options.device)
     if options.weights:
-        load_gpt2(model, options.weights)
-    rate = 1e-3 if options.size == "small" else 3e-4
+        load_gpt2(model, nn.load(options.weights))
+    rate = 3e-3 if options.size == "small" else 3e-4
     optimizer = nn.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.99), weight_decay=0.1)
     done = 0
     if options.resume:
@@ -261,16 +187,14 @@ def build(options, text):
 
 
 def save(model, optimizer, step):
-    """Write the state of training; a run that is stopped leaves the file before whole."""
-    OUTPUT.mkdir(exist_ok=True)
+    """Write the state of training."""
+    SAVED.parent.mkdir(exist_ok=True)
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
-    beside = SAVED.with_suffix(".part.safetensors")
-    nn.save(state, beside)
-    os.replace(beside, SAVED)
+    nn.save(state, SAVED)
 
 
-def train(model, optimizer, tokens, options, steps, done, clock):
-    """Take the steps from `done` on, print losses, save; returns the losses."""
+def train(model, optimizer, tokens, options, steps, done, clock, keep=save):
+    """Take the steps from `done` on, print losses, keep the state; returns the losses."""
     context, most = model.sizes.context, optimizer.param_groups[0]["lr"]
     kept = tokens[-len(tokens) // 10 :]  # not learned
     learned = tokens[: -len(kept)]
@@ -303,7 +227,7 @@ def train(model, optimizer, tokens, options, steps, done, clock):
             shown = f"loss {np.mean(losses[-REPORT:]):.3f}, of pages not learned {unseen:.3f}"
             print(f"step {number + 1}: {shown}, {clock}", flush=True)
             optimizer.param_groups[0]["lr"] = most
-            save(model, optimizer, number + 1)
+            keep(model, optimizer, number + 1)
     return losses
 
 
@@ -320,14 +244,8 @@ def main(arguments=None):
     print(f"{count:,} parameters, {steps - done} steps of {options.batch_size} pieces")
     tokens = np.array(codec.encode(text)) if steps > done else []
     losses = train(model, optimizer, tokens, options, steps, done, clock)
-    print(options.prompt, end="")
     with clock("writing"):
-        written = []
-        for token in write(model, codec.encode(options.prompt), options.length):
-            before = codec.decode(written)
-            written.append(token)
-            print(codec.decode(written)[len(before) :], end="", flush=True)
-    print()
+        show(model, codec, [options.prompt], options.length, seed=options.seed)
     if options.plot and losses:
         plot_losses(losses, "gpt")
     print(f"seconds: {clock}")
