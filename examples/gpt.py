@@ -26,7 +26,7 @@ from writing import Letters, Words, attend, empty_cache, places, show
 import picograd
 from picograd import Tensor, nn
 
-STEPS, REPORT = 2500, 250
+STEPS, REPORT = 2000, 250
 SAVED = OUTPUT / "gpt.safetensors"
 
 
@@ -152,9 +152,9 @@ def batch(tokens, context, size, seed, number):
 
 
 def learning_rate(number, steps, most):
-    """Rise for a hundred steps, then fall along a cosine to a tenth."""
+    """Rise for a twentieth of the steps, then fall along a cosine to a tenth."""
     share = min(1.0, number / max(1, steps))
-    return most * min(1.0, (number + 1) / 100) * (0.55 + 0.45 * math.cos(math.pi * share))
+    return most * min(1.0, (number + 1) * 20 / steps) * (0.55 + 0.45 * math.cos(math.pi * share))
 
 
 def more_options(parser):
