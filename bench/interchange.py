@@ -88,7 +88,7 @@ class TorchGPTBlock(torch.nn.Module):
         q, k, v = (p.view(batch, length, self.heads, -1).transpose(1, 2) for p in parts)
         y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.attn.c_proj(y.transpose(1, 2).reshape(x.shape))
-        inside = torch.nn.functional.gelu(self.mlp.c_fc(self.ln_2(x)))
+        inside = torch.nn.functional.gelu(self.mlp.c_fc(self.ln_2(x)), approximate="tanh")
         return x + self.mlp.c_proj(inside)
 
 

@@ -355,15 +355,13 @@ def decoder_step(device: str) -> Step:
     """One token of examples/decoder.py with the cache of 15 before it."""
     from decoder import Decoder, Sizes
 
-    sizes = Sizes()
-    model, token = Decoder(sizes).to(device), labels(device, 1, 1)
-    past = (1, sizes.key_heads, 15, sizes.width // sizes.heads)
-    cache = [(leaf(device, *past), leaf(device, *past)) for _ in range(sizes.layers)]
+    model, token = Decoder(Sizes(79, layers=2)).to(device), labels(device, 1, 1)
+    cache = [[x.realize() for x in part] for part in model.empty_cache()]
 
     def step() -> list[Any]:
         with no_grad():
-            scores, kept = model(token, cache)
-        return [scores, *(x for part in kept for x in part)]
+            scores = model(token, cache, 15)
+        return [scores, *(x for part in cache for x in part)]
 
     return step
 

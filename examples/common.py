@@ -1,6 +1,7 @@
 """What the examples share: options, the clock behind the last line, accuracy, pictures."""
 
 import argparse
+import lzma
 import sys
 import time
 from pathlib import Path
@@ -11,10 +12,16 @@ import picograd
 from picograd import nn
 
 OUTPUT = Path(__file__).parent / "output"
+TEXT = Path(__file__).parent / "texts" / "austen.txt.xz"  # texts/README.md says what it is
 
 
-def read_options(description, arguments=None, epochs=1, batch_size=128):
-    """Read the options every example takes."""
+def shipped_text():
+    """Read two novels by Jane Austen: 1.35 million characters, a paragraph a line."""
+    return lzma.decompress(TEXT.read_bytes()).decode("ascii")
+
+
+def read_options(description, arguments=None, epochs=1, batch_size=128, more=None):
+    """Read the options every example takes, and those that `more(parser)` adds."""
     parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
     parser.add_argument("--epochs", type=int, default=epochs)
@@ -23,6 +30,8 @@ def read_options(description, arguments=None, epochs=1, batch_size=128):
     parser.add_argument("--plot", action="store_true", help=f"write pictures to {OUTPUT}")
     parser.add_argument("--steps", type=int, default=None, help="stop after this many steps")
     parser.add_argument("--no-jit", action="store_true", help="do not capture the training step")
+    if more is not None:
+        more(parser)
     options = parser.parse_args(arguments)
     if options.epochs < 1 or options.batch_size < 1:
         parser.error("--epochs and --batch-size must be 1 or more")

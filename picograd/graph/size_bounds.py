@@ -32,7 +32,8 @@ def choose_bounds(
 ) -> Bounds:
     """Choose the bounds of all plain dynamic classes; `largest` has the largest sizes seen.
 
-    `limits` are those that a user gave, by memory and axis.
+    `limits` are those that a user gave, by memory and axis. A size far below its limit does not
+    have it for a bound: the plan would not serve it.
     """
     bounds: Bounds = {}
     far = FAR if limits else NEAR
@@ -52,7 +53,9 @@ def choose_bounds(
             for axis in axes.dynamic_axes(node):
                 found = axes.find(node, axis)
                 limit = limits.get((id(memory_of(node)), axis), 0)
-                bounds.setdefault(found, limit or bound_of(found))
+                is_usable = limit and is_near({found: limit}, axes.sizes, FAR)
+                bound = limit if is_usable else bound_of(found)
+                bounds.setdefault(found, min(bound, limit or bound))
     for node in axes.order:
         rule = node.row.sizes
         if rule is not None and rule.natural is not None and memory_of(node) is None:

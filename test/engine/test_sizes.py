@@ -506,6 +506,14 @@ def test_marked_sizes_keep_their_plan_and_their_trace() -> None:
     assert doubled.count == 1 and plans() == 1
 
 
+def test_sizes_far_below_the_marked_limit_share_plans() -> None:
+    """A plan laid out at 4,096 serves no size below 512: it would compute what nobody wants."""
+    doubled = picograd.jit(lambda x: x * 2, dynamic={"x": {0: 4096}})
+    for n in range(2, 40):
+        doubled(Tensor(np.ones((n, 3), np.float32))).realize()
+    assert plans() <= 4 and doubled.count == 1
+
+
 def test_a_trace_has_patience() -> None:
     doubled = picograd.jit(lambda x: x * 2)
     for n in SIZES:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def interchange(monkeypatch):
     for room in ("examples", "bench"):
         monkeypatch.syspath_prepend(str(ROOT / room))
-    for name in ("common", "resnet18", "gpt", "interchange"):
+    for name in ("common", "resnet18", "writing", "gpt", "interchange"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # its threads spin, which hurts where tests share cores
