@@ -87,11 +87,16 @@ def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
     """Find the dtype of new data: arrays keep theirs, Python numbers take the default."""
     if array.dtype.kind not in SUPPORTED:
         return default_float()  # `from_array` says what is wrong
-    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+    if hasattr(data, "dtype") or shows_array(data):
         return to_dtype(array.dtype)
     if array.dtype.kind in "fc" and not holds_arrays(data):
         return default_float() if array.dtype.kind == "f" else default_float().complex
     return to_dtype(array.dtype)
+
+
+def shows_array(data: Any) -> bool:
+    """Tell whether NumPy reads an object as an array: a tensor of others, a column, a picture."""
+    return hasattr(data, "__array__") or hasattr(data, "__array_interface__")
 
 
 def holds_arrays(data: Any) -> bool:
@@ -112,7 +117,7 @@ def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
         return number_array(data, dtype)
     if isinstance(data, (list, tuple, range)):
         return list_array(data, dtype)
-    if hasattr(data, "__array__"):
+    if shows_array(data):
         return np.asarray(data)
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)
