@@ -31,6 +31,7 @@ from picograd.schedule.group import (
 )
 from picograd.schedule.joining import find_place, packed_work, summed_places
 from picograd.schedule.pairing import Pairs
+from picograd.schedule.pooling import pooled_places, work_on_windows
 from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
 from picograd.schedule.score_groups import visit_stream
 from picograd.schedule.updates import values_before
@@ -297,6 +298,8 @@ class Fuser:
         if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
             self.summarize(facts)
             facts.order = reduced_order(source, axes)
+            if self.pool(facts):
+                return
             self.limit_window(facts, count)
             if facts.kernels > 1:
                 self.store_shared(facts)
@@ -389,6 +392,21 @@ class Fuser:
             return False  # what follows works on the rows again: a softmax, a norm
         home.summed, facts.over = found
         self.join(facts, home, "sums", kept_labels(facts.over, axes))
+        return True
+
+    def pool(self, facts: Facts) -> bool:
+        """Join the product whose result is reduced in windows, if that is no slower."""
+        found, source = pooled_places(facts, self.target), facts.inputs[0]
+        home = source.home
+        if home is None or found is None:
+            return False
+        windows, places = found
+        work = work_on_windows(windows, home, self.target)
+        if not work.is_together:
+            self.reasons.note(f"kept {facts.node.shape} apart from its source: {work}")
+            return False
+        home.pooled, facts.over = windows, places
+        self.join(facts, home, "pool", places[: len(facts.node.shape)])
         return True
 
     def visit_hero(self, facts: Facts, row: Op) -> None:
