@@ -7,10 +7,12 @@ result is two axes, one that counts windows and one inside of them, and blocks o
 windows.
 """
 
+from dataclasses import dataclass
+
 from picograd.graph.ends import ends_of
 from picograd.helpers import product
 from picograd.schedule.cost import PoolWork, pool_work
-from picograd.schedule.group import FREE, Facts, Group, Labels, place, waits_for_rows
+from picograd.schedule.group import Facts, Group, Labels, Reasons, place, waits_for_rows
 from picograd.schedule.heroes import has_every_axis, is_product, product_depth, product_sides
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.joining import has_room
@@ -18,79 +20,121 @@ from picograd.target import Target
 
 WINDOW_POINTS = 16  # elements of a window: the kernel computes each where it combines them
 
-Windows = tuple[tuple[int, int], ...]  # dimensions of a product's result, and elements of a window
+Domain = dict[int, Index]  # of each dimension
 
 
-def pooled_places(facts: Facts, target: Target) -> tuple[Windows, Labels] | None:
-    """Find the windows that a reduction takes of the product it reads, and its labels there.
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of a product's result: `sizes` of those along its dimensions, where they have any.
 
-    The labels are those of its input: of every dimension, then of every window.
+    `places` are the dimensions along which those of the reduced value lie: its own, then windows.
     """
-    window, home = facts.inputs[0], facts.inputs[0].home
-    if not target.packs_operands or home is None or not home.is_product or home.summed:
+
+    home: Group
+    sizes: tuple[tuple[int, int], ...]
+    places: Labels
+
+    @property
+    def count(self) -> int:
+        """Elements of a window."""
+        return product(size for _, size in self.sizes)
+
+    def is_of(self, dimensions: set[int]) -> bool:
+        """Tell whether all windows are along some dimensions."""
+        return all(d in dimensions for d, _ in self.sizes)
+
+
+def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None:
+    """Find the product whose result is reduced in windows, and tell it, if that is no slower."""
+    found = windows_of(facts) if target.packs_operands else None
+    if found is None:
         return None
-    source = window.inputs[0] if window.inputs else window
+    work = work_on_windows(found, target)
+    if not work.is_together:
+        reasons.note(f"kept windows {facts.node.shape} apart from their product: {work}")
+        return None
+    found.home.pooled = found.sizes
+    facts.over = found.places
+    return found.home
+
+
+def windows_of(facts: Facts) -> Windows | None:
+    """Find the windows of a product's result that a reduction takes."""
+    cut = facts.inputs[0]
+    if not cut.node.row.is_shifting or cut.is_loaded:
+        return None
+    source = cut.inputs[0]
     rank = len(source.node.shape)
-    axes = tuple(range(rank, len(window.node.shape)))
-    is_window = window.node.row.is_shifting and window.windows == frozenset(axes)
-    if not is_window or tuple(facts.node.arg[1]) != axes or source.home is not home:
+    axes = tuple(range(rank, len(cut.node.shape)))
+    if cut.windows != frozenset(axes) or set(facts.node.arg[1]) != set(axes):
         return None
-    if source.labels is None or waits_for_rows(source) or source.has_window:
+    labels = places_of(source)
+    if source.home is None or labels is None:
         return None
-    placed = place(source.node.shape, source.labels, home)
-    if placed is None or not has_room(home, source) or not has_sides(home):
-        return None
-    labels, found = placed[1], []
-    for axis, kernel, stride, dilation in window.node.arg:
-        size = source.node.shape[axis]
-        if kernel != stride or size % kernel or (dilation != 1 and kernel != 1):
+    places, sizes = list(labels), {}
+    for axis, kernel, stride, dilation in cut.node.arg:
+        is_beside = kernel == stride and source.node.shape[axis] % kernel == 0
+        if not is_beside or (dilation != 1 and kernel != 1):
             return None
-        found.append((labels[axis], kernel))
-    windows = tuple(sorted((label, kernel) for label, kernel in found if kernel != 1))
-    if home.pooled not in ((), windows) or not fits(windows, home):
+        places.append(labels[axis])
+        if kernel != 1:
+            sizes[labels[axis]] = kernel
+    found = Windows(source.home, tuple(sorted(sizes.items())), tuple(places))
+    return found if suits(found) else None
+
+
+def places_of(source: Facts) -> Labels | None:
+    """Find where the elements of a product's result are, if a value is computed of each."""
+    home, labels = source.home, source.labels
+    if home is None or labels is None or not home.is_product:
         return None
-    return windows, (*labels, *(label for label, _ in found))
+    if waits_for_rows(source) or source.has_window or not has_room(home, source):
+        return None
+    placed = place(source.node.shape, labels, home)
+    return None if placed is None else placed[1]
 
 
-def has_sides(home: Group) -> bool:
-    """Tell whether a group is one product of two operands, all of whose results are wanted."""
+def suits(windows: Windows) -> bool:
+    """Tell whether windows are of rows of one product, all of whose results are wanted."""
+    home = windows.home
     hero = home.members[0]
-    if sum(member.level == "hero" for member in home.members) > 1 or ends_of(hero.node):
+    is_single = sum(member.level == "hero" for member in home.members) == 1
+    if home.summed or not is_single or ends_of(hero.node):
         return False
-    return is_product(hero) and has_every_axis(hero.inputs[1])
+    if home.pooled not in ((), windows.sizes):
+        return False
+    rows = product_sides(hero.node)[0]
+    is_small = 1 < windows.count <= WINDOW_POINTS
+    is_known = is_product(hero) and has_every_axis(hero.inputs[1])
+    return is_small and is_known and windows.is_of(rows)
 
 
-def fits(windows: Windows, home: Group) -> bool:
-    """Tell whether windows are of rows of the product, and few enough elements."""
-    rows = product_sides(home.members[0].node)[0]
-    is_small = 1 < product(size for _, size in windows) <= WINDOW_POINTS
-    return is_small and {label for label, _ in windows} <= rows - {FREE}
-
-
-def work_on_windows(windows: Windows, home: Group, target: Target) -> PoolWork:
+def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     """Estimate what it takes to reduce the windows where the product is computed."""
-    hero = home.members[0].node
-    rows = sorted(product_sides(hero)[0])
-    first = windows[0]
-    held = first[1] * product(hero.shape[d] for d in rows if d > first[0])
-    return pool_work(held, hero.size, hero.dtype.itemsize, product_depth(hero), target)
+    hero = windows.home.members[0].node
+    first, size = windows.sizes[0]
+    rows = product_sides(hero)[0]
+    held = size * product(hero.shape[d] for d in rows if d > first)
+    depth = product_depth(hero)
+    return pool_work(held, hero.size, hero.dtype.itemsize, depth, target)
 
 
-def split_windows(group: Group, axes: dict[int, Axis]) -> dict[int, Index]:
+def split_windows(group: Group, axes: dict[int, Axis]) -> Domain:
     """Give the index of each dimension of a domain: of one with windows, two axes."""
     found = {d: axis_index(axis) for d, axis in axes.items()}
     for d, size in group.pooled:
-        window, inside = Axis(f"p{d}", axes[d].size // size), Axis(f"w{d}", size)
+        window = Axis(f"p{d}", axes[d].size // size)
+        inside = Axis(f"w{d}", size)
         found[d] = axis_index(window) * size + axis_index(inside)
     return found
 
 
-def pooled_domain(group: Group, domain: dict[int, Index]) -> dict[int, Index]:
+def pooled_domain(group: Group, domain: Domain) -> Domain:
     """Give the index of each dimension after pooling."""
     sizes = dict(group.pooled)
     return {d: index // sizes.get(d, 1) for d, index in domain.items()}
 
 
-def inside_windows(group: Group, domain: dict[int, Index]) -> dict[int, Index]:
+def inside_windows(group: Group, domain: Domain) -> Domain:
     """Give the index inside a window of each dimension that has windows."""
     return {d: domain[d] % size for d, size in group.pooled}

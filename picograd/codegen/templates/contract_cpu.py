@@ -342,15 +342,15 @@ def wanted_stretch(plan: Plan, stretch: Axis | None) -> tuple[Condition, ...]:
 
 def without_windows(piece: Piece, product: Contraction) -> Piece:
     """Walk rows, not the windows that they make: what neighbours in memory is packed in a row."""
-    for inside in product.window:
+    for within in product.window:
         steps = strides(bind(product.a, piece.values), piece.dims)
-        at = piece.dims.index(inside)
+        at = piece.dims.index(within)
         window = piece.dims[at - 1] if at else None
-        if window is None or steps[window] != steps[inside] * inside.size:
+        if window is None or steps[window] != steps[within] * within.size:
             continue
-        whole = Axis(window.name, window.size * inside.size)
+        whole = Axis(window.name, window.size * within.size)
         place = axis_index(whole)
-        moved = {window: place // inside.size, inside: place % inside.size}
+        moved = {window: place // within.size, within: place % within.size}
         dims = (*piece.dims[: at - 1], whole, *piece.dims[at + 1 :])
         piece = moved_piece(piece, moved, dims)
     return piece

@@ -13,7 +13,7 @@ from picograd.codegen.cuts import Piece
 from picograd.codegen.operands import element_values, is_element
 from picograd.codegen.templates.contract_plan import Plan
 from picograd.codegen.tile import Step, Store
-from picograd.schedule.index import constant, substitute
+from picograd.schedule.index import Axis, Index, constant, substitute
 from picograd.schedule.loop import Compute, Expr, rewrite
 from picograd.schedule.monoid import COMBINE
 
@@ -21,8 +21,8 @@ from picograd.schedule.monoid import COMBINE
 def pool_block(plan: Plan, row: Piece, column: Piece) -> Iterator[Step]:
     """Reduce the windows of one piece of a block, and store what is computed of them."""
     product = plan.product
-    inside = product.window
-    dims = (*(axis for axis in row.dims if axis not in inside), *column.dims)
+    rows = tuple(axis for axis in row.dims if axis not in product.window)
+    dims = (*rows, *column.dims)
     values = {**row.values, **column.values}
     guards = (*row.guards, *column.guards)
     done: dict[int, Expr] = {}
@@ -31,28 +31,46 @@ def pool_block(plan: Plan, row: Piece, column: Piece) -> Iterator[Step]:
         return done[expr.arg] if expr.op == "ref" else None
 
     for number, compute in enumerate(product.computes):
-        if number == product.number or is_element(product, compute):
+        is_known = number == product.number
+        if is_known or is_element(product, compute):
             continue
         if compute.reduce:
-            done[number] = pooled(plan, compute, row, column)
+            done[number] = combined(plan, compute, row, column)
         else:
             done[number] = rewrite(compute.body, values, replace_ref)
         if compute.store:
             slot, index = compute.store
-            yield Store(slot, substitute(index, values), dims, done[number], guards)
+            place = substitute(index, values)
+            yield Store(slot, place, dims, done[number], guards)
 
 
-def pooled(plan: Plan, compute: Compute, row: Piece, column: Piece) -> Expr:
+def combined(plan: Plan, compute: Compute, row: Piece, column: Piece) -> Expr:
     """Combine the elements of a window, in order."""
-    number, dtype = plan.product.number, plan.product.dtype
-    found: list[Expr] = []
-    for point in combinations(*(range(axis.size) for axis in compute.reduce)):
-        inside = dict(zip(compute.reduce, map(constant, point), strict=True))
-        place = substitute(row.position, inside), column.position
-        at = {**row.values, **column.values, **inside}
-        known = element_values(plan.product, at, {number: Expr("tile", (), (plan.c, place), dtype)})
-        found.append(rewrite(compute.body, at, known))
-    total, *rest = found
+    op = COMBINE[compute.monoid or "sum"]
+    piece = row, column
+    total, *rest = [
+        element_of(plan, compute, piece, inside) for inside in points_of(compute.reduce)
+    ]
     for each in rest:
-        total = Expr(COMBINE[compute.monoid or "sum"], (total, each), None, compute.dtype)
+        total = Expr(op, (total, each), None, compute.dtype)
     return total
+
+
+def points_of(axes: tuple[Axis, ...]) -> Iterator[dict[Axis, Index]]:
+    """Yield every point of some axes, row-major."""
+    places = [range(axis.size) for axis in axes]
+    for point in combinations(*places):
+        yield dict(zip(axes, map(constant, point), strict=True))
+
+
+def element_of(
+    plan: Plan, compute: Compute, piece: tuple[Piece, Piece], inside: dict[Axis, Index]
+) -> Expr:
+    """Compute what is combined at one place inside a window."""
+    product = plan.product
+    row, column = piece
+    values = {**row.values, **column.values, **inside}
+    place = substitute(row.position, inside), column.position
+    result = Expr("tile", (), (plan.c, place), product.dtype)
+    known = element_values(product, values, {product.number: result})
+    return rewrite(compute.body, values, known)
