@@ -99,4 +99,4 @@ def test_windows_are_reduced_where_a_cache_keeps_the_rows_they_are_of() -> None:
     few, many = (pool_work(held, 1 << 20, 4, 576, cores(2)) for held in (56, 2048))
     assert few.is_together and not many.is_together
     assert "windows are of 56 rows" in str(few)
-    assert pool_work(2048, 1 << 12, 4, 576, cores(2)).is_together, "a launch takes longer"
+    assert pool_work(2048, 1 << 10, 4, 576, cores(2)).is_together, "a launch takes longer"

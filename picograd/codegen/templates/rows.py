@@ -6,6 +6,7 @@ from picograd.codegen.layout import Blocked
 from picograd.codegen.reach import compares_counts
 from picograd.codegen.templates.grid import balanced, in_piece, rebind
 from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
+from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
@@ -108,7 +109,10 @@ class Rows:
                 self.values[number] = self.tile(f"r{number}", (), compute.dtype)
                 continue
             steps += self.other(number, compute, number in kept)
-        return [*steps, *self.reductions(pending, False), *self.stores]
+        steps += self.reductions(pending, False)
+        if self.threads or not self.is_column:
+            return [*steps, *self.stores]
+        return [*steps, *write_out(self.stores, self.tiles)]
 
     def is_row_reduction(self, compute: Compute) -> bool:
         """Tell whether a compute reduces whole rows."""
