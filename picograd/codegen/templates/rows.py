@@ -45,6 +45,7 @@ class Rows:
         self.values: dict[int, Expr] = {}
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Store] = []
+        self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
 
@@ -227,6 +228,8 @@ class Rows:
     def fits(self, compute: Compute) -> bool:
         """Tell whether a tile of a compute's row elements is small enough to keep."""
         inner = self.inner(compute)
+        if inner and self.is_across:
+            return False
         layout = self.layout(inner)
         if layout is not None:
             return layout.register_count <= KEPT_REGISTERS
