@@ -24,6 +24,7 @@ from picograd.codegen.nests import (
     is_pointwise,
     reads_of,
     split_guards,
+    stretches,
 )
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
@@ -93,6 +94,7 @@ class CpuBuilder:
 
     def __init__(self, tiles: TileKernel) -> None:
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
+        self.is_rowwise = tiles.kernel.hero == "reduce.row"
         self.workspaces: list[tuple[int, bool]] = []
         self.scratch_bytes = 0
         self.tiles: dict[str, Tile] = {}
@@ -249,10 +251,16 @@ class CpuBuilder:
                 if bounds is not None:
                     later.remove(condition)
                     start, stop = self.tighten(start, stop, bounds)
-            with emitter.loop(start, stop, 1, is_unrolled) as variable:
-                emitter.bind(axis, variable)
-                emitter.assume(c for c in conditions if c not in later)
-                self.nest(rest, later, body, is_unrolled)
+            loops = [(start, stop)]
+            is_whole = loops == [(emitter.integer(0), emitter.integer(axis.size))]
+            if self.is_rowwise and is_whole and not rest:
+                found = stretches(axis.size)
+                loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
+            for start, stop in loops:
+                with emitter.loop(start, stop, 1, is_unrolled) as variable:
+                    emitter.bind(axis, variable)
+                    emitter.assume(c for c in conditions if c not in later)
+                    self.nest(rest, later, body, is_unrolled)
 
     def tighten(self, start: int, stop: int, bounds: tuple[Index, Index]) -> tuple[int, int]:
         """Limit loop bounds to bounds[0] <= axis < bounds[1]."""
