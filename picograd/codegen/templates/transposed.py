@@ -10,14 +10,15 @@ the same few lines of the cache. Rows that memory runs across are worked on a bl
     for columns:       tile[row, columns] = value;  slot[...] = tile[row, columns]
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import Cut, balanced
 from picograd.codegen.tile import Assign, For, Step, Store, Tile, When
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Expr, Part, const, rewrite
+from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
 
 RUN = 64  # elements stored one after the other: four cache lines of float32
 WIDE = 256  # columns of a tile
@@ -37,22 +38,30 @@ def write_out(stores: Sequence[Store], tiles: list[Tile]) -> list[Step]:
     return steps
 
 
+def runs_along(index: Index, axis: Axis) -> bool:
+    """Tell whether memory runs along an axis."""
+    return step_of(index, axis) == 1
+
+
 def place_along(store: Store) -> int | None:
     """Find which of the dims of a store memory runs along, if it is not the last one."""
-    *rest, last = store.dims or (None,)
-    factors = dict(store.index.terms)
-    if last is None or not rest or last.size < LEAST or abs(factors.get(last, 1)) == 1:
+    if not store.dims or store.dims[-1].size < LEAST:
         return None
-    found = [n for n, axis in enumerate(rest) if factors.get(axis) == 1 and axis.size >= LEAST]
-    return found[0] if found else None
+    if runs_along(store.index, store.dims[-1]):
+        return None
+    for place, axis in enumerate(store.dims[:-1]):
+        if axis.size >= LEAST and runs_along(store.index, axis):
+            return place
+    return None
 
 
 def in_runs(store: Store, place: int, tiles: list[Tile]) -> list[Step]:
     """Write a store in runs along one of its dims, and pieces of the last."""
+    last = len(store.dims) - 1
     found: list[Step] = []
     for runs, piece in pieces(store, place, RUN):
         steps: list[Step] = []
-        for columns, part in pieces(piece, len(piece.dims) - 1, WIDE):
+        for columns, part in pieces(piece, last, WIDE):
             steps += loops(columns, through_tile(part, place, tiles))
         found += loops(runs, steps)
     return loops(store.dims[:place], found)
@@ -62,24 +71,40 @@ def pieces(store: Store, place: int, size: int) -> Iterator[tuple[tuple[Axis, ..
     """Cut a dim of a store: give the loops over full pieces, and one; then what is left over."""
     axis = store.dims[place]
     count, rest = divmod(axis.size, size)
-    start = constant(0)
-    if count > 1:
+    if count:
         run = Axis(f"{axis.name}_run", count)
-        yield (run,), moved(store, place, size, axis_index(run) * size)
-    elif count:
-        yield (), moved(store, place, size, start)
+        start = axis_index(run) * size
+        yield (run,) if count > 1 else (), moved(store, place, size, start)
     if rest:
-        yield (), moved(store, place, rest, start + count * size)
+        start = constant(count * size)
+        yield (), moved(store, place, rest, start)
 
 
 def moved(store: Store, place: int, size: int, start: Index) -> Store:
     """Walk one of the dims of a store along a piece of it."""
-    within = Axis(f"{store.dims[place].name}_in", size)
-    values = {store.dims[place]: start + axis_index(within)}
-    dims = (*store.dims[:place], within, *store.dims[place + 1 :])
-    conditions = tuple((substitute(test, values), lo, hi) for test, lo, hi in store.conditions)
-    index, expr = substitute(store.index, values), rewrite(store.expr, values)
-    return replace(store, index=index, dims=dims, expr=expr, conditions=conditions)
+    axis = store.dims[place]
+    within = Axis(f"{axis.name}_in", size)
+    values = {axis: start + axis_index(within)}
+    dims = list(store.dims)
+    dims[place] = within
+    return replace(
+        store,
+        index=substitute(store.index, values),
+        dims=tuple(dims),
+        expr=rewrite(store.expr, values),
+        conditions=moved_tests(store.conditions, values),
+    )
+
+
+def moved_tests(
+    conditions: Iterable[Condition], values: Mapping[Axis, Index]
+) -> tuple[Condition, ...]:
+    """Substitute axes in conditions."""
+    found = []
+    for test, low, high in conditions:
+        place = substitute(test, values)
+        found.append((place, low, high))
+    return tuple(found)
 
 
 def through_tile(store: Store, place: int, tiles: list[Tile]) -> list[Step]:
@@ -91,47 +116,61 @@ def through_tile(store: Store, place: int, tiles: list[Tile]) -> list[Step]:
     tiles.append(Tile(name, shape, dtype, "shared", row_padding=PADDING))
     value = store.expr
     if store.conditions:
-        value = Expr("guard", (value, const(0, dtype)), store.conditions, dtype)
+        fill = const(0, dtype)
+        value = Expr("guard", (value, fill), store.conditions, dtype)
     here = tuple(map(axis_index, dims))
     read = Expr("tile", (), (name, here), dtype)
-    return [Assign(name, dims, value), replace(store, dims=(*columns, within), expr=read)]
+    across = replace(store, dims=(*columns, within), expr=read)
+    return [Assign(name, dims, value), across]
 
 
 def crossed_axis(part: Part) -> Axis | None:
     """Find the last axis of rows, if what is stored of their elements runs along it in memory."""
     rows = set(part.rows)
     inner = [c for c in part.computes if not set(c.axes) <= rows]
-    if not part.rows or part.ends or any(c.reduce for c in inner):
+    if not part.rows or part.ends:
+        return None
+    if any(compute.reduce for compute in inner):
         return None
     last = part.rows[-1]
-    for compute in inner:
-        if compute.store:
-            factors = dict(compute.store[1].terms)
-            column = compute.axes[-1]
-            is_far = abs(factors.get(column, 1)) != 1 and column not in rows
-            if is_far and factors.get(last) == 1 and min(last.size, column.size) >= LEAST:
-                return last
-    return None
+    is_crossed = any(crosses(compute, last, rows) for compute in inner)
+    return last if is_crossed else None
+
+
+def crosses(compute: Compute, row: Axis, rows: set[Axis]) -> bool:
+    """Tell whether elements of a row are stored along the rows."""
+    column = compute.axes[-1]
+    if not compute.store or column in rows:
+        return False
+    if min(row.size, column.size) < LEAST:
+        return False
+    index = compute.store[1]
+    return runs_along(index, row) and not runs_along(index, column)
 
 
 def in_blocks(space: Cut) -> Cut:
     """Cut the last dim of a space into blocks of rows: two dims."""
     *dims, axis = space.dims
     size = balanced(axis.size, RUN)
-    block, within = Axis("block", ceil_div(axis.size, size)), Axis("row", size)
+    block = Axis("block", ceil_div(axis.size, size))
+    within = Axis("row", size)
     at = axis_index(block) * size + axis_index(within)
     values = {axis: at}
-    axes = {each: substitute(index, values) for each, index in space.axes.items()}
-    conditions = [(substitute(test, values), lo, hi) for test, lo, hi in space.conditions]
+    axes = dict(values)
+    for each, index in space.axes.items():
+        axes[each] = substitute(index, values)
+    conditions = moved_tests(space.conditions, values)
     if axis.size % size:
-        conditions.append((at, 0, axis.size - 1))
-    return Cut(space.grid, (*dims, block, within), values | axes, tuple(conditions))
+        last = axis.size - 1
+        conditions = (*conditions, (at, 0, last))
+    new = (*dims, block, within)
+    return Cut(space.grid, new, axes, conditions)
 
 
-def across_rows(steps: Sequence[Step], space: Cut, tiles: list[Tile]) -> tuple[Step, ...]:
+def across_rows(steps: Sequence[Step], space: Cut, tiles: list[Tile]) -> list[Step]:
     """Work on blocks of rows, given the steps of one: its stores across come after the block."""
     *outer, within = space.dims
-    known = {tile.name: tile.dtype for tile in tiles}
+    across = [step for step in steps if isinstance(step, Store) and is_across(step, within)]
     kept: dict[str, Step] = {}
 
     def keep(expr: Expr) -> Expr | None:
@@ -139,29 +178,31 @@ def across_rows(steps: Sequence[Step], space: Cut, tiles: list[Tile]) -> tuple[S
             return None
         name, here = f"k{expr.arg[0]}", (axis_index(within),)
         if name not in kept:
-            tiles.append(Tile(name, (within.size,), known[expr.arg[0]], "register"))
+            tiles.append(Tile(name, (within.size,), expr.dtype, "register"))
             kept[name] = Assign(name, (), expr, here)
         return Expr("tile", (), (name, here), expr.dtype)
 
-    own: list[Step] = []
-    across: list[Step] = []
-    for step in steps:
-        if not isinstance(step, Store) or not is_across(step, within):
-            own.append(step)
-            continue
-        expr, dims = rewrite(step.expr, {}, keep), (within, *step.dims)
-        conditions = (*step.conditions, *space.conditions)
-        across += write_out([replace(step, expr=expr, dims=dims, conditions=conditions)], tiles)
+    stores = [store_block(step, space, keep) for step in across]
+    own = [step for step in steps if step not in across]
     row: tuple[Step, ...] = (*own, *kept.values())
     if space.conditions:
         row = (When(space.conditions, row),)
-    return tuple(loops(outer, [For(within, row), *across]))
+    return loops(outer, [For(within, row), *write_out(stores, tiles)])
 
 
 def is_across(store: Store, row: Axis) -> bool:
     """Tell whether a store of elements of a row runs along the rows in memory."""
-    factors = dict(store.index.terms)
-    return bool(store.dims) and factors.get(row) == 1 and abs(factors.get(store.dims[-1], 1)) != 1
+    if not store.dims or not runs_along(store.index, row):
+        return False
+    return not runs_along(store.index, store.dims[-1])
+
+
+def store_block(store: Store, space: Cut, keep: Callable[[Expr], Expr | None]) -> Store:
+    """Store the elements of a block of rows, given the store of one."""
+    dims = (space.dims[-1], *store.dims)
+    expr = rewrite(store.expr, {}, keep)
+    conditions = (*store.conditions, *space.conditions)
+    return replace(store, expr=expr, dims=dims, conditions=conditions)
 
 
 def loops(axes: Sequence[Axis], steps: list[Step]) -> list[Step]:
