@@ -290,7 +290,10 @@ class CpuBuilder:
                 if isinstance(step, Assign):
                     self.values_at(step, self.emitter.value(step.expr), inside)
 
-        is_few = bool(dims) and product(axis.size for axis in dims) <= SHORT_ROW
+        count = product(axis.size for axis in dims)
+        is_few: bool | None = bool(dims) and count <= SHORT_ROW
+        if self.is_rowwise and SHORT_ROW < count < LONG_ROW:
+            is_few = None
         self.nest(dims, conditions, body, is_few)
         self.values.clear()
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.rows import Rows
+from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
@@ -47,6 +48,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         return map_template.build_part(kernel, part, target)
     hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
     is_column = hero == "reduce.col" and bool(part.rows)
+    if not is_column and not target.has_blocks:
+        part = share_elements(part)
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
