@@ -94,7 +94,7 @@ class CpuBuilder:
 
     def __init__(self, tiles: TileKernel) -> None:
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
-        self.is_rowwise = tiles.kernel.hero == "reduce.row"
+        self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.workspaces: list[tuple[int, bool]] = []
         self.scratch_bytes = 0
         self.tiles: dict[str, Tile] = {}
@@ -253,7 +253,7 @@ class CpuBuilder:
                     start, stop = self.tighten(start, stop, bounds)
             loops = [(start, stop)]
             is_whole = loops == [(emitter.integer(0), emitter.integer(axis.size))]
-            if self.is_rowwise and is_whole and not rest:
+            if self.is_reduction and is_whole and not rest:
                 found = stretches(axis.size)
                 loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
             for start, stop in loops:
@@ -292,7 +292,7 @@ class CpuBuilder:
 
         count = product(axis.size for axis in dims)
         is_few: bool | None = bool(dims) and count <= SHORT_ROW
-        if self.is_rowwise and SHORT_ROW < count < LONG_ROW:
+        if self.is_reduction and SHORT_ROW < count < LONG_ROW:
             is_few = None
         self.nest(dims, conditions, body, is_few)
         self.values.clear()

@@ -115,7 +115,7 @@ def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Conditi
 
 
 def stretches(size: int) -> list[tuple[int, int]]:
-    """Cut a loop over the elements of a row into some that LLVM makes vectors of.
+    """Cut a loop over elements of a row, or columns, into some that LLVM makes vectors of.
 
     Rows of up to half a vector are worked on side by side.
     """
