@@ -95,11 +95,16 @@ def places_of(source: Facts) -> Labels | None:
 
 
 def suits(windows: Windows) -> bool:
-    """Tell whether windows are of rows of one product, all of whose results are wanted."""
+    """Tell whether windows are of rows of one product, all of whose results are wanted.
+
+    Floats of 16 bits are stored: that rounds them, and backward looks for the largest among those.
+    """
     home = windows.home
     hero = home.members[0]
     is_single = sum(member.level == "hero" for member in home.members) == 1
     if home.summed or not is_single or ends_of(hero.node):
+        return False
+    if hero.node.dtype.is_narrow_float:
         return False
     if home.pooled not in ((), windows.sizes):
         return False

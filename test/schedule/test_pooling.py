@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from plan_support import POOL, SAME, TARGET, check_plan, leaf
 
+from picograd.dtype import float16
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import Window
@@ -84,6 +85,12 @@ def test_statistics_of_the_image_come_first() -> None:
     x = image()
     mean = x.reduce("sum", (0, 2, 3))
     check_plan([mean, pool(x)], 2)
+
+
+def test_floats_of_16_bits_are_rounded_in_memory() -> None:
+    x, weight = leaf(2, 1, 3, 8, 6, dtype=float16), leaf(1, 5, 3, 3, 3, dtype=float16)
+    narrow = build.conv(x, weight, SAME).reshape((2, 5, 8, 6))
+    check_plan([pool(narrow)], 2, tolerance=1e-2)
 
 
 def test_a_gpu_reads_the_image_from_memory() -> None:
