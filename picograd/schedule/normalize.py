@@ -35,7 +35,7 @@ from picograd.schedule.loop import (
     walk,
 )
 
-LARGEST_WINDOW = 64  # elements that a map reduces where it stores the result
+LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
 Form = dict[Axis, int]  # coefficients of one linear form
 Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
