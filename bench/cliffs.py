@@ -1,12 +1,14 @@
 """Cliffs: reductions, norms and scans over every axis of many shapes, beside their neighbours.
 
     python bench/cliffs.py [--functions softmax,sum] [--largest 4e6] [--rounds 5] [--worst 30]
+                           [--drawn 260] [--picture cliffs.svg]
 
 Every row is a function over one axis of a shape: microseconds of CPU time of one thread, ours, ours
 for the neighbour (one element more along the axis), PyTorch's, each less what the same call takes
-for one element (recording and launching), and
+for two elements along each axis (recording and launching; along an axis of one, there is nothing to
+compute), and
 
-    cliff    our time over that of the neighbour, or the other way round, if above 1
+    cliff    our time for an element over that of the neighbour, or the other way round, if above 1
     ratio    PyTorch's time over ours: above 1 we are faster
 
 The worst come first: those with the largest of cliff / 2 and 0.5 / ratio, the bars. Both run on
@@ -14,9 +16,12 @@ one thread, whose own clock is read: the machine may be busy.
 """
 
 import argparse
+import math
 import os
+import random
 import statistics
 import time
+from pathlib import Path
 
 os.environ["PICOGRAD_THREADS"] = "1"
 os.environ["PICOGRAD_DYNAMIC"] = "0"  # a plan of its own for the neighbour too
@@ -102,13 +107,76 @@ def row(name, shape, axis, is_strided, rounds):
     x, y = arrays(shape, is_strided)
     z, _ = arrays(more, is_strided)
     function, other = ours(name, axis), theirs(name, axis)
-    one, its_one = arrays((1,) * len(shape), is_strided)
-    call = measure(lambda: function(one).realize(), rounds)
+    small, its_small = arrays((2,) * len(shape), is_strided)
+    call = measure(lambda: function(small).realize(), rounds)
+    its_call = measure(lambda: other(its_small), rounds)
     mine = max(measure(lambda: function(x).realize(), rounds) - call, LEAST)
-    beside = max(measure(lambda: function(z).realize(), rounds) - call, LEAST)
-    torchs = max(measure(lambda: other(y), rounds) - measure(lambda: other(its_one), rounds), LEAST)
+    beside = measure(lambda: function(z).realize(), rounds) - call
+    beside = max(beside * math.prod(shape) / math.prod(more), LEAST)
+    torchs = max(measure(lambda: other(y), rounds) - its_call, LEAST)
     cliff = max(mine / beside, beside / mine)
     return max(cliff / 2, 0.5 * mine / torchs), cliff, torchs / mine, mine, beside, torchs
+
+
+def draw_shapes(count):
+    """Draw shapes of 1 to 4 axes and 1 to 3 million elements, each scale as often as another."""
+    draw = random.Random(0)
+    found = []
+    for _ in range(count):
+        weights = [draw.random() for _ in range(draw.randint(1, 4))]
+        scale = draw.uniform(0, math.log(3e6)) / sum(weights)
+        found.append(tuple(max(1, round(math.exp(scale * each))) for each in weights))
+    return found
+
+
+COLOURS = {
+    "softmax": "#1f77b4", "sum": "#ff7f0e", "var": "#2ca02c", "layer_norm": "#d62728",
+    "argmax": "#9467bd", "cumsum": "#8c564b",
+}  # fmt: skip
+WIDE, HIGH, EDGE, DECADES = 460, 300, 50, 8  # of a panel; powers of ten of elements
+
+
+def panel(left, title, points, low, high, bars):
+    """Draw a panel: (elements, value, function) on logarithmic axes, and the bars of the value."""
+
+    def at(elements, value):
+        share = (math.log10(value) - low) / (high - low)
+        x = left + EDGE + WIDE * math.log10(elements) / DECADES
+        return round(x, 1), round(EDGE + HIGH * (1 - min(max(share, 0), 1)), 1)
+
+    text = [f'<text x="{left + EDGE}" y="{EDGE - 20}">{title}</text>']
+    for power in range(DECADES + 1):
+        x, y = at(10**power, 10**low)
+        text.append(f'<text x="{x}" y="{y + 18}" text-anchor="middle">1e{power}</text>')
+    for bar in bars:
+        (x, y), (end, _) = at(1, bar), at(10**DECADES, bar)
+        text.append(f'<line x1="{x}" y1="{y}" x2="{end}" y2="{y}" stroke="#888"/>')
+        text.append(f'<text x="{x - 6}" y="{y + 4}" text-anchor="end">{bar:g}</text>')
+    for elements, value, function in points:
+        x, y = at(elements, value)
+        text.append(f'<circle cx="{x}" cy="{y}" r="2.2" fill="{COLOURS[function]}"/>')
+    return text
+
+
+def draw(found, path):
+    """Draw all rows: how much faster than PyTorch, and how far from the neighbour."""
+    rows = []
+    for times, text in found:
+        function, _, sizes = text.partition("(")
+        shape = sizes.partition(") ")[2].rstrip("!").split("x")
+        rows.append((math.prod(map(int, shape)), times[2], times[1], function))
+    ratios, cliffs = ([(row[0], row[n], row[3]) for row in rows] for n in (1, 2))
+    width = 2 * (WIDE + 2 * EDGE)
+    text = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HIGH + 3 * EDGE}"']
+    text.append('font-family="sans-serif" font-size="12"><rect width="100%" height="100%"')
+    text.append('fill="white"/>')
+    text += panel(0, "PyTorch's time over ours", ratios, -1, 3, (0.5, 1, 10, 100, 1000))
+    text += panel(width // 2, "ours over the neighbour's", cliffs, 0, 1, (1, 2, 5, 10))
+    for place, (function, colour) in enumerate(COLOURS.items()):
+        x, y = EDGE + 110 * place, HIGH + 2 * EDGE + 20
+        text.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>')
+        text.append(f'<text x="{x + 8}" y="{y}">{function}</text>')
+    Path(path).write_text("\n".join([*text, "</svg>", ""]))
 
 
 def main():
@@ -119,12 +187,15 @@ def main():
     parser.add_argument("--largest", type=float, default=4e6, help="elements")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--worst", type=int, default=40)
+    parser.add_argument("--drawn", type=int, default=0, help="shapes drawn at random beside those")
+    parser.add_argument("--picture", help="where to draw the rows")
     options = parser.parse_args()
     refuse_pinned_blas()
     torch.set_num_threads(1)
     print(machine())
     cases = [(shape, False) for shape in SHAPES[: options.shapes]]
     cases += [(shape, True) for shape in STRIDED]
+    cases += [(shape, False) for shape in draw_shapes(options.drawn)]
     found = []
     for shape, is_strided in cases:
         if np.prod(shape) > options.largest:
@@ -135,6 +206,8 @@ def main():
                 sizes = "x".join(map(str, shape)) + "!" * is_strided
                 found.append((times, f"{name}({axis}) {sizes}"))
     found.sort(reverse=True)
+    if options.picture:
+        draw(found, options.picture)
     print(f"{'':32}{'ours us':>10}{'beside us':>10}{'torch us':>10}{'cliff':>8}{'ratio':>8}")
     for (_, cliff, ratio, mine, beside, torchs), text in found[: options.worst]:
         print(f"{text:32}{mine:10.1f}{beside:10.1f}{torchs:10.1f}{cliff:8.2f}{ratio:8.2f}")

@@ -24,6 +24,7 @@ from picograd.codegen.nests import (
     is_pointwise,
     reads_of,
     split_guards,
+    stretches,
 )
 from picograd.codegen.program import Program
 from picograd.codegen.tile import (
@@ -93,6 +94,7 @@ class CpuBuilder:
 
     def __init__(self, tiles: TileKernel) -> None:
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
+        self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.workspaces: list[tuple[int, bool]] = []
         self.scratch_bytes = 0
         self.tiles: dict[str, Tile] = {}
@@ -249,10 +251,16 @@ class CpuBuilder:
                 if bounds is not None:
                     later.remove(condition)
                     start, stop = self.tighten(start, stop, bounds)
-            with emitter.loop(start, stop, 1, is_unrolled) as variable:
-                emitter.bind(axis, variable)
-                emitter.assume(c for c in conditions if c not in later)
-                self.nest(rest, later, body, is_unrolled)
+            loops = [(start, stop)]
+            is_whole = loops == [(emitter.integer(0), emitter.integer(axis.size))]
+            if self.is_reduction and is_whole and not rest:
+                found = stretches(axis.size)
+                loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
+            for start, stop in loops:
+                with emitter.loop(start, stop, 1, is_unrolled) as variable:
+                    emitter.bind(axis, variable)
+                    emitter.assume(c for c in conditions if c not in later)
+                    self.nest(rest, later, body, is_unrolled)
 
     def tighten(self, start: int, stop: int, bounds: tuple[Index, Index]) -> tuple[int, int]:
         """Limit loop bounds to bounds[0] <= axis < bounds[1]."""
@@ -282,7 +290,10 @@ class CpuBuilder:
                 if isinstance(step, Assign):
                     self.values_at(step, self.emitter.value(step.expr), inside)
 
-        is_few = bool(dims) and product(axis.size for axis in dims) <= SHORT_ROW
+        count = product(axis.size for axis in dims)
+        is_few: bool | None = bool(dims) and count <= SHORT_ROW
+        if self.is_reduction and SHORT_ROW < count < LONG_ROW:
+            is_few = None
         self.nest(dims, conditions, body, is_few)
         self.values.clear()
 

@@ -15,6 +15,8 @@ from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.loop import Condition
 from picograd.schedule.monoid import COMBINE, identity
 
+SHORT_ROW = 8  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
+
 
 class Nests(Protocol):
     """What the CPU linearizer offers to a scan."""
@@ -26,7 +28,7 @@ class Nests(Protocol):
         dims: Sequence[Axis],
         conditions: Sequence[Condition],
         body: Callable[[], None],
-        is_unrolled: bool = False,
+        is_unrolled: bool | None = False,
     ) -> None:
         """Emit loops over dims where all conditions hold, and a body."""
 
@@ -130,4 +132,6 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
         emitter.store(pointer, emitter.index(step.target), new)
 
     builder.nest(step.dims, uniform, clear)
-    builder.nest((step.axis, *step.dims), step.conditions, body)
+    is_loop = not step.dims and step.axis.size > SHORT_ROW
+    is_unrolled = None if is_loop else False
+    builder.nest((step.axis, *step.dims), step.conditions, body, is_unrolled)

@@ -20,6 +20,7 @@ from picograd.schedule.monoid import identity
 
 UNROLLED = 16  # reductions up to this size run inside the loops over their dims, without a loop
 SMALL_WINDOW = 64  # and up to this size where there are too many dims to keep a sum each at hand
+VECTOR = 16  # elements of a vector: LLVM makes none of a loop over fewer, nor smaller ones
 FEW_SUMS = 1024  # that stay in the first-level cache: then the loop over them is the innermost
 
 
@@ -111,3 +112,12 @@ def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Conditi
         if fill.op != "const" or fill.arg != identity(step.monoid, step.expr.dtype):
             return [s.expr for s in steps], ()
     return [step.expr.args[0] for step in steps], first.arg
+
+
+def stretches(size: int) -> list[tuple[int, int]]:
+    """Cut a loop over elements of a row, or columns, into some that LLVM makes vectors of.
+
+    Rows of up to half a vector are worked on side by side.
+    """
+    half = VECTOR // 2
+    return [(0, half), (half, size)] if half < size < VECTOR else [(0, size)]

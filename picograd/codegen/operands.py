@@ -55,6 +55,13 @@ class Contraction:
         batch, m, n, k = (size_of(x) for x in (self.batch, self.rows, self.columns, self.depth))
         return batch, m, n, k
 
+    @property
+    def window(self) -> tuple[Axis, ...]:
+        """Axes of its rows, some of them, over which windows of the result are reduced."""
+        rows = set(self.rows)
+        every = (c.reduce for n, c in enumerate(self.computes) if n != self.number)
+        return next((reduced for reduced in every if reduced and set(reduced) < rows), ())
+
 
 @dataclass(frozen=True, slots=True)
 class Output:

@@ -10,7 +10,7 @@ from picograd.graph.row import WRITES, Role
 from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out
-from picograd.schedule.group import FREE, LONE, OWN, Facts, Group, Labels, identity_labels
+from picograd.schedule.group import AFTER, FREE, LONE, OWN, Facts, Group, Labels, identity_labels
 from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, Scatter, const, walk
@@ -18,6 +18,7 @@ from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index,
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.partwise import lower_update
+from picograd.schedule.pooling import inside_windows, pooled_domain, split_windows
 from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
 from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import place_of
@@ -42,7 +43,7 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
 def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     """What a launch is called by: what the last member of its first group computes, its shape."""
     group = launch.parts[0][0]
-    last = [m for m in group.members if m.level not in ("sums", "after")][-1]
+    last = [m for m in group.members if m.level not in AFTER][-1]
     node = member = last.node
     while says_nothing(node) and node.inputs:
         node = node.inputs[0]
@@ -71,8 +72,8 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     group = groups[0]
     letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
     axes = {d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1}
-    domain: Domain = {d: axis_index(axis) for d, axis in axes.items()}
-    rows = tuple(axes[d] for d in group.kept)
+    domain: Domain = split_windows(group, axes)
+    rows = axes_over(group.kept, domain)
     part = PartBuilder(builder, group.depth)
     if group.kind in LONE_PARTS:
         return LONE_PARTS[group.kind](group.members[0], part)
@@ -125,7 +126,9 @@ def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[
 
 def axes_over(places: Iterable[int], domain: Domain) -> tuple[Axis, ...]:
     """List the axes of some dimensions of a domain."""
-    return tuple(axis for d in places for axis in axes_of(domain[d]))
+    return tuple(
+        axis for d in places for axis in sorted(axes_of(domain[d]), key=lambda each: each.number)
+    )
 
 
 def indices_for(labels: Labels, domain: Domain) -> Indices:
@@ -150,16 +153,23 @@ def lower_member(
         lower_reduce(member, part, domain, (), rows, own)
     elif member.level == "hero":
         lower_contraction(member, part, rows, own)
-    elif member.level in ("sums", "after"):
-        group = member.group
-        after, summed = (group.after, group.summed) if group else ((), ())
-        axes, over = (axes_over(places, domain) for places in (after, summed))
-        if member.level == "sums":
-            lower_reduce(member, part, domain, axes, over, own)
-        else:
-            lower_map(member, part, axes, own)
+    elif member.level in AFTER and member.group is not None:
+        lower_after(member, member.group, part, domain)
     else:
         axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
+        lower_map(member, part, axes, own)
+
+
+def lower_after(member: Facts, group: Group, part: PartBuilder, domain: Domain) -> None:
+    """Append a reduction of a product's result, or what is computed of those."""
+    after = pooled_domain(group, domain)
+    own, axes = indices_for(member.labels or (), after), axes_over(group.after, after)
+    if member.level == "sums":
+        lower_reduce(member, part, domain, axes, axes_over(group.summed, domain), own)
+    elif member.level == "pool":
+        inside = inside_windows(group, domain)
+        lower_reduce(member, part, domain, axes, axes_over(inside, inside), own)
+    else:
         lower_map(member, part, axes, own)
 
 
@@ -211,6 +221,11 @@ def source_labels(member: Facts, domain: Domain, bound: Iterable[Axis]) -> Indic
 
     In a chain the input may be a permuted value: fusion noted where its dimensions lie.
     """
+    if member.level == "pool" and member.group is not None:
+        inside = inside_windows(member.group, domain)
+        rank, places = len(member.labels or ()), member.over or ()
+        own = indices_for(places[:rank], pooled_domain(member.group, domain))
+        return own + tuple(inside.get(label, constant(0)) for label in places[rank:])
     if member.over is not None:
         return indices_for(member.over, domain)
     node, source = member.node, member.inputs[0].node

@@ -6,9 +6,10 @@
     on the chip  what a task reads again for nothing: a core's second-level cache, a block's
                  registers and first-level cache
 
-Three questions are asked. Should a row be worked on again by the kernel that reduced it
+Four questions are asked. Should a row be worked on again by the kernel that reduced it
 (`row_work`)? Should a value that several kernels read be stored (`shared_work`), or an operand of a
-product, which is computed anew each time it is packed (`operand_work`)?
+product, which is computed anew each time it is packed (`operand_work`)? Should windows of a
+product's result be reduced where it is computed (`pool_work`)?
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ PACKED = 256  # rows or columns of the other operand that a packed element meets
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
 SUMMED_DEPTH = 384  # of a product that tasks do not share
 RESULT_POINTS = 16384  # of a CPU task: fewer where tasks share the depth of a product
+PANEL = 64  # columns of a product for which a task reads its packed rows
 UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
@@ -206,6 +208,38 @@ def operand_work(
     again = times * count * packed / made.bandwidth
     store = count * (element + (1 + times) * itemsize) / made.bandwidth + made.launch
     return OperandWork(times, operations, loads, again, store)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWork:
+    """Windows of a product's result: reduced by the task that computes them, or from memory."""
+
+    held: int  # rows of the product that a task computes at once, at least
+    together: float  # nanoseconds
+    apart: float
+
+    @property
+    def is_together(self) -> bool:
+        """Tell whether one kernel is at least as fast."""
+        return self.together <= self.apart
+
+    def __str__(self) -> str:
+        times = f"{self.together / 1e3:.3g} us in one kernel, {self.apart / 1e3:.3g} us in two"
+        return f"windows are of {self.held} rows, {times}"
+
+
+def pool_work(held: int, count: int, itemsize: int, depth: int, target: Target) -> PoolWork:
+    """Estimate what reducing windows of `count` results costs, which `held` rows at once make.
+
+    From memory they are written and read once more. Packed rows that the cache does not keep are
+    read again for each panel of columns.
+    """
+    made = machine(target)
+    passed = count / made.rate / made.workers
+    packed = held * min(depth, SUMMED_DEPTH) * itemsize
+    again = count * depth * itemsize / PANEL if packed > made.cache else 0
+    apart = passed + 2 * count * itemsize / made.bandwidth + made.launch
+    return PoolWork(held, passed + again / made.bandwidth, apart)
 
 
 def has_whole_tasks(rows: int, columns: int, depth: int, target: Target) -> bool:

@@ -31,7 +31,8 @@ from picograd.schedule.group import (
 )
 from picograd.schedule.joining import find_place, packed_work, summed_places
 from picograd.schedule.pairing import Pairs
-from picograd.schedule.recurrence import below, count_hops, is_embedded, same_bytes
+from picograd.schedule.pooling import join_windows
+from picograd.schedule.recurrence import same_bytes, visit_loop
 from picograd.schedule.score_groups import visit_stream
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
@@ -98,7 +99,7 @@ class Fuser:
         elif role is Role.HOST:
             self.visit_host_call(facts)
         elif role is Role.LOOP:
-            self.visit_loop(facts)
+            self.loops[facts.number] = visit_loop(self, facts)
         elif role is Role.RESULT:
             self.join(facts, self.loops[inputs[0].number], "hero", identity_labels(node.shape))
             facts.is_row_major = True
@@ -297,6 +298,10 @@ class Fuser:
         if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
             self.summarize(facts)
             facts.order = reduced_order(source, axes)
+            home = join_windows(facts, self.target, self.reasons)
+            if home is not None:
+                self.join(facts, home, "pool", (facts.over or ())[: len(node.shape)])
+                return
             self.limit_window(facts, count)
             if facts.kernels > 1:
                 self.store_shared(facts)
@@ -428,21 +433,6 @@ class Fuser:
         group = self.new_group("host", depth, node.shape, (), node.device)
         facts.cost, facts.is_row_major = 4, True
         self.join(facts, group, "hero", identity_labels(node.shape))
-
-    def visit_loop(self, facts: Facts) -> None:
-        """A loop reads rows from memory; its outcomes are the members of its group."""
-        kinds = [leaf.arg for leaf in facts.node.arg.body.leaves]
-        facts.hops = tuple([count_hops(*each) for each in zip(facts.inputs, kinds)])
-        given = facts.inputs
-        facts.inputs = tuple([below(*each) for each in zip(given, facts.hops)])
-        for kind, source, base in zip(kinds, given, facts.inputs):
-            if not is_embedded(base, kind):
-                self.store(base, "a loop reads it")
-                base.is_row_major = True
-                self.settle(source, base)
-        facts.depth = max([base.depth for base in facts.inputs], default=0)
-        new = "loop", facts.depth + 1, (), (), facts.node.device
-        self.loops[facts.number] = self.new_group(*new)
 
     def visit_assign(self, facts: Facts) -> None:
         """An assignment is a group of its own, so that it may run after all other readers."""

@@ -21,6 +21,7 @@ from picograd.schedule.cost import RowWork
 Labels = tuple[int, ...]
 Sink = tuple[int, int]  # a node by identity, and which operand of it; -1: the node itself
 FREE = -1
+AFTER = ("sums", "pool", "after")  # levels of what reductions of a product's result give
 OWN = (Role.WRITE, Role.SCATTER)  # of what is stored where it is told
 PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
 LONE = (Role.SCATTER, Role.SCAN, Role.SORT)  # of what computes cheap operands itself
@@ -50,6 +51,7 @@ class Group:
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
     is_streamed: bool = False  # a reduction that stores elements while it reads them, once
     summed: tuple[int, ...] = ()  # of a product: dimensions that reductions of its result take
+    pooled: tuple[tuple[int, int], ...] = ()  # and those with windows that are, of so many elements
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -128,7 +130,7 @@ class Facts:
     windows: frozenset[int] = frozenset()  # dimensions that `window` appended
     order: tuple[int, ...] | None = None  # preferred storage order, outermost first
     group: Group | None = None  # the group it is a member of
-    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "sums", "after"
+    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", or one of AFTER
     overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
     target: "Facts | None" = None  # of an assignment: the contents it follows
     is_output: bool = False  # the user reads it: stored row-major in a slot of its own
@@ -179,7 +181,7 @@ class Reasons:
 
 def waits_for_rows(facts: Facts) -> bool:
     """Tell whether a value is known only when rows of its home have been reduced."""
-    is_row = facts.level in ("sums", "after")
+    is_row = facts.level in AFTER
     if facts.group is not None and facts.group.kind == "reduce":
         is_row = facts.level != "elem"
     return facts.is_rowed or is_row

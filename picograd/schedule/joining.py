@@ -34,7 +34,7 @@ def find_place(facts: Facts) -> Place | None:
         return None
     if facts.is_grand:
         return (home, "scalar", labels) if facts.node.size == 1 else None
-    if facts.is_rowed and home.summed:
+    if facts.is_rowed and (home.summed or home.pooled):
         levels = (("after", home.after),)
         placed = place_in(facts.node.shape, labels, home, levels)
     else:
@@ -93,7 +93,7 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     if waits_for_rows(source) or source.has_window:
         return None
     placed, hero = place(source.node.shape, labels, home), home.members[0]
-    if placed is None or not has_room(home, source):
+    if placed is None or not has_room(home, source) or home.pooled:
         return None
     if ends_of(hero.node) or sources_of(facts.node):
         return None

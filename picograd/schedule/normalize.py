@@ -35,6 +35,8 @@ from picograd.schedule.loop import (
     walk,
 )
 
+LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
+
 Form = dict[Axis, int]  # coefficients of one linear form
 Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
 
@@ -176,11 +178,12 @@ def order_key(part: Part, bodies: Bodies) -> dict[Axis, int]:
 
 
 def reads_more(part: Part) -> bool:
-    """Tell whether a part reads rows of many elements and stores one of each: sums, no products."""
+    """Tell whether a part reads rows of many elements and stores one of each: no products."""
     hero, rows = part.computes[0], set(part.rows)
     is_product = sums_products(hero) and rows.isdisjoint(hero.reduce)
     is_row = all(set(c.axes) <= rows for c in part.computes)
-    return hero.monoid == "sum" and is_row and not is_product
+    is_long = product(axis.size for axis in hero.reduce) > LARGEST_WINDOW
+    return (is_long or hero.monoid == "sum") and is_row and not is_product
 
 
 def sums_products(compute: Compute) -> bool:

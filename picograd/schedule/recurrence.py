@@ -16,9 +16,25 @@ from picograd.graph.row import NUMBERS, POSITIONS
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
-from picograd.schedule.group import Facts
+from picograd.schedule.group import Facts, Group
 from picograd.schedule.lower import Location
 from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
+from picograd.schedule.score_groups import Fusing
+
+
+def visit_loop(fuser: Fusing, facts: Facts) -> Group:
+    """Open the group of a loop, which reads rows from memory; its outcomes are the members."""
+    kinds = [leaf.arg for leaf in facts.node.arg.body.leaves]
+    facts.hops = tuple([count_hops(*each) for each in zip(facts.inputs, kinds)])
+    given = facts.inputs
+    facts.inputs = tuple([below(*each) for each in zip(given, facts.hops)])
+    for kind, source, base in zip(kinds, given, facts.inputs):
+        if not is_embedded(base, kind):
+            fuser.store(base, "a loop reads it")
+            base.is_row_major = True
+            fuser.settle(source, base)
+    facts.depth = max([base.depth for base in facts.inputs], default=0)
+    return fuser.new_group("loop", facts.depth + 1, (), (), facts.node.device)
 
 
 def is_embedded(base: Facts, kind: str) -> bool:

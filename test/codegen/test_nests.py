@@ -3,7 +3,7 @@
 import pytest
 
 from picograd.codegen.linearize_cpu import SHORT_ROW, linearize
-from picograd.codegen.nests import as_bounds, group_length, is_pointwise
+from picograd.codegen.nests import as_bounds, group_length, is_pointwise, stretches
 from picograd.codegen.render.llvm import render
 from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import Accumulate, Assign, Store
@@ -94,3 +94,8 @@ def test_sums_that_need_not_wait_share_a_loop_and_elements_are_stored_in_the_las
 
 def ref(number: int) -> Expr:
     return Expr("ref", (), number, float32)
+
+
+def test_a_row_shorter_than_a_vector_begins_with_half_of_one() -> None:
+    assert stretches(8) == [(0, 8)] and stretches(16) == [(0, 16)]
+    assert stretches(9) == [(0, 8), (8, 9)] and stretches(15) == [(0, 8), (8, 15)]

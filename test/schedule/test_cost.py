@@ -7,6 +7,7 @@ from picograd.schedule.cost import (
     machine,
     operand_work,
     packings,
+    pool_work,
     row_work,
     shared_work,
 )
@@ -92,3 +93,10 @@ def test_what_is_not_packed_is_read_for_each_row_or_column() -> None:
 def test_few_columns_are_worked_on_one_row_of_them_after_the_other() -> None:
     few, many = (row_work((30, 1000, n), (1,), 2, 4, cores(1)) for n in (16, 256))
     assert few.tile == 16_000 and many.tile == 256_000
+
+
+def test_windows_are_reduced_where_a_cache_keeps_the_rows_they_are_of() -> None:
+    few, many = (pool_work(held, 1 << 20, 4, 576, cores(2)) for held in (56, 2048))
+    assert few.is_together and not many.is_together
+    assert "windows are of 56 rows" in str(few)
+    assert pool_work(2048, 1 << 10, 4, 576, cores(2)).is_together, "a launch takes longer"

@@ -139,9 +139,9 @@ def test_convolution_then_pooling_runs_channels_last() -> None:
     x = build.conv(leaf(2, 1, 3, 8, 8), leaf(1, 4, 3, 3, 3), SAME_SPEC).reshape((2, 4, 8, 8))
     pooled = build.max_pool(build.relu(x), ((2, 2, 2, 1), (3, 2, 2, 1)))
     y = build.conv(pooled.reshape((2, 1, 4, 4, 4)), leaf(1, 5, 4, 3, 3), SAME_SPEC)
-    plan = check_plan([y], 3)
+    plan = check_plan([y], 2)
     strides = [slot.strides for slot in plan.slots if slot.kind == "temporary"]
-    assert strides == [(256, 4, 1, 32, 4), (64, 1, 16, 4)]
+    assert strides == [(64, 1, 16, 4)]
 
 
 SAME_SPEC = ConvSpec((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1))

@@ -131,6 +131,8 @@ def vector_lanes(dtype: DType, target: Target) -> int:
 
 def orient(product: Contraction, target: Target) -> Contraction:
     """Choose which side is N (vectors) and which M (broadcast): the cheaper by `side_cost`."""
+    if product.window:  # of rows
+        return with_orders(product)
     lanes = vector_lanes(product.dtype, target)
     turned = swap(product)
     is_turned = side_cost(turned, lanes) < side_cost(product, lanes)
@@ -159,7 +161,7 @@ def with_orders(product: Contraction) -> Contraction:
     """Order the axes of each role for packing and storing."""
     a_steps = strides(product.a, (*product.rows, *product.depth))
     b_steps = strides(product.b, (*product.columns, *product.depth))
-    if is_rowwise(product):
+    if product.window or is_rowwise(product):
         rows = by_stride(product.rows, a_steps)
     else:
         rows = by_stride(product.rows, output_strides(product, product.rows))
@@ -246,8 +248,12 @@ def is_rowwise(product: Contraction) -> bool:
     steps = strides(product.a, (*product.rows, *product.depth))
 
     def key(axes: tuple[Axis, ...]) -> tuple[int, int]:
-        moving = [(steps[x], -x.size) for x in axes if x.size > 1 and steps[x]]
+        moving = [(steps[x], -length(x)) for x in axes if x.size > 1 and steps[x]]
         return min(moving, default=(1 << 61, 0))
+
+    def length(axis: Axis) -> int:
+        beside = (x for x in product.rows if steps[x] == steps[axis] * axis.size)
+        return axis.size * (next(beside, axis).size if axis in product.window else 1)
 
     return key(product.rows) < key(product.depth)
 
@@ -323,12 +329,11 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     wanted = min(batch * m * n * k // WORK_PER_TASK, 4 * target.threads)
     wanted //= max(batch, 1)
     packs_all = round_up(n, lanes) * max(k, 1) * item <= CACHE_BYTES
-    is_nested = is_rowwise(product) and not is_range(swap(product), product.rows)
-    tall = most_rows(product, height, depth.size)
+    tall = max(most_rows(product, height, depth.size), window_rows(product))
     wide = CACHE_BYTES // 2 // (min(tall, m) * item)
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
-    least = 1 if packs_all and not is_nested else ceil_div(m, tall), ceil_div(n, wide)
+    least = 1 if packs_all and not is_nested(product) else ceil_div(m, tall), ceil_div(n, wide)
     is_deep = count == 1 and depth.count > 1 and not (packs_all and m > 8 * tall)
     parts = min(wanted, depth.count) if is_deep else 1
     most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
@@ -380,6 +385,19 @@ def wide(axes: tuple[Axis, ...]) -> set[Axis]:
     return {axis for axis in axes if axis.size > 1}
 
 
+def is_nested(product: Contraction) -> bool:
+    """Tell whether blocks are of whole axes of M, and a part of another."""
+    is_split = is_rowwise(product) and not is_range(swap(product), product.rows)
+    return is_split or bool(product.window)
+
+
+def window_rows(product: Contraction) -> int:
+    """Count the rows of a block that holds whole windows, at least: no axis of one is cut."""
+    rows, inside = [x for x in product.rows if x.size > 1], set(product.window)
+    first = next((n for n, axis in enumerate(rows) if axis in inside), len(rows))
+    return size_of(rows[first:])
+
+
 def cut_rows(
     product: Contraction, share: int, tall: int, height: int, packs_all: bool
 ) -> tuple[Cut, tuple[Axis, ...], Axis]:
@@ -388,8 +406,8 @@ def cut_rows(
     Returns the cut, its grid axes and its loop.
     """
     is_km = is_rowwise(product)
-    if is_km and not is_range(swap(product), product.rows):
-        rows = nested_cut(product.rows, min(share, tall))
+    if is_nested(product):
+        rows = nested_cut(product.rows, max(min(share, tall), window_rows(product)))
         return rows, rows.outer, Axis("row_block", 1)
     blocks = ceil_div(share, tall) if packs_all else 1
     size = round_up(ceil_div(share, blocks), height)

@@ -16,7 +16,9 @@ from dataclasses import replace
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.rows import Rows
+from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
+from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
@@ -46,6 +48,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         return map_template.build_part(kernel, part, target)
     hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
     is_column = hero == "reduce.col" and bool(part.rows)
+    if not is_column and not target.has_blocks:
+        part = share_elements(part)
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
@@ -175,6 +179,8 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     if narrow:
         columns = max(columns or COLUMNS, TASK_POINTS // inner_size(part))
     space = cut_rows(part, target, is_column, inner_size(part), columns)
+    if is_serial and space.dims and crossed_axis(part) is not None:
+        return build_across(part, in_blocks(space))
     serial = space.dims if is_serial else space.dims[:-1] if narrow else ()
     dims = space.dims[len(serial) :]
     threads = threads_for(kernel, part, target, dims, is_column)
@@ -194,6 +200,17 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
         body = when(ends, body)
     first, last = rows.grand(product(a.size for a in space.grid), point)
     return TilePart(space.grid, tuple(rows.tiles), (*first, *body, *last), tuple(rows.workspaces))
+
+
+def build_across(part: Part, space: Cut) -> TilePart:
+    """Write a part that a CPU reduces row by row, and whose rows are stored across."""
+    rows = Rows(part, (), space.axes, (), None, False)
+    rows.is_across = True
+    body = across_rows(rows.whole(), space, rows.tiles)
+    point = position_over(space.grid)
+    first, last = rows.grand(product(a.size for a in space.grid), point)
+    steps = (*first, *body, *last)
+    return TilePart(space.grid, tuple(rows.tiles), steps, tuple(rows.workspaces))
 
 
 def ended_rows(part: Part, space: Cut, threads: Threads | None) -> tuple[Condition, ...]:

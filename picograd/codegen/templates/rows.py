@@ -6,6 +6,7 @@ from picograd.codegen.layout import Blocked
 from picograd.codegen.reach import compares_counts
 from picograd.codegen.templates.grid import balanced, in_piece, rebind
 from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
+from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
@@ -44,6 +45,7 @@ class Rows:
         self.values: dict[int, Expr] = {}
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Store] = []
+        self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
 
@@ -108,7 +110,10 @@ class Rows:
                 self.values[number] = self.tile(f"r{number}", (), compute.dtype)
                 continue
             steps += self.other(number, compute, number in kept)
-        return [*steps, *self.reductions(pending, False), *self.stores]
+        steps += self.reductions(pending, False)
+        if self.threads or not self.is_column:
+            return [*steps, *self.stores]
+        return [*steps, *write_out(self.stores, self.tiles)]
 
     def is_row_reduction(self, compute: Compute) -> bool:
         """Tell whether a compute reduces whole rows."""
@@ -223,6 +228,8 @@ class Rows:
     def fits(self, compute: Compute) -> bool:
         """Tell whether a tile of a compute's row elements is small enough to keep."""
         inner = self.inner(compute)
+        if inner and self.is_across:
+            return False
         layout = self.layout(inner)
         if layout is not None:
             return layout.register_count <= KEPT_REGISTERS

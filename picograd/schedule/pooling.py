@@ -1,0 +1,145 @@
+"""pooling: windows of a product's result that the task which computes them reduces.
+
+    max_pool2d(relu(conv2d(x, w) + b), 2)        the image of the convolution is nowhere in memory
+
+Windows lie side by side: they have the same elements, and none is left over. So a dimension of the
+result is two axes, one that counts windows and one inside of them, and blocks of rows hold whole
+windows.
+"""
+
+from dataclasses import dataclass
+
+from picograd.graph.ends import ends_of
+from picograd.helpers import product
+from picograd.schedule.cost import PoolWork, pool_work
+from picograd.schedule.group import Facts, Group, Labels, Reasons, place, waits_for_rows
+from picograd.schedule.heroes import has_every_axis, is_product, product_depth, product_sides
+from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.joining import has_room
+from picograd.target import Target
+
+WINDOW_POINTS = 16  # elements of a window: the kernel computes each where it combines them
+
+Domain = dict[int, Index]  # of each dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of a product's result: `sizes` of those along its dimensions, where they have any.
+
+    `places` are the dimensions along which those of the reduced value lie: its own, then windows.
+    """
+
+    home: Group
+    sizes: tuple[tuple[int, int], ...]
+    places: Labels
+
+    @property
+    def count(self) -> int:
+        """Elements of a window."""
+        return product(size for _, size in self.sizes)
+
+    def is_of(self, dimensions: set[int]) -> bool:
+        """Tell whether all windows are along some dimensions."""
+        return all(d in dimensions for d, _ in self.sizes)
+
+
+def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None:
+    """Find the product whose result is reduced in windows, and tell it, if that is no slower."""
+    found = windows_of(facts) if target.packs_operands else None
+    if found is None:
+        return None
+    work = work_on_windows(found, target)
+    if not work.is_together:
+        reasons.note(f"kept windows {facts.node.shape} apart from their product: {work}")
+        return None
+    found.home.pooled = found.sizes
+    facts.over = found.places
+    return found.home
+
+
+def windows_of(facts: Facts) -> Windows | None:
+    """Find the windows of a product's result that a reduction takes."""
+    cut = facts.inputs[0]
+    if not cut.node.row.is_shifting or cut.is_loaded:
+        return None
+    source = cut.inputs[0]
+    rank = len(source.node.shape)
+    axes = tuple(range(rank, len(cut.node.shape)))
+    if cut.windows != frozenset(axes) or set(facts.node.arg[1]) != set(axes):
+        return None
+    labels = places_of(source)
+    if source.home is None or labels is None:
+        return None
+    places, sizes = list(labels), {}
+    for axis, kernel, stride, dilation in cut.node.arg:
+        is_beside = kernel == stride and source.node.shape[axis] % kernel == 0
+        if not is_beside or (dilation != 1 and kernel != 1):
+            return None
+        places.append(labels[axis])
+        if kernel != 1:
+            sizes[labels[axis]] = kernel
+    found = Windows(source.home, tuple(sorted(sizes.items())), tuple(places))
+    return found if suits(found) else None
+
+
+def places_of(source: Facts) -> Labels | None:
+    """Find where the elements of a product's result are, if a value is computed of each."""
+    home, labels = source.home, source.labels
+    if home is None or labels is None or not home.is_product:
+        return None
+    if waits_for_rows(source) or source.has_window or not has_room(home, source):
+        return None
+    placed = place(source.node.shape, labels, home)
+    return None if placed is None else placed[1]
+
+
+def suits(windows: Windows) -> bool:
+    """Tell whether windows are of rows of one product, all of whose results are wanted.
+
+    Floats of 16 bits are stored: that rounds them, and backward looks for the largest among those.
+    """
+    home = windows.home
+    hero = home.members[0]
+    is_single = sum(member.level == "hero" for member in home.members) == 1
+    if home.summed or not is_single or ends_of(hero.node):
+        return False
+    if hero.node.dtype.is_narrow_float:
+        return False
+    if home.pooled not in ((), windows.sizes):
+        return False
+    rows = product_sides(hero.node)[0]
+    is_small = 1 < windows.count <= WINDOW_POINTS
+    is_known = is_product(hero) and has_every_axis(hero.inputs[1])
+    return is_small and is_known and windows.is_of(rows)
+
+
+def work_on_windows(windows: Windows, target: Target) -> PoolWork:
+    """Estimate what it takes to reduce the windows where the product is computed."""
+    hero = windows.home.members[0].node
+    first, size = windows.sizes[0]
+    rows = product_sides(hero)[0]
+    held = size * product(hero.shape[d] for d in rows if d > first)
+    depth = product_depth(hero)
+    return pool_work(held, hero.size, hero.dtype.itemsize, depth, target)
+
+
+def split_windows(group: Group, axes: dict[int, Axis]) -> Domain:
+    """Give the index of each dimension of a domain: of one with windows, two axes."""
+    found = {d: axis_index(axis) for d, axis in axes.items()}
+    for d, size in group.pooled:
+        window = Axis(f"p{d}", axes[d].size // size)
+        inside = Axis(f"w{d}", size)
+        found[d] = axis_index(window) * size + axis_index(inside)
+    return found
+
+
+def pooled_domain(group: Group, domain: Domain) -> Domain:
+    """Give the index of each dimension after pooling."""
+    sizes = dict(group.pooled)
+    return {d: index // sizes.get(d, 1) for d, index in domain.items()}
+
+
+def inside_windows(group: Group, domain: Domain) -> Domain:
+    """Give the index inside a window of each dimension that has windows."""
+    return {d: domain[d] % size for d, size in group.pooled}

@@ -1,0 +1,49 @@
+"""What several computes of a row need, and is dear, is computed once."""
+
+import numpy as np
+import pytest
+from harness import TARGET, run
+
+from picograd.buffer import Buffer, Storage
+from picograd.codegen.pipeline import tile
+from picograd.codegen.templates.sharing import share_elements
+from picograd.codegen.tile import format_tiles
+from picograd.dtype import float32
+from picograd.graph import build
+from picograd.schedule.loop import Kernel, walk
+from picograd.schedule.schedule import schedule
+from picograd.schedule.verify import verify
+
+
+def softmax(*shape: int, axis: int = 1) -> Kernel:
+    x = build.buffer(Storage(Buffer("cpu", float32, int(np.prod(shape)), 0)), shape)
+    (kernel,) = schedule([build.softmax(x, axis)], TARGET).kernels
+    return kernel
+
+
+def count(kernel: Kernel, op: str) -> int:
+    """Count an operation in the bodies of a kernel."""
+    bodies = (compute.body for part in kernel.parts for compute in part.computes)
+    return sum(expr.op == op for body in bodies for expr in walk(body))
+
+
+def test_an_exponential_is_computed_once() -> None:
+    kernel = softmax(20, 30)
+    shared = Kernel(kernel.name, kernel.hero, kernel.slots, (), (share_elements(kernel.parts[0]),))
+    assert count(kernel, "exp") == 2 and count(verify(shared), "exp") == 1
+    assert len(shared.parts[0].computes) == len(kernel.parts[0].computes) + 1
+
+
+@pytest.mark.parametrize("length", [9, 30, 1000])
+def test_values_are_as_they_were(length: int) -> None:
+    values = np.random.default_rng(0).standard_normal((20, length)).astype(np.float32)
+    found = run(softmax(20, length), [values, np.zeros(values.size, np.float32)])[1]
+    powers = np.exp(values - values.max(1, keepdims=True))
+    wanted = powers / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.reshape(20, length), wanted, rtol=1e-5)
+
+
+def test_rows_that_no_cache_keeps_and_columns_compute_it_in_each_pass() -> None:
+    assert format_tiles(tile(softmax(20, 30), TARGET)).count("exp(") == 1
+    assert format_tiles(tile(softmax(2, 100_000), TARGET)).count("exp(") == 2
+    assert format_tiles(tile(softmax(300, 400, axis=0), TARGET)).count("exp(") == 2

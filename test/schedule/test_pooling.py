@@ -1,0 +1,112 @@
+"""Windows of a product's result are reduced by the kernel that computes it."""
+
+from dataclasses import replace
+
+import pytest
+from plan_support import POOL, SAME, TARGET, check_plan, leaf
+
+from picograd.dtype import float16
+from picograd.graph import build
+from picograd.graph.node import Node
+from picograd.graph.shape import Window
+from picograd.schedule.group import Group
+from picograd.schedule.index import Axis, axes_of
+from picograd.schedule.plan import Plan
+from picograd.schedule.pooling import inside_windows, pooled_domain, split_windows
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+
+def image(height: int = 8, width: int = 6) -> Node:
+    """A convolution, and relu."""
+    x, weight = leaf(2, 1, 3, height, width), leaf(1, 5, 3, 3, 3)
+    return build.conv(x, weight, SAME).reshape((2, 5, height, width)).binary("maximum", 0)
+
+
+def pool(x: Node, windows: Window = POOL, monoid: str = "max") -> Node:
+    """Reduce windows."""
+    cut = x.window(windows)
+    return cut.reduce(monoid, tuple(range(len(x.shape), len(cut.shape))))
+
+
+def stored(plan: Plan) -> list[int]:
+    """Sizes of what the first kernel stores."""
+    return sorted(slot.size for slot in plan.kernels[0].slots if slot.role == "out")
+
+
+@pytest.mark.parametrize("monoid", ["max", "min", "sum", "prod"])
+def test_pooling_is_part_of_the_convolution(monoid: str) -> None:
+    plan = check_plan([pool(image(), monoid=monoid)], 1)
+    assert stored(plan) == [2 * 5 * 4 * 3], "the image is nowhere in memory"
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ((2, 4, 4, 1), (3, 3, 3, 1)),
+        ((2, 1, 1, 1), (3, 2, 2, 1)),
+        ((2, 8, 8, 1), (3, 2, 2, 1)),
+        ((3, 2, 2, 1), (2, 4, 4, 1)),
+        ((2, 2, 2, 1),),
+    ],
+)
+def test_windows_of_any_size_that_lie_side_by_side(windows: Window) -> None:
+    check_plan([pool(image(), windows)], 1)
+
+
+def test_what_follows_a_pooling_joins_it() -> None:
+    pooled = pool(image())
+    plan = check_plan([pooled * leaf(2, 5, 4, 3) + pooled], 1)
+    assert stored(plan) == [2 * 5 * 4 * 3]
+
+
+def test_the_image_is_stored_beside_its_windows_for_those_who_read_it() -> None:
+    x = image()
+    plan = check_plan([pool(x), x], 1)
+    assert stored(plan) == [2 * 5 * 4 * 3, 2 * 5 * 8 * 6]
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ((2, 3, 2, 1), (3, 3, 2, 1)),
+        ((2, 3, 3, 1), (3, 2, 2, 1)),
+        ((2, 2, 2, 2), (3, 2, 2, 1)),
+        ((1, 5, 5, 1), (3, 2, 2, 1)),
+        ((2, 8, 8, 1), (3, 6, 6, 1)),
+    ],
+    ids=["overlap", "rest", "dilated", "channels", "large"],
+)
+def test_other_windows_are_read_from_memory(windows: Window) -> None:
+    check_plan([pool(image(), windows)], 2)
+
+
+def test_statistics_of_the_image_come_first() -> None:
+    x = image()
+    mean = x.reduce("sum", (0, 2, 3))
+    check_plan([mean, pool(x)], 2)
+
+
+def test_floats_of_16_bits_are_rounded_in_memory() -> None:
+    x, weight = leaf(2, 1, 3, 8, 6, dtype=float16), leaf(1, 5, 3, 3, 3, dtype=float16)
+    narrow = build.conv(x, weight, SAME).reshape((2, 5, 8, 6))
+    check_plan([pool(narrow)], 2, tolerance=1e-2)
+
+
+def test_a_gpu_reads_the_image_from_memory() -> None:
+    assert len(schedule([pool(image())], cuda_target("sm_90a")).kernels) == 2
+
+
+def test_an_image_whose_rows_no_cache_keeps_is_stored() -> None:
+    x, weight = leaf(1, 1, 64, 32, 512), leaf(1, 16, 64, 3, 3)
+    wide = build.conv(x, weight, SAME).reshape((1, 16, 32, 512))
+    plan = schedule([pool(wide)], replace(TARGET, threads=8))
+    assert len(plan.kernels) == 2 and any("windows are of 1024 rows" in r for r in plan.reasons)
+
+
+def test_a_dimension_with_windows_is_two_axes() -> None:
+    group = Group(0, "conv", 1, (4, 6), (), "cpu", pooled=((1, 3),))
+    domain = split_windows(group, {0: Axis("a", 4), 1: Axis("b", 6)})
+    assert [axis.size for axis in axes_of(pooled_domain(group, domain)[1])] == [2]
+    assert [axis.size for axis in axes_of(inside_windows(group, domain)[1])] == [3]
+    assert pooled_domain(group, domain)[0] == domain[0]
