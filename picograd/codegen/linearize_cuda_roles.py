@@ -16,21 +16,23 @@ team must not wait for stages of points that are not its next one, as a wait tel
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
 from picograd.codegen.program_async import K_BYTES, Role, Wgmma
-from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, Tile, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
-from picograd.schedule.loop import rewrite
+from picograd.schedule.loop import rewrite, walk
 
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
 ROWS = 16  # of a warp in a fragment
+WARP, WARPS = 32, 4  # threads of a warp, warps of a warpgroup
 PACKED = 4  # registers of a left operand that one `wgmma` multiplies
 CHUNK_BYTES = 16  # that the swizzle permutes
 Write = Callable[[Block, Sequence[Step]], None]
@@ -38,15 +40,17 @@ Write = Callable[[Block, Sequence[Step]], None]
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """The stages of a pipeline and the barriers that guard them."""
+    """Stages that the first warpgroup fills, and the barriers that guard them.
 
-    pipeline: Pipeline
+    Boxes are copied, `values` are computed by a warp of its own.
+    """
+
+    boxes: tuple[CopyBox, ...]
+    values: tuple[Assign, ...]
     stages: int
-    bytes: int  # of one stage
-    groups: int  # warpgroups that read a stage
+    bytes: int  # of the boxes of one stage
     full: int
     empty: int
-    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +64,35 @@ class Place:
 def persistent(block: Block, step: Persistent, write: Write) -> None:
     """Write a persistent loop: barriers, then both roles; `write` writes ordinary steps."""
     emitter = block.emitter
-    ring = make_ring(block, step)
+    pipeline = pipeline_of(step)
+    groups = step.teams.threads // GROUP
+    ring = make_ring(block, pipeline.produce)
+    held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
+    turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
-        for number in range(ring.stages):
-            add(block, "barrier_init", (ring.full, emitter.integer(number)), 1)
-            add(block, "barrier_init", (ring.empty, emitter.integer(number)), ring.groups)
+        for each in filter(None, (ring, held)):
+            readers = groups * WARPS if each.values else groups
+            for number in range(each.stages):
+                add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
+                add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)
         for number in range(step.teams.count):
-            add(block, "barrier_init", (ring.turn, emitter.integer(number)), 1)
+            add(block, "barrier_init", (turn, emitter.integer(number)), 1)
         add(block, "barrier_publish")
     add(block, "barrier")
-    produce(block, step, ring)
-    consume(block, step, ring, write)
+    produce(block, step, ring, held, write)
+    consume(block, step, Consumer(ring, held, turn, write))
+
+
+def pipeline_of(step: Persistent) -> Pipeline:
+    """Find the pipeline of a persistent loop."""
+    (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
+    return pipeline
+
+
+def fillers(ring: Ring) -> int:
+    """Count who says that a stage is full: who copies boxes, and who computes values."""
+    return 2 if ring.values else 1
 
 
 def add(block: Block, op: str, args: Sequence[int] = (), arg: object = None) -> None:
@@ -79,17 +100,21 @@ def add(block: Block, op: str, args: Sequence[int] = (), arg: object = None) -> 
     block.emitter.add(op, None, args, arg)
 
 
-def make_ring(block: Block, step: Persistent) -> Ring:
-    """Reserve the barriers of the pipeline of a persistent loop."""
-    (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
-    tiles = [block.tiles[each.tile] for each in pipeline.produce if isinstance(each, CopyBox)]
-    stages = tiles[0].stages
-    counts = stages, stages, step.teams.count
-    pointers = [
-        block.emitter.add("shared", uint64, arg=block.reserve(8 * count)) for count in counts
-    ]
-    stage = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    return Ring(pipeline, stages, stage, step.teams.threads // GROUP, *pointers)
+def pointer(block: Block, count: int) -> int:
+    """Reserve barriers."""
+    return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
+
+
+def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
+    """Reserve the barriers of what some steps fill; without steps there is no ring."""
+    boxes = tuple(each for each in steps if isinstance(each, CopyBox))
+    values = tuple(each for each in steps if isinstance(each, Assign))
+    check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
+    tiles = [block.tiles[each.tile] for each in boxes]
+    stages = tiles[0].stages if tiles else 0
+    pointers = [pointer(block, stages) for _ in range(2 if stages else 0)] or (-1, -1)
+    size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
+    return Ring(boxes, values, stages, size, *pointers)
 
 
 @contextmanager
@@ -170,27 +195,81 @@ def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
         yield
 
 
-def produce(block: Block, step: Persistent, ring: Ring) -> None:
-    """Write the role that fills stages."""
+def produce(block: Block, step: Persistent, ring: Ring, held: Ring, write: Write) -> None:
+    """Write the role that fills stages: one thread copies boxes, a second warp computes values."""
     emitter, index_dtype = block.emitter, block.emitter.index_dtype
-    pipeline = ring.pipeline
     with role(block, Role(0, GROUP, 1, step.teams.registers[0])):
+        if ring.values:
+            with role(block, Role(0, WARP)), emitter.when(emitter.add("elect", bool_)):
+                fill_boxes(block, step, ring, held)
+            with role(block, Role(WARP, WARP, follows=True)):
+                fill_values(block, step, ring, write)
+            return
         warp = emitter.index(axis_index(block.thread) // 32)
         warp = emitter.add("uniform", index_dtype, (warp,))
         is_first = emitter.raw("equal", bool_, warp, emitter.integer(0))
         is_one = emitter.both(is_first, emitter.add("elect", bool_))
         with emitter.when(is_one):
-            zero = emitter.integer(0)
-            place = Place(variable(block, zero), variable(block, emitter.integer(1)))
-            every = replace(step, teams=replace(step.teams, count=1))
-            with points(block, every, zero), stages_of(block, pipeline):
-                stage, parity = read(block, place.stage), read(block, place.parity)
-                add(block, "barrier_wait", (ring.empty, stage, parity))
-                add(block, "barrier_expect", (ring.full, stage), ring.bytes)
-                for each in pipeline.produce:
-                    check(isinstance(each, CopyBox), "a pipeline is filled with boxes", step)
-                    copy_slabs(block, ring, each, stage)  # type: ignore[arg-type]
-                advance(block, ring, place, stage)
+            fill_boxes(block, step, ring, held)
+
+
+def every_point(step: Persistent) -> Persistent:
+    """Make the persistent loop of one for whom all teams are one."""
+    return replace(step, teams=replace(step.teams, count=1))
+
+
+def empty_place(block: Block) -> Place:
+    """Begin at the first stage, which nobody has to empty before."""
+    return Place(
+        variable(block, block.emitter.integer(0)), variable(block, block.emitter.integer(1))
+    )
+
+
+def fill_boxes(block: Block, step: Persistent, ring: Ring, held: Ring) -> None:
+    """Write what copies boxes: those of a point, then those of its stages."""
+    zero = block.emitter.integer(0)
+    places = empty_place(block), empty_place(block) if held.stages else None
+    with points(block, every_point(step), zero):
+        if places[1] is not None:
+            fill_stage(block, held, places[1])
+        with stages_of(block, pipeline_of(step)):
+            fill_stage(block, ring, places[0])
+
+
+def fill_stage(block: Block, ring: Ring, place: Place) -> None:
+    """Copy the boxes of one stage when it is empty."""
+    stage, parity = read(block, place.stage), read(block, place.parity)
+    add(block, "barrier_wait", (ring.empty, stage, parity))
+    add(block, "barrier_expect", (ring.full, stage), ring.bytes)
+    for each in ring.boxes:
+        copy_slabs(block, ring, each, stage)
+    advance(block, ring, place, stage)
+
+
+def fill_values(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
+    """Write what computes the values of stages: one warp does."""
+    emitter, outer = block.emitter, (block.thread, block.threads)
+    lane = emitter.index(axis_index(block.thread) % WARP)
+    block.thread, block.threads = Axis("lane", WARP), WARP
+    emitter.bind(block.thread, lane)
+    place = empty_place(block)
+    with points(block, every_point(step), emitter.integer(0)), stages_of(block, pipeline_of(step)):
+        stage, parity = read(block, place.stage), read(block, place.parity)
+        add(block, "barrier_wait", (ring.empty, stage, parity))
+        enter_stage(block, ring, stage)
+        write(block, ring.values)
+        add(block, "warp_barrier")
+        with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
+            add(block, "barrier_arrive", (ring.full, stage))
+        advance(block, ring, place, stage)
+    block.thread, block.threads = outer
+
+
+def enter_stage(block: Block, ring: Ring, stage: int) -> None:
+    """Let the tiles of a ring be those of a stage."""
+    axis = Axis("stage", ring.stages)
+    block.emitter.bind(axis, stage)
+    block.stages.update(dict.fromkeys((each.tile for each in (*ring.boxes, *ring.values)), axis))
 
 
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
@@ -215,7 +294,17 @@ def swizzled(block: Block, name: str) -> Swizzled:
     return swizzle
 
 
-def consume(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is."""
+
+    ring: Ring
+    held: Ring
+    turn: int
+    write: Write
+
+
+def consume(block: Block, step: Persistent, consumer: Consumer) -> None:
     """Write the role of the teams."""
     emitter, teams = block.emitter, step.teams
     outer = block.thread, block.threads
@@ -229,18 +318,19 @@ def consume(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
         team = emitter.index(axis_index(block.crew) // (teams.threads // 32))
         block.thread, block.threads = Axis("thread", teams.threads), teams.threads
         emitter.bind(block.thread, emitter.index(axis_index(within) % teams.threads))
-        run_points(block, step, ring, team, write)
+        run_points(block, step, consumer, team)
         finish_boxes(block, step)
     block.thread, block.threads = outer
 
 
-def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
+def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
     """Write what a team does at each of its points."""
     emitter, teams = block.emitter, step.teams
-    if teams.count == 1 and not is_plain(ring.pipeline):
-        run_streams(block, step, ring, team, write)
+    ring, pipeline = consumer.ring, pipeline_of(step)
+    if teams.count == 1 and not is_plain(pipeline):
+        run_streams(block, step, consumer, team)
         return
-    depth = ring.pipeline.axis.size
+    depth = pipeline.axis.size
     done = variable(block, emitter.arithmetic("mul", team, emitter.integer(depth)))
     is_leader = emitter.raw("equal", bool_, team, emitter.integer(0))
     turn = variable(block, emitter.cast(is_leader, emitter.index_dtype))
@@ -254,12 +344,13 @@ def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Wri
         assign(block, done, emitter.arithmetic("add", read(block, done), more))
         for each in step.body:
             if not isinstance(each, Pipeline):
-                write(block, (each,))
+                consumer.write(block, (each,))
                 continue
             if teams.count > 1:
-                add(block, "barrier_wait", (ring.turn, team, read(block, turn)))
+                add(block, "barrier_wait", (consumer.turn, team, read(block, turn)))
                 flip(block, turn)
-            multiply_stages(block, ring, place, lambda: pass_turn(block, ring, team, teams.count))
+            begun = partial(pass_turn, block, consumer.turn, team, teams.count)
+            multiply_stages(block, ring, pipeline, place, begun)
 
 
 def is_plain(pipeline: Pipeline) -> bool:
@@ -268,45 +359,76 @@ def is_plain(pipeline: Pipeline) -> bool:
     return is_whole and all(isinstance(each, Dot) for each in pipeline.consume)
 
 
-def run_streams(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
+def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
     """Write what the one team does where work on elements stands between products."""
-    emitter = block.emitter
-    zero = emitter.integer(0)
-    place = Place(variable(block, zero), variable(block, zero))
+    ring, held, write = consumer.ring, consumer.held, consumer.write
+    zero = block.emitter.integer(0)
+    place, other = (Place(variable(block, zero), variable(block, zero)) for _ in range(2))
     with points(block, step, team):
         for each in step.body:
             if isinstance(each, Pipeline):
-                stream_stages(block, ring, place, write)
-            else:
+                stage = arrived(block, held, other) if held.stages else -1
+                stream_stages(block, each, ring, place, write)
+                if held.stages:
+                    release(block, held, stage)
+                    advance(block, held, other, stage)
+            elif not isinstance(each, CopyBox):
                 write(block, (each,))
 
 
-def stream_stages(block: Block, ring: Ring, place: Place, write: Write) -> None:
-    """Write a main loop whose products are waited for: their results are worked on at once."""
-    pipeline = ring.pipeline
-    made = {each.tile for each in pipeline.consume if isinstance(each, Assign)}
+def arrived(block: Block, ring: Ring, place: Place) -> int:
+    """Wait for a stage, and find its number."""
+    stage, parity = read(block, place.stage), read(block, place.parity)
+    add(block, "barrier_wait", (ring.full, stage, parity))
+    enter_stage(block, ring, stage)
+    return stage
+
+
+def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, write: Write) -> None:
+    """Write a main loop that works on the results of its products: it waits when one is needed."""
+    others = [step for step in pipeline.consume if not isinstance(step, Dot)]
+    made = set().union(*map(touched, others))
     with stages_of(block, pipeline):
-        stage, parity = read(block, place.stage), read(block, place.parity)
-        add(block, "barrier_wait", (ring.full, stage, parity))
-        between: list[Step] = []
+        stage = arrived(block, ring, place)
+        waiting: list[Dot] = []
         for each in pipeline.consume:
-            if not isinstance(each, Dot):
-                between.append(each)
+            if isinstance(each, Dot):
+                add(block, "wgmma_fence")
+                dot(block, each)
+                add(block, "wgmma_commit")
+                waiting.append(each)
                 continue
-            write(block, between)
-            between = []
-            add(block, "wgmma_fence")
-            dot(block, each, stage)
-            add(block, "wgmma_commit")
-            add(block, "wgmma_wait", (block.arrays[each.acc],), 0)
-            if each.a in block.packed and each.a not in made:
-                add(block, "wgmma_keep", (block.packed[each.a], stage))
+            names = touched(each)
+            needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
+            finish(block, waiting, max(needed, default=0), stage, made)
+            write(block, (each,))
+        finish(block, waiting, len(waiting), stage, made)
         release(block, ring, stage)
-        write(block, between)
         advance(block, ring, place, stage)
 
 
-def pass_turn(block: Block, ring: Ring, team: int, count: int) -> None:
+def finish(block: Block, waiting: list[Dot], count: int, stage: int, made: set[str]) -> None:
+    """Wait for the first of the products under way; left operands that stay are kept."""
+    if not count:
+        return
+    done, waiting[:] = waiting[:count], waiting[count:]
+    add(block, "wgmma_wait", [block.arrays[each.acc] for each in done], len(waiting))
+    for each in done:
+        if each.a in block.packed and each.a not in made:
+            add(block, "wgmma_keep", (block.packed[each.a], stage))
+
+
+def touched(step: Step) -> set[str]:
+    """List the tiles that a step reads or writes."""
+    if isinstance(step, When):
+        return set().union(*map(touched, step.body))
+    if not isinstance(step, Assign | Accumulate):
+        internal("work on elements is assignments and sums of rows", step)
+    found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
+    return {step.tile, *found}
+
+
+def pass_turn(block: Block, turn: int, team: int, count: int) -> None:
     """Let the next team begin."""
     if count == 1:
         return
@@ -314,50 +436,52 @@ def pass_turn(block: Block, ring: Ring, team: int, count: int) -> None:
     following = emitter.arithmetic("add", team, emitter.integer(1))
     following = emitter.arithmetic("remainder", following, emitter.integer(count))
     with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
-        add(block, "barrier_arrive", (ring.turn, following))
+        add(block, "barrier_arrive", (turn, following))
 
 
-def multiply_stages(block: Block, ring: Ring, place: Place, begun: Callable[[], None]) -> None:
+def multiply_stages(
+    block: Block, ring: Ring, pipeline: Pipeline, place: Place, begun: Callable[[], None]
+) -> None:
     """Write the main loop: one group of products stays under way; then all have `begun`."""
-    emitter, pipeline = block.emitter, ring.pipeline
+    emitter = block.emitter
     before = variable(block, emitter.integer(0))
     accumulators = {}
     with emitter.axis_loop(pipeline.axis, None):
-        stage, parity = read(block, place.stage), read(block, place.parity)
-        add(block, "barrier_wait", (ring.full, stage, parity))
+        stage = arrived(block, ring, place)
         add(block, "wgmma_fence")
         for each in pipeline.consume:
             check(isinstance(each, Dot), "a pipeline multiplies", each)
             accumulators[each.acc] = block.arrays[each.acc]  # type: ignore[union-attr]
-            dot(block, each, stage)  # type: ignore[arg-type]
+            dot(block, each)  # type: ignore[arg-type]
         add(block, "wgmma_commit")
-        for acc in accumulators.values():
-            add(block, "wgmma_wait", (acc,), 1)
+        add(block, "wgmma_wait", (), 1)
         with emitter.when(emitter.conditions([(axis_index(pipeline.axis), 1, pipeline.axis.size)])):
             release(block, ring, read(block, before))
         assign(block, before, stage)
         advance(block, ring, place, stage)
     begun()
-    for acc in accumulators.values():
-        add(block, "wgmma_wait", (acc,), 0)
+    add(block, "wgmma_wait", tuple(accumulators.values()), 0)
     release(block, ring, read(block, before))
 
 
 def release(block: Block, ring: Ring, stage: int) -> None:
-    """Say that this warpgroup has read a stage."""
+    """Say that this warpgroup has read a stage; every warp does where its threads read values."""
     emitter = block.emitter
-    with emitter.when(emitter.conditions([(axis_index(block.thread) % GROUP, 0, 0)])):
+    size = WARP if ring.values else GROUP
+    if ring.values:
+        add(block, "warp_barrier")
+    with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
         add(block, "barrier_arrive", (ring.empty, stage))
 
 
-def dot(block: Block, step: Dot, stage: int) -> None:
-    """Write acc += a @ b over one stage, on this warpgroup's rows."""
+def dot(block: Block, step: Dot) -> None:
+    """Write acc += a @ b over stages that are there, on this warpgroup's rows."""
     check(step.unit == "wgmma", "a pipeline multiplies on the tensor cores", step)
     acc = block.tiles[step.acc].layout
     if not isinstance(acc, WgmmaAccumulator):
         internal("wgmma wants its own accumulator", step)
     if step.a in block.packed:
-        dot_packed(block, step, stage, acc)
+        dot_packed(block, step, acc)
         return
     a, b = swizzled(block, step.a), swizzled(block, step.b)
     # A warpgroup's rows: rows of a slab, or slabs of their own.
@@ -365,8 +489,8 @@ def dot(block: Block, step: Dot, stage: int) -> None:
     mine = high // a.span * a.shape[0] * a.span if step.a_is_km else high * a.span
     start = axis_index(block.crew) // 4 % acc.groups * mine
     found = [
-        describe(block, step.a, stage, start, step.a_is_km),
-        describe(block, step.b, stage, constant(0), not step.b_is_nk),
+        describe(block, step.a, start, step.a_is_km),
+        describe(block, step.b, constant(0), not step.b_is_nk),
     ]
     dtype = block.tiles[step.a].dtype
     for k in range(step.depth * dtype.itemsize // K_BYTES):
@@ -384,16 +508,17 @@ def dot(block: Block, step: Dot, stage: int) -> None:
                 b_offset,
                 not step.a_is_km,
                 step.b_is_nk,
+                is_first=step.is_first and k == 0,
             )
             add(block, "wgmma", (block.arrays[step.acc], *found), spec)
 
 
-def dot_packed(block: Block, step: Dot, stage: int, acc: WgmmaAccumulator) -> None:
+def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
     """Write acc += a @ b with the rows of `a` in registers."""
     check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
     b = swizzled(block, step.b)
     dtype = block.tiles[step.a].dtype
-    found = describe(block, step.b, stage, constant(0), not step.b_is_nk)
+    found = describe(block, step.b, constant(0), not step.b_is_nk)
     args = block.arrays[step.acc], block.packed[step.a], found
     plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
     for k in range(step.depth * dtype.itemsize // K_BYTES):
@@ -405,9 +530,10 @@ def dot_packed(block: Block, step: Dot, stage: int, acc: WgmmaAccumulator) -> No
         add(block, "wgmma", args, spec)
 
 
-def describe(block: Block, name: str, stage: int, start: Index, is_across: bool) -> int:
-    """Write the descriptor of an operand that begins so many elements into a stage."""
+def describe(block: Block, name: str, start: Index, is_across: bool) -> int:
+    """Write the descriptor of an operand that begins so many elements into its stage."""
     emitter, layout = block.emitter, swizzled(block, name)
+    stage = emitter.axis_value(block.stages[name])
     place = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
     place = emitter.arithmetic("add", place, emitter.index(start))
     leading = layout.shape[0] * ROW if is_across else 16
