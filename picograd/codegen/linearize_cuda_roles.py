@@ -269,7 +269,8 @@ def enter_stage(block: Block, ring: Ring, stage: int) -> None:
     """Let the tiles of a ring be those of a stage."""
     axis = Axis("stage", ring.stages)
     block.emitter.bind(axis, stage)
-    block.stages.update(dict.fromkeys((each.tile for each in (*ring.boxes, *ring.values)), axis))
+    names = [each.tile for each in ring.boxes] + [each.tile for each in ring.values]
+    block.stages.update(dict.fromkeys(names, axis))
 
 
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:

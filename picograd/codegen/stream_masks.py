@@ -147,6 +147,10 @@ def zero_where(weight: Expr) -> list[Index]:
         return [*choice.seen, *zero_where(choice.shown)]
     if row.keeps_value or row.linear == (0, 1):
         return [x for each in weight.args for x in zero_where(each)]
+    if row.linear == (0,) and len(weight.args) == 2:  # a quotient
+        return zero_where(weight.args[0])
+    if row.is_exponential and OPS[weight.args[0].op].factors == (1, -1):
+        return hidden_scores(weight.args[0].args[0])
     return []
 
 

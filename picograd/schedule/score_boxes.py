@@ -5,7 +5,7 @@ streamed lies in memory, its depth or columns next to one another, and rows at m
 bytes. Gradients, other dtypes and other GPUs read scores from memory.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from picograd.graph.axes import NoRule
@@ -14,7 +14,15 @@ from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import row_major
 from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.score_sinks import Stream, find_streams, is_product, mark, ordered
+from picograd.schedule.score_sinks import (
+    Stream,
+    find_streams,
+    is_product,
+    is_sum,
+    mark,
+    ordered,
+    outer_reads,
+)
 from picograd.schedule.scores import lone_axis
 from picograd.schedule.views import strip_views
 from picograd.target import Target
@@ -50,26 +58,55 @@ def has_kernel(stream: Stream, target: Target) -> str:
     """
     if target.packs_operands:
         return ""
-    products = [sink for sink in stream.sinks if is_product(sink)]
-    seeds = [each for each in stream.region.members if is_seed(each)]
-    is_whole = stream.total is not None and len(stream.sinks) == 3
-    is_one = is_whole and len(products) == len(seeds) == 1
-    if target.arch != "sm_90a" or not is_one:
+    if target.arch != "sm_90a" or not (is_forward(stream) or is_known(stream)):
         return "it is no forward pass with a maximum, or the GPU has no kernel for it"
-    (seed,), (last,) = seeds, products
-    number, other = streamed_operand(seed, stream), 1 - last.operand
-    streamed, value = seed.inputs[number], last.facts.inputs[other]
-    labels, columns = seed.node.arg[number], last.facts.node.arg[other]
-    inner = set(labels) - set(seed.node.arg[2])
-    outer = set(last.facts.node.arg[last.operand])
-    most = MOST_MASKED if is_masked(stream) else MOST_COLUMNS
-    is_streamed = is_boxed(streamed, labels, inner, most)
-    if not is_streamed or not is_boxed(value, columns, set(columns) - outer, most):
-        return f"what it streams is no array of up to {most} 16-bit floats that boxes can have"
-    every = (*stream.region.members, last.facts)
+    most = MOST_MASKED if stream.total is not None and is_masked(stream) else MOST_COLUMNS
+    for operand, labels, near in boxed_operands(stream):
+        if not is_boxed(operand, labels, near, most):
+            return f"an operand is no array of up to {most} 16-bit floats that boxes can have"
+    every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
     return ""
+
+
+def is_forward(stream: Stream) -> bool:
+    """Tell whether a stream finds a maximum and a total, and multiplies one product of weights."""
+    products = [sink for sink in stream.sinks if is_product(sink)]
+    is_whole = stream.total is not None and len(stream.sinks) == 3
+    return is_whole and len(products) == len(seeds_of(stream)) == 1
+
+
+def is_known(stream: Stream) -> bool:
+    """Tell whether a stream sums products, and rows, whose maxima and totals are known."""
+    is_sums = all(is_product(sink) or is_sum(sink) for sink in stream.sinks)
+    return stream.total is None and is_sums
+
+
+def seeds_of(stream: Stream) -> list[Facts]:
+    """List the products of scores that the sinks of a stream read."""
+    found: dict[int, Facts] = {}
+    for sink in stream.sinks:
+        for facts in (sink.facts, *(reader for reader, _ in outer_reads(sink.facts, stream.at))):
+            if is_seed(facts) and facts.number in stream.at:
+                found[facts.number] = facts
+    return list(found.values())
+
+
+Boxed = tuple[Facts, tuple[int, ...], set[int]]  # an operand, its labels, those next to one another
+
+
+def boxed_operands(stream: Stream) -> Iterator[Boxed]:
+    """Yield what a stream reads in boxes: what is streamed, and rows where there are maxima."""
+    for seed in seeds_of(stream):
+        depth = set(seed.node.arg[0]) - set(seed.node.arg[2])
+        streamed = streamed_operand(seed, stream)
+        for number in (streamed,) if stream.total is not None else (0, 1):
+            yield seed.inputs[number], seed.node.arg[number], depth
+    for sink in filter(is_product, stream.sinks):
+        number, node = 1 - sink.operand, sink.facts.node
+        columns = set(node.arg[number]) - set(node.arg[sink.operand])
+        yield sink.facts.inputs[number], node.arg[number], columns
 
 
 def is_seed(facts: Facts) -> bool:
@@ -105,12 +142,8 @@ def comes_from(facts: Facts, known: Collection[int]) -> bool:
 def box_operands(streams: Sequence[Stream]) -> None:
     """Tell what streams read in boxes: it has to be stored as it lies."""
     for stream in streams:
-        for seed in filter(is_seed, stream.region.members):
-            number = streamed_operand(seed, stream)
-            seed.inputs[number].is_boxed = True
-        for sink in filter(is_product, stream.sinks):
-            number = 1 - sink.operand
-            sink.facts.inputs[number].is_boxed = True
+        for operand, _, _ in boxed_operands(stream):
+            operand.is_boxed = True
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
