@@ -16,24 +16,26 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
-from picograd.codegen.stream_masks import is_constant, settled
-from picograd.codegen.streams import Product, Stream, binary, read, replaced
+from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, size_of
+from picograd.codegen.stream_masks import hiding, is_constant, is_number, settled, unmasked
+from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
 from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Tile, TileKernel, TilePart
+from picograd.dtype import bool_
+from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, Kernel, const, walk
-from picograd.schedule.monoid import COMBINE
+from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 GROUPS = 2  # warpgroups of 64 rows
-REGISTERS = 24, 240
+REGISTERS = 40, 232
 MOST_LIVE = 224  # registers of a thread for fragments (the others: addresses, values of rows)
 SIZES = 128, 96, 64, 32  # of a block of the stream
 
@@ -105,9 +107,9 @@ class Writer:
         stream = self.stream
         bodies = {number: stream.computes[number].body for number in stream.sums}
         bodies |= {each.number: each.weight for each in stream.products}
+        steps = self.share_power(bodies)
         whole = {number: self.prepared(settled(body)) for number, body in bodies.items()}
         edge = {number: self.prepared(body) for number, body in bodies.items()}
-        steps = self.share_power(whole, edge)
         for number in stream.sums:
             steps += self.add_up(number, whole[number], edge[number])
         for each in sorted(stream.products, key=lambda x: len(self.read_by(whole[x.number]))):
@@ -119,23 +121,46 @@ class Writer:
         own = set(self.names.values())
         return {x.arg[0] for x in walk(expr) if x.op == "tile" and x.arg[0] in own}
 
-    def share_power(self, whole: dict[int, Expr], edge: dict[int, Expr]) -> list[Step]:
-        """Compute the power that all weights are made of once, where its score was if it may."""
-        frame = self.frame
-        powers = [
-            {x for e in each.values() for x in walk(e) if is_power(x)} for each in (whole, edge)
-        ]
-        if any(len(found) != 1 for found in powers):
+    def share_power(self, bodies: dict[int, Expr]) -> list[Step]:
+        """Compute the power that every weight is a multiple of once, of scores that masks hide.
+
+        Where they do, it is 0, so that masks of the weights are left out; it is 0 for all of a row
+        that they hide, whose maximum is -inf, if they were.
+        """
+        found = {x for body in bodies.values() for x in exponentials_in(body)}
+        powers = [Power.of(each) for each in found]
+        if len(powers) != 1 or not all(is_multiple(x, found) for x in bodies.values()):
             return []
-        (plain,), (masked,) = powers
-        name = frame.add_scores("power", frame.dtype)
-        value = read(name, frame.point, plain.dtype)
-        for number in whole:
-            whole[number] = replaced(whole[number], {plain: value}.get)
-            edge[number] = replaced(edge[number], {masked: value}.get)
-        guard = guarded(masked, frame.conditions)
-        first, second = (Assign(name, frame.dims, x) for x in (plain, guard))
-        return frame.chosen([first], [second])
+        (power,), frame = powers, self.frame
+        visible = {number: unmasked(body, hiding(power.score)) for number, body in bodies.items()}
+        is_masked = visible != bodies
+        value = read("power", frame.point, frame.dtype)
+        bodies |= {n: replaced(x, dict.fromkeys(found, value).get) for n, x in visible.items()}
+        name, steps = self.edit(power.score, bodies)
+        score = binary("mul", read(name, frame.point, frame.dtype), power.factor)
+        less = self.prepared(power.less(is_masked))
+        frame.add_scores("power", frame.dtype)
+        exponent = binary("sub", score, less)
+        exponential = Expr("quick_exp2", (exponent,), None, frame.dtype)
+        return [*steps, Assign("power", frame.dims, exponential)]
+
+    def edit(self, score: Expr, bodies: Mapping[int, Expr]) -> tuple[str, list[Step]]:
+        """Edit scores, where they are if nobody else reads them; -inf where they are hidden."""
+        frame = self.frame
+        whole, edge = self.prepared(settled(score)), cast(self.prepared(score), frame.dtype)
+        own = {x.arg for x in walk(score) if x.op == "ref"}
+        others = {x.arg for body in bodies.values() for x in walk(body) if x.op == "ref"}
+        is_plain = is_tile(unrounded(whole))
+        is_free = len(own) == 1 and own.isdisjoint(others)
+        if is_free:
+            name = self.names[own.pop()]
+        else:
+            name = frame.add_scores("edited", frame.dtype)
+        if frame.conditions:
+            fill = const(identity("max", frame.dtype), frame.dtype)
+            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
+        plain = [] if is_free and is_plain else [Assign(name, frame.dims, unrounded(whole))]
+        return name, frame.chosen(plain, [Assign(name, frame.dims, edge)])
 
     def add_up(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
         """Add the elements of a block to a sum of rows."""
@@ -252,13 +277,38 @@ def unrounded(expr: Expr) -> Expr:
     return expr
 
 
-def is_power(expr: Expr) -> bool:
-    """Tell whether an expression is a power of 2."""
-    return expr.op == "quick_exp2"
+def exponentials_in(body: Expr) -> list[Expr]:
+    """List the largest parts of a body that are exp(x - m), or that over a total."""
+    found: list[Expr] = []
+
+    def find(expr: Expr) -> Expr | None:
+        if parts_of(expr) is None:
+            return None
+        found.append(expr)
+        return expr
+
+    outermost(body, find)
+    return found
 
 
-def power_of(expr: Expr) -> Expr | None:
-    """Write exp(x - m), or that over a total, as one power of 2: what is subtracted is of a row."""
+def is_multiple(body: Expr, of: set[Expr]) -> bool:
+    """Tell whether a body is 0 wherever the one of `of` in it is."""
+    if body in of:
+        return True
+    row = OPS.get(body.op)
+    if row is None or not row.linear:
+        return False
+    parts = [body.args[place] for place in row.linear]
+    if row.linear == (1, 2):
+        return any(is_number(x, 0.0) for x in parts) and any(is_multiple(x, of) for x in parts)
+    return any(is_multiple(x, of) for x in parts)
+
+
+Parts = tuple[Expr, Expr, Expr | None, float]
+
+
+def parts_of(expr: Expr) -> Parts | None:
+    """Read exp(x - m), or that over a total: x, m, the total, and the base of the exponential."""
     total: Expr | None = None
     inner = expr
     if expr.op in OPS and OPS[expr.op].linear == (0,) and len(expr.args) == 2:
@@ -269,11 +319,72 @@ def power_of(expr: Expr) -> Expr | None:
     less = inner.args[0]
     if less.op not in OPS or OPS[less.op].factors != (1, -1) or less.dtype.bits != 32:
         return None
-    base = 2.0 if inner.op == "exp2" else math.e
-    score, peak = (scaled(x, math.log2(base)) for x in less.args)
-    if total is not None:
-        peak = binary("add", peak, Expr("log2", (total,), None, total.dtype))
-    return Expr("quick_exp2", (binary("sub", score, peak),), None, less.dtype)
+    score, peak = less.args
+    return score, peak, total, 2.0 if inner.op == "exp2" else math.e
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A power of 2 of `factor` times `score`, less what has one value a row."""
+
+    score: Expr
+    factor: Expr
+    peak: Expr
+    exponent: Expr
+
+    @staticmethod
+    def of(expr: Expr) -> "Power":
+        """Read exp(x - m), or that over a total, as such a power."""
+        found = parts_of(expr) or internal("an exponential of a difference", expr)
+        score, peak, total, base = found
+        inner, scale = unscaled(score)
+        exponent = scaled(peak, math.log2(base))
+        if total is not None:
+            exponent = binary("add", exponent, Expr("log2", (total,), None, total.dtype))
+        return Power(inner, const(scale * math.log2(base), peak.dtype), peak, exponent)
+
+    def less(self, is_safe: bool) -> Expr:
+        """Write what is subtracted; if it is to be safe, so much of a hidden row that 0 is left."""
+        if not is_safe:
+            return self.exponent
+        dtype = self.peak.dtype
+        is_low = Expr("equal", (self.peak, const(-math.inf, dtype)), None, bool_)
+        return Expr("where", (is_low, const(math.inf, dtype), self.exponent), None, dtype)
+
+
+def unscaled(score: Expr) -> tuple[Expr, float]:
+    """Take a positive factor off a score, also from under what hides it."""
+    row = OPS.get(score.op)
+    if row is None:
+        return score, 1.0
+    if row.keeps_value:
+        return unscaled(score.args[0])
+    if row.linear == (0, 1) and is_constant(score.args[1]) and float(score.args[1].arg) > 0:
+        inner, factor = unscaled(score.args[0])
+        return inner, factor * float(score.args[1].arg)
+    if row.linear == (1, 2):
+        shown = next((n for n in (1, 2) if is_number(score.args[3 - n], -math.inf)), 0)
+        if shown:
+            inner, factor = unscaled(score.args[shown])
+            lowest = const(-math.inf, inner.dtype)
+            args = (inner, lowest) if shown == 1 else (lowest, inner)
+            return Expr("where", (score.args[0], *args), None, inner.dtype), factor
+    return score, 1.0
+
+
+def is_power(expr: Expr) -> bool:
+    """Tell whether an expression is a power of 2."""
+    return expr.op == "quick_exp2"
+
+
+def power_of(expr: Expr) -> Expr | None:
+    """Write exp(x - m), or that over a total, as one power of 2: what is subtracted is of a row."""
+    if parts_of(expr) is None:
+        return None
+    power = Power.of(expr)
+    score = binary("mul", cast(power.score, power.factor.dtype), power.factor)
+    less = binary("sub", score, power.less(False))
+    return Expr("quick_exp2", (less,), None, less.dtype)
 
 
 def scaled(expr: Expr, factor: float) -> Expr:
