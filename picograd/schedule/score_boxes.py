@@ -28,10 +28,6 @@ from picograd.schedule.views import strip_views
 from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 128  # of an operand: its registers beside those of the scores
-# A causal head of 128 came out wrong on an H200, as ptxas of CUDA 13.0 overwrote its rows; until
-# one has run there with `wgmma_keep`, masks keep wide heads out.
-MOST_MASKED = 64
-STEPS = 64  # from what norms of rows are computed by to the sums they are made of
 ALIGNMENT = 16  # bytes
 
 
@@ -60,10 +56,9 @@ def has_kernel(stream: Stream, target: Target) -> str:
         return ""
     if target.arch != "sm_90a" or not (is_forward(stream) or is_known(stream)):
         return "it is no forward pass with a maximum, or the GPU has no kernel for it"
-    most = MOST_MASKED if stream.total is not None and is_masked(stream) else MOST_COLUMNS
     for operand, labels, near in boxed_operands(stream):
-        if not is_boxed(operand, labels, near, most):
-            return f"an operand is no array of up to {most} 16-bit floats that boxes can have"
+        if not is_boxed(operand, labels, near):
+            return "an operand is no array of up to 128 16-bit floats that boxes can have"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
@@ -114,31 +109,6 @@ def is_seed(facts: Facts) -> bool:
     return facts.node.row.role is Role.CONTRACT
 
 
-def is_masked(stream: Stream) -> bool:
-    """Tell whether scores depend on their place: by its number, or by another array."""
-    members = stream.region.members
-    known = {each.number for each in (*members, *(sink.facts for sink in stream.region.sinks))}
-    for each in members:
-        for source in () if is_seed(each) else map(strip_views, each.inputs):
-            is_number = source.node.size == 1 or source.node.row.role is Role.NUMBER
-            if not is_number and not comes_from(source, known):
-                return True
-    return False
-
-
-def comes_from(facts: Facts, known: Collection[int]) -> bool:
-    """Tell whether a value of rows is made of what is known, a few steps away."""
-    stack = [facts]
-    for _ in range(STEPS):
-        if not stack:
-            return False
-        each = stack.pop()
-        if each.number in known:
-            return True
-        stack += each.inputs
-    return False
-
-
 def box_operands(streams: Sequence[Stream]) -> None:
     """Tell what streams read in boxes: it has to be stored as it lies."""
     for stream in streams:
@@ -157,7 +127,7 @@ def streamed_operand(seed: Facts, stream: Stream) -> int:
     return 1
 
 
-def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int], most: int) -> bool:
+def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int]) -> bool:
     """Tell whether an operand is an array whose dimension `near` is contiguous."""
     dtype = facts.node.dtype
     strides = memory_strides(facts)
@@ -166,7 +136,7 @@ def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int], most: int) -
         return False
     for label, size, step in zip(labels, facts.node.shape, strides, strict=True):
         if label in near:
-            is_fit = step == 1 and LEAST_COLUMNS <= size <= most
+            is_fit = step == 1 and LEAST_COLUMNS <= size <= MOST_COLUMNS
         else:
             is_fit = size == 1 or step * dtype.itemsize % ALIGNMENT == 0
         if not is_fit:
