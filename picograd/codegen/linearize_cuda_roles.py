@@ -497,9 +497,9 @@ def dot(block: Block, step: Dot) -> None:
     for k in range(step.depth * dtype.itemsize // K_BYTES):
         for fragment in range(acc.stacked):
             a_offset = (
-                across(a, k, fragment, dtype.itemsize) if step.a_is_km else along(k, fragment)
+                across(a, k, fragment, dtype.itemsize) if step.a_is_km else along(a, k, fragment)
             )
-            b_offset = along(k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
+            b_offset = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
             spec = Wgmma(
                 acc.n,
                 dtype,
@@ -523,9 +523,7 @@ def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
     args = block.arrays[step.acc], block.packed[step.a], found
     plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
     for k in range(step.depth * dtype.itemsize // K_BYTES):
-        slab, inner = divmod(k, ROW // K_BYTES)  # of operands that run along K
-        place = slab * b.shape[0] * ROW + inner * K_BYTES
-        place = place if step.b_is_nk else across(b, k, 0, dtype.itemsize)
+        place = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
         is_first = step.is_first and k == 0
         spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
         add(block, "wgmma", args, spec)
@@ -541,9 +539,10 @@ def describe(block: Block, name: str, start: Index, is_across: bool) -> int:
     return emitter.add("descriptor", uint64, (block.places[name], place), leading)
 
 
-def along(k: int, fragment: int) -> int:
-    """Count the bytes to step `k` of 64 rows that run along K."""
-    return k * K_BYTES + fragment * 64 * ROW
+def along(layout: Swizzled, k: int, fragment: int) -> int:
+    """Count the bytes to step `k` of 64 rows that run along K, each slab of which holds all rows."""
+    slab, inner = divmod(k, ROW // K_BYTES)
+    return slab * layout.shape[0] * ROW + inner * K_BYTES + fragment * 64 * ROW
 
 
 def across(layout: Swizzled, k: int, fragment: int, itemsize: int) -> int:
