@@ -36,10 +36,10 @@ def shorten_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -
             found = shortened(node, products)
             if found is not None:
                 shorter[id(node)] = found
-    return replaced(roots, order, shorter) if shorter else list(roots)
+    return replaced(roots, shorter) if shorter else list(roots)
 
 
-def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node]) -> list[Node]:
+def replaced(roots: Sequence[Node], new: dict[int, Node]) -> list[Node]:
     """Rebuild a graph with some nodes replaced by others made of its nodes.
 
     What a replacement is made of is rebuilt with it: it may hold a node that is replaced too.
@@ -106,6 +106,8 @@ def factors_of(node: Node) -> Factors:
         is_atom = each.realized is not None or not row.linear
         if is_product(each):
             found[product_key(each)] += 1
+        elif is_reshaped(each):
+            stack += each.inputs
         elif is_atom:
             found["element", number_of(each)] += 1
         elif row.linear == (0, 1):
@@ -122,6 +124,18 @@ def factors_of(node: Node) -> Factors:
     for each in stack:
         found["element", each] += 1
     return found
+
+
+def is_reshaped(node: Node) -> bool:
+    """Tell whether a node adds or drops dimensions of one position."""
+    is_view = node.realized is None and node.row.is_same_bytes and node.row.role is Role.VIEW
+    return is_view and wide(node.shape) == wide(node.inputs[0].shape)
+
+
+def wide(sizes: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[Any, ...]:
+    """Leave out what belongs to dimensions of one position: sizes, or other values of them."""
+    pairs = zip(sizes, sizes if values is None else values, strict=True)
+    return tuple(value for size, value in pairs if size != 1)
 
 
 def is_alone(node: Node, place: int) -> bool:
@@ -155,14 +169,20 @@ def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | N
     labels = gradient.arg[place], gradient.arg[1 - place], gradient.arg[2]
     if renumbered(labels) != renumbered((out, value_labels, weight_labels)):
         return None
-    summed = {label for label in weight_labels if label not in out}
-    if {weight_labels[axis] for axis in node.arg[1]} != summed or g.shape != output.shape:
+    own = wide(gradient.shape, gradient.arg[2])
+    sizes = node.inputs[0].shape
+    over = wide(sizes, [axis in node.arg[1] for axis in range(len(sizes))])
+    if wide(sizes) != wide(gradient.shape) or g.shape != output.shape:
+        return None
+    number_in = dict(zip(gradient.arg[2], weight_labels, strict=True))
+    own = tuple(number_in[label] for label in own)
+    if any((label not in out) != is_over for label, is_over in zip(own, over, strict=True)):
         return None
     columns = tuple(d for d, label in enumerate(out) if label not in weight_labels)
     kept = [label for label in out if label in weight_labels]
     wanted = [label for label in weight_labels if label in out]
     short = (g.cast(node.dtype) * output.cast(node.dtype)).reduce("sum", columns)
-    return short.permute(tuple(kept.index(label) for label in wanted))
+    return short.permute(tuple(kept.index(label) for label in wanted)).reshape(node.shape)
 
 
 def renumbered(lists: tuple[tuple[int, ...], ...]) -> list[list[int]]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
-from picograd.codegen.stream_masks import hiding, settled, unmasked
+from picograd.codegen.stream_masks import hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
     analyse,
     binary,
@@ -64,39 +64,45 @@ class Writer:
         self.dtype = frame.dtype
         (score,) = self.stream.scores
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
+        self.inner, self.scale = unscaled(self.peak.body)
 
     # -- the block --------------------------------------------------------------------------------
 
     def part(self) -> TilePart:
         """Write the program of a block."""
         frame, stream = self.frame, self.stream
-        packed = self.pack_rows()
-        begun = [frame.start_reduction(number) for number in stream.reductions]
+        begun: list[Step] = [frame.start_reduction(number) for number in stream.reductions]
         begun += [frame.start_product(each) for each in stream.products]
+        begun += self.pack_rows()
         steps = self.consume()
         frame.fill_memory(())
-        return frame.part((packed, *begun), frame.pipeline((), steps))
+        if stream.peak is not None:
+            frame.factors[stream.peak] = self.scale
+        return frame.part(begun, frame.pipeline((), steps))
 
-    def pack_rows(self) -> Step:
-        """Round the rows to a left operand."""
+    def pack_rows(self) -> list[Step]:
+        """Hold the rows where boxes bring them; else round them to a left operand."""
         frame = self.frame
         (score,) = self.stream.scores
+        if frame.can_hold(score.row, score.depth):
+            self.rows = frame.hold(score.row, score.depth)
+            return []
         column = Axis("depth", round_up(size_of(score.depth), SPAN))
         layout = WgmmaOperand(frame.fragment(column.size))
         shape = frame.height, column.size
-        name = frame.add("rows", shape, layout, frame.half)
+        self.rows = frame.add("rows", shape, layout, frame.half)
         deep = role(score.depth, axis_index(column))
         value = bind_roles(score.row, frame.rows, deep)
         conditions = (*frame.rows.conditions, *deep.conditions)
-        return Assign(name, (self.row, column), guarded(value, conditions))
+        return [Assign(self.rows, (self.row, column), guarded(value, conditions))]
 
     def consume(self) -> list[Step]:
         """Write what is done of a block of the stream."""
         frame = self.frame
         (score,) = self.stream.scores
-        depth = frame.tiles["rows"].shape[1]
+        depth = frame.tiles[self.rows].shape[1]
         streamed = frame.streamed(score.streamed, score.depth)
-        dot = Dot(self.score, "rows", streamed, depth, "wgmma", b_is_nk=True, is_first=True)
+        dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
         edited = frame.chosen(self.edit(True), self.edit(False))
         steps: list[Step] = [dot, *edited, *self.weigh(weights)]
@@ -108,9 +114,7 @@ class Writer:
 
     def edit(self, is_whole: bool) -> list[Step]:
         """Edit the scores of a block where they are, and hide those that are not seen."""
-        frame, body = self.frame, self.peak.body
-        if is_whole:
-            body = settled(body)
+        frame, body = self.frame, settled(self.inner) if is_whole else self.inner
         found = replaced(body, self.of_score)
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
@@ -138,8 +142,8 @@ class Writer:
     def weigh(self, weights: dict[int, str]) -> list[Step]:
         """Write the peak, the sums and the weights of a block whose scores are edited."""
         stream, edited = self.stream, self.peak.body
-        score = read(self.score, self.point, edited.dtype)
-        known = {edited: score}
+        score = read(self.score, self.point, self.dtype)
+        known = {edited: scaled(score, self.scale)}
         steps = self.find_peak(score)
         for number in stream.sums:
             compute = stream.computes[number]
@@ -179,13 +183,13 @@ class Writer:
     def exponential(self, score: Expr) -> Expr:
         """Write exp(score - peak) as a power of 2: one multiply-add, one special function."""
         safe = read("safe", self.point[:1], score.dtype)
-        less = binary("sub", self.scaled(score), safe)
+        less = binary("sub", self.exponent(score), safe)
         return Expr("quick_exp2", (less,), None, score.dtype)
 
-    def scaled(self, score: Expr) -> Expr:
+    def exponent(self, score: Expr) -> Expr:
         """Multiply by the logarithm, base 2, of the base of the exponentials."""
         base = 2.0 if self.stream.exponential == "exp2" else math.e
-        return binary("mul", score, const(math.log2(base), score.dtype))
+        return scaled(score, math.log2(base))
 
     def find_peak(self, score: Expr) -> list[Step]:
         """Find the greatest score so far, and by what sums of lower ones are scaled."""
@@ -199,8 +203,8 @@ class Writer:
         return [
             Accumulate("greatest", rows, (self.place,), "max", score, layout=layout),
             Assign("greatest", rows, binary(COMBINE["max"], before, greatest)),
-            Assign("safe", rows, subtracted(greatest, self.scaled(greatest))),
-            Assign("factor", rows, self.exponential(before)),
+            Assign("safe", rows, subtracted(greatest, self.exponent(scaled(greatest, self.scale)))),
+            Assign("factor", rows, self.exponential(scaled(before, self.scale))),
             Assign(name, rows, greatest),
         ]
 

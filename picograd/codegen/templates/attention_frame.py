@@ -12,7 +12,7 @@ from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import narrow, role, size_of
-from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of
+from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, left, read
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline, Teams
@@ -62,6 +62,7 @@ class Frame:
         self.copied: dict[tuple[int, Index, Index], str] = {}
         self.ring: list[CopyBox] = []
         self.held: list[CopyBox] = []
+        self.factors: dict[int, float] = {}  # of results, that their tiles are without
 
     # -- tiles ------------------------------------------------------------------------------------
 
@@ -119,6 +120,14 @@ class Frame:
     def hold(self, operand: Expr, axes: tuple[Axis, ...]) -> str:
         """Find or add the tile of rows that stay for all of the stream."""
         return self.copy(operand, axes, self.stream.rows, self.start, self.held)
+
+    def can_hold(self, operand: Expr, axes: tuple[Axis, ...]) -> bool:
+        """Tell whether boxes can bring rows."""
+        plain = narrow(operand)
+        if plain.op != "load" or plain.dtype is not self.half:
+            return False
+        stream, size = self.stream, self.half.itemsize
+        return view_of(plain.arg[1], axes, stream.rows, stream.batch, size) is not None
 
     def copy(
         self,
@@ -245,7 +254,9 @@ class Frame:
 
             def held(number: int, ref: Expr, index: tuple[Index, ...] = index) -> Expr:
                 is_row = number in self.stream.reductions
-                return read(f"value{number}", index[:1] if is_row else index, ref.dtype)
+                value = read(f"value{number}", index[:1] if is_row else index, ref.dtype)
+                factor = self.factors.get(number, 1.0)
+                return value if factor == 1 else scaled(value, factor)
 
             roles = self.rows, beside
             slot, target, value = left(self.stream, number, roles, held)

@@ -21,7 +21,15 @@ from dataclasses import dataclass, field
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, size_of
-from picograd.codegen.stream_masks import hiding, is_constant, is_number, settled, unmasked
+from picograd.codegen.stream_masks import (
+    hiding,
+    is_constant,
+    is_number,
+    scaled,
+    settled,
+    unmasked,
+    unscaled,
+)
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
 from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Tile, TileKernel, TilePart
@@ -106,7 +114,9 @@ class Writer:
         """Write powers, then sums and products: those of the fewest scores first."""
         stream = self.stream
         bodies = {number: stream.computes[number].body for number in stream.sums}
-        bodies |= {each.number: each.weight for each in stream.products}
+        for each in stream.products:
+            bodies[each.number], factor = without_factor(each.weight)
+            self.frame.factors[each.number] = factor
         steps = self.share_power(bodies)
         whole = {number: self.prepared(settled(body)) for number, body in bodies.items()}
         edge = {number: self.prepared(body) for number, body in bodies.items()}
@@ -340,7 +350,8 @@ class Power:
         inner, scale = unscaled(score)
         exponent = scaled(peak, math.log2(base))
         if total is not None:
-            exponent = binary("add", exponent, Expr("log2", (total,), None, total.dtype))
+            logarithm = Expr("log", (total,), None, total.dtype)
+            exponent = binary("add", exponent, scaled(logarithm, math.log2(math.e)))
         return Power(inner, const(scale * math.log2(base), peak.dtype), peak, exponent)
 
     def less(self, is_safe: bool) -> Expr:
@@ -352,24 +363,13 @@ class Power:
         return Expr("where", (is_low, const(math.inf, dtype), self.exponent), None, dtype)
 
 
-def unscaled(score: Expr) -> tuple[Expr, float]:
-    """Take a positive factor off a score, also from under what hides it."""
-    row = OPS.get(score.op)
-    if row is None:
-        return score, 1.0
-    if row.keeps_value:
-        return unscaled(score.args[0])
-    if row.linear == (0, 1) and is_constant(score.args[1]) and float(score.args[1].arg) > 0:
-        inner, factor = unscaled(score.args[0])
-        return inner, factor * float(score.args[1].arg)
-    if row.linear == (1, 2):
-        shown = next((n for n in (1, 2) if is_number(score.args[3 - n], -math.inf)), 0)
-        if shown:
-            inner, factor = unscaled(score.args[shown])
-            lowest = const(-math.inf, inner.dtype)
-            args = (inner, lowest) if shown == 1 else (lowest, inner)
-            return Expr("where", (score.args[0], *args), None, inner.dtype), factor
-    return score, 1.0
+def without_factor(weight: Expr) -> tuple[Expr, float]:
+    """Take the numbers off that a weight is multiplied by last: the result is, instead."""
+    weight, factor = unrounded(weight), 1.0
+    while weight.op in OPS and OPS[weight.op].linear == (0, 1) and is_constant(weight.args[1]):
+        factor *= float(weight.args[1].arg)
+        weight = unrounded(weight.args[0])
+    return weight, factor
 
 
 def is_power(expr: Expr) -> bool:
@@ -385,10 +385,3 @@ def power_of(expr: Expr) -> Expr | None:
     score = binary("mul", cast(power.score, power.factor.dtype), power.factor)
     less = binary("sub", score, power.less(False))
     return Expr("quick_exp2", (less,), None, less.dtype)
-
-
-def scaled(expr: Expr, factor: float) -> Expr:
-    """Multiply by a number; two numbers are multiplied now."""
-    if expr.op in OPS and OPS[expr.op].linear == (0, 1) and is_constant(expr.args[1]):
-        expr, factor = expr.args[0], factor * float(expr.args[1].arg)
-    return binary("mul", expr, const(factor, expr.dtype))
