@@ -540,7 +540,7 @@ def describe(block: Block, name: str, start: Index, is_across: bool) -> int:
 
 
 def along(layout: Swizzled, k: int, fragment: int) -> int:
-    """Count the bytes to step `k` of 64 rows that run along K, each slab of which holds all rows."""
+    """Count the bytes to step `k` of 64 rows that run along K; each slab holds all rows."""
     slab, inner = divmod(k, ROW // K_BYTES)
     return slab * layout.shape[0] * ROW + inner * K_BYTES + fragment * 64 * ROW
 

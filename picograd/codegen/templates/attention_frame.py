@@ -13,11 +13,12 @@ from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import narrow, role, size_of
 from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, scaled
-from picograd.codegen.streams import Product, Stream, left, read
+from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.errors import internal
+from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, const
@@ -260,6 +261,7 @@ class Frame:
 
             roles = self.rows, beside
             slot, target, value = left(self.stream, number, roles, held)
+            value = self.undivided(value, steps)
             dims = (self.row,) if each is None else (self.row, column)
             layout: Layout = RowsOf(self.scored)
             if each is not None:
@@ -267,3 +269,23 @@ class Frame:
             conditions = (*self.rows.conditions, *beside.conditions)
             steps.append(Store(slot, target, dims, value, conditions, layout))
         return steps
+
+    def undivided(self, value: Expr, steps: list[Step]) -> Expr:
+        """Multiply by the inverse of what has one value a row, which is divided by once a row."""
+        here = (axis_index(self.row),)
+
+        def find(expr: Expr) -> Expr | None:
+            is_quotient = expr.op in OPS and OPS[expr.op].linear == (0,) and len(expr.args) == 2
+            if not is_quotient or not is_tile(expr.args[1]) or expr.args[1].arg[1] != here:
+                return None
+            over = expr.args[1]
+            name = f"inverse_{over.arg[0]}"
+            if name not in self.tiles:
+                self.add_rows(name, over.dtype)
+                one = const(1.0, over.dtype)
+                steps.append(
+                    Assign(name, (self.row,), Expr(expr.op, (one, over), None, over.dtype))
+                )
+            return binary("mul", expr.args[0], read(name, here, over.dtype))
+
+        return replaced(value, find)
