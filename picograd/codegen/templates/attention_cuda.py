@@ -16,9 +16,10 @@ import math
 from collections.abc import Mapping
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
-from picograd.codegen.stream_masks import hiding, scaled, settled, unmasked, unscaled
+from picograd.codegen.operands import bind_roles, cast, guarded, narrow, role, size_of
+from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
+    Stream,
     analyse,
     binary,
     is_ref,
@@ -39,9 +40,8 @@ from picograd.schedule.loop import Compute, Expr, Kernel, const
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
-# Wider blocks, or three warpgroups, gain at most 4 % of long streams of narrow heads, and lose a
-# fifth of short ones (H200, docs/design/0021).
-SCHEDULE = Schedule(2, 128, (40, 232))
+REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
+LONG, LONGER = 1024, 2048  # places of a stream
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -50,8 +50,33 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     stream = analyse(kernel, part)
     if stream.peak is None:
         return attention_gradient_cuda.build(kernel, stream, target)
-    program = Writer(Frame(stream, SCHEDULE, target)).part()
-    return TileKernel(kernel, (program,), WARPGROUP * (1 + SCHEDULE.groups))
+    schedule = schedule_of(stream)
+    program = Writer(Frame(stream, schedule, target)).part()
+    return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
+
+
+def schedule_of(stream: Stream) -> Schedule:
+    """Choose how many warpgroups work on how many places: three gain a tenth of long streams.
+
+    Blocks are then few and high, which costs more than that where a stream is short, and where a
+    mask hides much of a high block (H200, docs/records/0012-attention).
+    """
+    width = max(size_of(axes) for axes in columns_of(stream))
+    length, is_masked = size_of(stream.over), bool(emptied(stream))
+    groups, size = 2, 128
+    if narrow(stream.scores[0].row).op != "load":  # rows are in registers
+        length = 0
+    if width <= SPAN and length >= LONGER:
+        groups = 3
+    elif width > SPAN and length >= LONG and not is_masked:
+        groups, size = 3, 80  # 64 + 40 registers of fragments, and 20 of weights
+    return Schedule(groups, size, REGISTERS[groups])
+
+
+def columns_of(stream: Stream) -> list[tuple[Axis, ...]]:
+    """List what lies across the operands of a stream."""
+    depths = [score.depth for score in stream.scores]
+    return depths + [each.columns for each in stream.products]
 
 
 class Writer:

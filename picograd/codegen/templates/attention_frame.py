@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
-from picograd.codegen.operands import narrow, role, size_of
+from picograd.codegen.operands import Role, narrow, role, size_of
 from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
@@ -28,6 +28,7 @@ from picograd.target import Target
 ROWS = 64  # of a warpgroup
 MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
+CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
 WARPGROUP = 128  # threads
 
@@ -39,6 +40,20 @@ class Schedule:
     groups: int
     size: int
     registers: tuple[int, int]
+
+
+def head_axes(stream: Stream, itemsize: int) -> tuple[Axis, Axis]:
+    """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
+
+    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest.
+    """
+    count = size_of(stream.batch)
+    columns = sum(size_of(each.depth) for each in stream.scores)
+    columns = max(columns, sum(size_of(each.columns) for each in stream.products))
+    size = 2 * size_of(stream.over) * columns * itemsize
+    most = max(CACHED // size, 1)
+    group = max(n for n in range(1, min(count, most) + 1) if count % n == 0)
+    return Axis("group", count // group), Axis("head", group)
 
 
 class Frame:
@@ -55,15 +70,23 @@ class Frame:
         self.row, self.place = Axis("row", self.height), Axis("place", self.size)
         turned = axis_index(self.tile) * -1 + (self.tile.size - 1)
         self.start = turned * self.height
-        self.rows = role(stream.rows, self.start + axis_index(self.row))
+        self.group, self.head = head_axes(stream, self.half.itemsize)
+        flat = axis_index(self.group) * self.head.size + axis_index(self.head)
+        self.batch = role(stream.batch, flat)
+        self.rows = self.in_batch(stream.rows, self.start + axis_index(self.row))
         self.first = axis_index(self.block) * self.size
-        self.over = role(stream.over, self.first + axis_index(self.place))
+        self.over = self.in_batch(stream.over, self.first + axis_index(self.place))
         self.scored = self.fragment(self.size)
         self.tiles: dict[str, Tile] = {}
         self.copied: dict[tuple[int, Index, Index], str] = {}
         self.ring: list[CopyBox] = []
         self.held: list[CopyBox] = []
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
+
+    def in_batch(self, axes: tuple[Axis, ...], position: Index) -> Role:
+        """Find the values of axes at a position, and those of the batch."""
+        found = role(axes, position)
+        return Role({**self.batch.values, **found.values}, found.conditions)
 
     # -- tiles ------------------------------------------------------------------------------------
 
@@ -157,7 +180,7 @@ class Frame:
         name = self.copied[key] = f"boxes{len(self.copied)}"
         self.tiles[name] = Tile(name, layout.shape, self.half, "shared", swizzle=layout)
         slab = Axis("slab", layout.slabs)
-        rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
+        rest = [place_of(view, axis, self.batch.values[axis]) for axis in view.wide]
         at = (axis_index(slab) * layout.span, first, *rest)
         copies.append(CopyBox(name, tensor, at, slab))
         return name
@@ -189,7 +212,7 @@ class Frame:
     def part(self, before: Sequence[Step], pipeline: Pipeline) -> TilePart:
         """Write the program of a block: what starts a tile of rows, and the main loop."""
         body = (*before, *self.held, pipeline, *self.leave())
-        points = (self.tile, *self.stream.batch)
+        points = self.group, self.tile, self.head
         count = product(axis.size for axis in points)
         block = Axis("blocks", min(count, self.target.multiprocessors))
         teams = Teams(1, WARPGROUP * self.schedule.groups, self.schedule.registers)

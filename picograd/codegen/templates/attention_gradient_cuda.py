@@ -44,8 +44,8 @@ from picograd.target import Target
 
 GROUPS = 2  # warpgroups of 64 rows
 REGISTERS = 40, 232
-MOST_LIVE = 224  # registers of a thread for fragments (the others: addresses, values of rows)
-SIZES = 128, 96, 64, 32  # of a block of the stream
+MOST_LIVE = 232  # registers of a thread for fragments (the others: addresses, values of rows)
+SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
 
 def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:

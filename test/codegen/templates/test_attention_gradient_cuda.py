@@ -1,6 +1,5 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -19,20 +18,17 @@ from attention_forms import (
     softcap,
     window,
 )
-from cuda_tools import compile_cuda
 from plan_support import VALUES, leaf
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import attention_cuda
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
-from picograd.dtype import bfloat16, float16, float32
+from picograd.dtype import bfloat16, float16
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
-from picograd.schedule import score_boxes
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
