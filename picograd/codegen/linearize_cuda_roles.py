@@ -130,6 +130,10 @@ def role(block: Block, which: Role) -> Iterator[None]:
 def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
     """Open the loop of a team over its points."""
     emitter = block.emitter
+    if step.is_dealt:
+        with dealt_points(block, step):
+            yield
+        return
     shape = tuple(axis.size for axis in step.points)
     flat, blocks = Axis("point", product(shape)), step.block.size
     skipped = emitter.arithmetic("mul", team, emitter.integer(blocks))
@@ -140,6 +144,30 @@ def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
         for axis, index in zip(step.points, unflatten(axis_index(flat), shape), strict=True):
             emitter.bind(axis, emitter.index(index))
         yield
+
+
+@contextmanager
+def dealt_points(block: Block, step: Persistent) -> Iterator[None]:
+    """Open the loop over points that are dealt in rounds, forth and back."""
+    emitter, blocks = block.emitter, step.block.size
+    groups, *inner = step.points
+    shape = tuple(axis.size for axis in inner)
+    turn, place = Axis("turn", groups.size * step.rounds), Axis("point", step.rounds * blocks)
+    own = emitter.axis_value(step.block)
+    with emitter.axis_loop(turn, None):
+        back = emitter.index(axis_index(step.block) * -1 + (blocks - 1))
+        is_back = emitter.raw(
+            "equal", bool_, emitter.index(axis_index(turn) % 2), emitter.integer(1)
+        )
+        number = emitter.raw("where", emitter.index_dtype, is_back, back, own)
+        first = emitter.index(axis_index(turn) % step.rounds * blocks)
+        emitter.bind(place, emitter.arithmetic("add", first, number))
+        is_there = emitter.conditions([(axis_index(place), 0, product(shape) - 1)])
+        with emitter.when(is_there):
+            emitter.bind(groups, emitter.index(axis_index(turn) // step.rounds))
+            for axis, index in zip(inner, unflatten(axis_index(place), shape), strict=True):
+                emitter.bind(axis, emitter.index(index))
+            yield
 
 
 def variable(block: Block, value: int) -> int:

@@ -41,7 +41,7 @@ from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
-LONG, LONGER = 1024, 2048  # places of a stream
+LONG, LONGER = 1024, 4096  # places of a stream
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -56,27 +56,18 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 
 def schedule_of(stream: Stream) -> Schedule:
-    """Choose how many warpgroups work on how many places: three gain a tenth of long streams.
+    """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
 
-    Blocks are then few and high, which costs more than that where a stream is short, and where a
-    mask hides much of a high block (H200, docs/records/0012-attention).
+    Tiles of rows are then few and high, which costs more where a stream is short or where a mask
+    hides much of a high tile (H200, docs/records/0012-attention).
     """
-    width = max(size_of(axes) for axes in columns_of(stream))
-    length, is_masked = size_of(stream.over), bool(emptied(stream))
-    groups, size = 2, 128
-    if narrow(stream.scores[0].row).op != "load":  # rows are in registers
-        length = 0
-    if width <= SPAN and length >= LONGER:
-        groups = 3
-    elif width > SPAN and length >= LONG and not is_masked:
-        groups, size = 3, 80  # 64 + 40 registers of fragments, and 20 of weights
-    return Schedule(groups, size, REGISTERS[groups])
-
-
-def columns_of(stream: Stream) -> list[tuple[Axis, ...]]:
-    """List what lies across the operands of a stream."""
     depths = [score.depth for score in stream.scores]
-    return depths + [each.columns for each in stream.products]
+    width = max(map(size_of, (*depths, *(each.columns for each in stream.products))))
+    is_held = narrow(stream.scores[0].row).op == "load"
+    least = LONGER if emptied(stream) else LONG
+    is_long = width <= SPAN and size_of(stream.over) >= least
+    groups = 3 if is_held and is_long else 2
+    return Schedule(groups, 128, REGISTERS[groups])
 
 
 class Writer:

@@ -216,7 +216,7 @@ class Frame:
         count = product(axis.size for axis in points)
         block = Axis("blocks", min(count, self.target.multiprocessors))
         teams = Teams(1, WARPGROUP * self.schedule.groups, self.schedule.registers)
-        loop = Persistent(points, block, teams, body)
+        loop = Persistent(points, block, teams, body, is_dealt=True)
         return TilePart((block,), tuple(self.tiles.values()), (loop,))
 
     def pipeline(self, values: Sequence[Step], steps: Sequence[Step]) -> Pipeline:
