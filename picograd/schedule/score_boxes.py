@@ -66,10 +66,10 @@ def has_kernel(stream: Stream, target: Target) -> str:
 
 
 def is_forward(stream: Stream) -> bool:
-    """Tell whether a stream finds a maximum and a total, and multiplies one product of weights."""
-    products = [sink for sink in stream.sinks if is_product(sink)]
-    is_whole = stream.total is not None and len(stream.sinks) == 3
-    return is_whole and len(products) == len(seeds_of(stream)) == 1
+    """Tell whether a stream finds a maximum and a total, and multiplies weights once at most."""
+    count = sum(is_product(sink) for sink in stream.sinks)
+    is_whole = stream.total is not None and len(stream.sinks) == 2 + count
+    return is_whole and count <= 1 and len(seeds_of(stream)) == 1
 
 
 def is_known(stream: Stream) -> bool:

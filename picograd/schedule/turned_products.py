@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import Role
-from picograd.schedule.weighted_sums import is_product, replaced
+from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, wide
 from picograd.target import Target
 
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
@@ -27,7 +27,7 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     weights: set[int] = set()
     products: dict[int, Node] = {}
     turned: dict[int, Node] = {}
-    for node in order:
+    for node in order:  # a product may be seen with dimensions of one position more or less
         if node.realized is not None:
             continue
         is_weighted = any(id(child) in weights for child in node.inputs)
@@ -35,16 +35,33 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
             weights.add(id(node))
         elif is_weighted and is_product(node):
             products[id(node)] = node
-        if is_permutation(node) and id(node.inputs[0]) in products:
-            product = products.pop(id(node.inputs[0]))
-            turned[id(node)] = made = turn(product, node.arg)
-            turned[id(product)] = made.permute(inverse(node.arg))
+        elif is_reshaped(node) and id(node.inputs[0]) in products:
+            products[id(node)] = products[id(node.inputs[0])]
+        elif is_permutation(node) and id(node.inputs[0]) in products:
+            product = products[id(node.inputs[0])]
+            if id(product) not in turned:
+                axes = axes_of(product, node)
+                made = turn(product, axes)
+                turned[id(node)] = made.reshape(node.shape)
+                turned[id(product)] = made.permute(inverse(axes))
     return replaced(roots, turned) if turned else list(roots)
 
 
 def is_permutation(node: Node) -> bool:
     """Tell whether a node orders dimensions anew."""
     return node.op == "permute"
+
+
+def axes_of(product: Node, permuted: Node) -> tuple[int, ...]:
+    """Find the order of the dimensions of a product in a permutation of it.
+
+    Those of one position come first.
+    """
+    seen = permuted.inputs[0].shape
+    own = [d for d, size in enumerate(product.shape) if size != 1]
+    lone = [d for d, size in enumerate(product.shape) if size == 1]
+    number = dict(zip(wide(seen, range(len(seen))), own, strict=True))
+    return (*lone, *(number[axis] for axis in permuted.arg if axis in number))
 
 
 def turn(product: Node, axes: Sequence[int]) -> Node:

@@ -62,11 +62,23 @@ def block_size(stream: Stream) -> int:
     for each place of the weights, which are packed.
     """
     widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
+    is_twice = is_read_twice(stream)
+    scores = len(stream.scores) + bool(stream.sums) + is_twice
     for size in SIZES:
-        scores = len(stream.scores) + bool(stream.sums)
-        if sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4 <= MOST_LIVE:
+        live = sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
+        if live <= MOST_LIVE and (size <= SPAN or not is_twice):
             return size
     return SIZES[-1]
+
+
+def is_read_twice(stream: Stream) -> bool:
+    """Tell whether scores are read beside the powers that are made of them: both are held."""
+    weights = [each.weight for each in stream.products]
+    powers = {x for weight in weights for x in exponentials_in(weight)}
+    inside = {x.arg for power in powers for x in walk(power) if x.op == "ref"}
+    none = dict.fromkeys(powers, const(0.0, stream.computes[0].dtype))
+    rest = {x.arg for weight in weights for x in walk(replaced(weight, none.get)) if x.op == "ref"}
+    return not inside.isdisjoint(rest)
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -18,12 +19,15 @@ from attention_forms import (
     softcap,
     window,
 )
+from cuda_tools import compile_cuda
 from plan_support import VALUES, leaf
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates import attention_cuda
+from picograd.codegen.render.cuda import render
+from picograd.codegen.streams import analyse
+from picograd.codegen.templates import attention_cuda, attention_gradient_cuda
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
@@ -105,3 +109,34 @@ def test_programs_mean_what_the_graph_means(form):
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 200, 32, 96), (300, 70, 128, 128)])
 def test_sides_of_different_sizes(rows, columns, depth, width):
     check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
+
+
+def test_sums_of_rows_stream_where_no_result_is_known():
+    """Without the result of attention, the sum of weights times their gradient is a stream."""
+    np.random.seed(0)
+    roots = gradients_of(plain, shapes_of(150, 90, 64, 64))[1:]
+    assert [len(kernel.slots) for kernel in streams_of(schedule(roots, FEW))] == [4, 7, 8, 9]
+    for found, wanted in zip(results(roots, run_tiles), interpret(roots, values=VALUES)):
+        missed = np.linalg.norm(found - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("form", [plain, causal, causal_twice], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("depth", [64, 128])
+def test_resources(form, depth):
+    """No spill, no serialised product."""
+    target = cuda_target("sm_90a")
+    plan = schedule(gradients_of(form, shapes_of(1024, 1024, depth, depth)), target)
+    assert len(plan.kernels) == 4
+    for kernel in streams_of(plan)[1:]:
+        text = render(linearize(attention_cuda.build(kernel, target), target))
+        _, log = compile_cuda(text, "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log
+
+
+@pytest.mark.parametrize("depth, sizes", [(64, [128, 112]), (128, [128, 64])])
+def test_blocks_are_as_wide_as_there_are_registers(depth, sizes):
+    plan = schedule(gradients_of(plain, shapes_of(256, 256, depth, depth)), FEW)
+    streams = [analyse(kernel, kernel.parts[0]) for kernel in streams_of(plan)[1:]]
+    assert [attention_gradient_cuda.block_size(stream) for stream in streams] == sizes
