@@ -5,36 +5,29 @@
     threads 128..       teams of warpgroups take points in turn: they multiply stages as they
                         arrive, and store while the next team multiplies
 
-A Store in boxes: a warp gathers 16 rows and 128 bytes of columns at a time in a slot of its own,
-swizzled so that its eight rows of four lanes hit different banks; one lane hands the slot over.
-
 Barriers: `full[stage]` ends a phase when all bytes of a stage arrived, `empty[stage]` when every
 warpgroup of the team has read it, `turn[team]` when the team before has begun its last product: a
 team must not wait for stages of points that are not its next one, as a wait tells two phases apart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
-from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.program_async import K_BYTES, Role, Wgmma
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, Tile, When
+from picograd.codegen.block_cuda import Block
+from picograd.codegen.products_cuda import add, dot, swizzled
+from picograd.codegen.program_async import Role
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
-from picograd.schedule.loop import rewrite, walk
+from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
+from picograd.schedule.loop import walk
 
 GROUP = 128  # threads of a warpgroup
-ROW = 128  # bytes of a row of a slab
-ROWS = 16  # of a warp in a fragment
 WARP, WARPS = 32, 4  # threads of a warp, warps of a warpgroup
-PACKED = 4  # registers of a left operand that one `wgmma` multiplies
-CHUNK_BYTES = 16  # that the swizzle permutes
 Write = Callable[[Block, Sequence[Step]], None]
 
 
@@ -93,11 +86,6 @@ def pipeline_of(step: Persistent) -> Pipeline:
 def fillers(ring: Ring) -> int:
     """Count who says that a stage is full: who copies boxes, and who computes values."""
     return 2 if ring.values else 1
-
-
-def add(block: Block, op: str, args: Sequence[int] = (), arg: object = None) -> None:
-    """Append an instruction without a value."""
-    block.emitter.add(op, None, args, arg)
 
 
 def pointer(block: Block, count: int) -> int:
@@ -315,14 +303,6 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
         add(block, "copy_box", args, len(step.offsets) or None)
 
 
-def swizzled(block: Block, name: str) -> Swizzled:
-    """Find the layout of a stage."""
-    swizzle = block.tiles[name].swizzle
-    if swizzle is None:
-        internal(f"{name} is not swizzled")
-    return swizzle
-
-
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is."""
@@ -503,81 +483,6 @@ def release(block: Block, ring: Ring, stage: int) -> None:
         add(block, "barrier_arrive", (ring.empty, stage))
 
 
-def dot(block: Block, step: Dot) -> None:
-    """Write acc += a @ b over stages that are there, on this warpgroup's rows."""
-    check(step.unit == "wgmma", "a pipeline multiplies on the tensor cores", step)
-    acc = block.tiles[step.acc].layout
-    if not isinstance(acc, WgmmaAccumulator):
-        internal("wgmma wants its own accumulator", step)
-    if step.a in block.packed:
-        dot_packed(block, step, acc)
-        return
-    a, b = swizzled(block, step.a), swizzled(block, step.b)
-    # A warpgroup's rows: rows of a slab, or slabs of their own.
-    high = 64 * acc.stacked
-    mine = high // a.span * a.shape[0] * a.span if step.a_is_km else high * a.span
-    start = axis_index(block.crew) // 4 % acc.groups * mine
-    found = [
-        describe(block, step.a, start, step.a_is_km),
-        describe(block, step.b, constant(0), not step.b_is_nk),
-    ]
-    dtype = block.tiles[step.a].dtype
-    for k in range(step.depth * dtype.itemsize // K_BYTES):
-        for fragment in range(acc.stacked):
-            a_offset = (
-                across(a, k, fragment, dtype.itemsize) if step.a_is_km else along(a, k, fragment)
-            )
-            b_offset = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
-            spec = Wgmma(
-                acc.n,
-                dtype,
-                acc.register_count,
-                fragment * acc.n // 2,
-                a_offset,
-                b_offset,
-                not step.a_is_km,
-                step.b_is_nk,
-                is_first=step.is_first and k == 0,
-            )
-            add(block, "wgmma", (block.arrays[step.acc], *found), spec)
-
-
-def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
-    """Write acc += a @ b with the rows of `a` in registers."""
-    check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
-    b = swizzled(block, step.b)
-    dtype = block.tiles[step.a].dtype
-    found = describe(block, step.b, constant(0), not step.b_is_nk)
-    args = block.arrays[step.acc], block.packed[step.a], found
-    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
-    for k in range(step.depth * dtype.itemsize // K_BYTES):
-        place = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
-        is_first = step.is_first and k == 0
-        spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
-        add(block, "wgmma", args, spec)
-
-
-def describe(block: Block, name: str, start: Index, is_across: bool) -> int:
-    """Write the descriptor of an operand that begins so many elements into its stage."""
-    emitter, layout = block.emitter, swizzled(block, name)
-    stage = emitter.axis_value(block.stages[name])
-    place = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
-    place = emitter.arithmetic("add", place, emitter.index(start))
-    leading = layout.shape[0] * ROW if is_across else 16
-    return emitter.add("descriptor", uint64, (block.places[name], place), leading)
-
-
-def along(layout: Swizzled, k: int, fragment: int) -> int:
-    """Count the bytes to step `k` of 64 rows that run along K; each slab holds all rows."""
-    slab, inner = divmod(k, ROW // K_BYTES)
-    return slab * layout.shape[0] * ROW + inner * K_BYTES + fragment * 64 * ROW
-
-
-def across(layout: Swizzled, k: int, fragment: int, itemsize: int) -> int:
-    """Count the bytes to step `k` of 64 columns, each slab of which holds all of K."""
-    return k * K_BYTES // itemsize * ROW + fragment * 64 // layout.span * layout.shape[0] * ROW
-
-
 def finish_boxes(block: Block, step: Persistent) -> None:
     """Wait until the copy engine has read the last boxes: then shared memory may go."""
     if any(isinstance(each, Store) and each.box for each in step.body):
@@ -588,102 +493,3 @@ def finish_boxes(block: Block, step: Persistent) -> None:
 def first_lane(block: Block) -> int | None:
     """Mask of the first thread of every warp."""
     return block.emitter.conditions([(axis_index(block.thread) % 32, 0, 0)])
-
-
-# -- stores in boxes -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a warp stores at once: columns of one fragment, through a slot that begins at `slot`."""
-
-    tile: Tile
-    slot: int
-    fragment: int
-    number: int  # of the 128 bytes of columns
-
-    @property
-    def columns(self) -> int:
-        """Columns of a part."""
-        return self.tile.shape[-1]
-
-
-def store_boxes(block: Block, step: Store) -> None:
-    """Write a Store of a whole fragment in boxes."""
-    layout, box = step.layout, step.box
-    if not isinstance(layout, WgmmaAccumulator) or box is None:
-        internal("only fragments leave in boxes", step)
-    tile = block.tiles[box.tile]
-    slices, tensor = layout.n // tile.shape[-1], block.tensor(box.tensor)
-    name = block.emitter.add("tensor", None, arg=tensor)
-    # A slot is free again when `stages` later ones have been handed over, in this step or the next.
-    check(layout.stacked * slices % tile.stages == 0, "slots go round in every step", step)
-    for turn in range(layout.stacked * slices):
-        fragment, number = divmod(turn, slices)
-        part = Part(tile, slot_place(block, tile, turn % tile.stages), fragment, number)
-        with block.emitter.when(first_lane(block)):
-            add(block, "store_box_wait", (), tile.stages - 1)
-        add(block, "warp_barrier")
-        gather(block, step, layout, part)
-        add(block, "async_fence")
-        add(block, "warp_barrier")
-        places = [block.emitter.index(index) for index in corner(block, step, layout, part)]
-        with block.emitter.when(first_lane(block)):
-            add(block, "store_box", (name, block.places[tile.name], part.slot, *places))
-
-
-def slot_place(block: Block, tile: Tile, slot: int) -> int:
-    """Find where a slot of this warp begins."""
-    size = tile.shape[-2] * tile.shape[-1]
-    return block.emitter.index((axis_index(block.crew) * tile.stages + slot) * size)
-
-
-def corner(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> list[Index]:
-    """Find where a part of this warp lies in the array."""
-    warp = axis_index(block.crew) % (4 * layout.groups)
-    row = (warp // 4 * layout.stacked + part.fragment) * 64 + warp % 4 * ROWS
-    near, far, *batch = step.box.at  # type: ignore[union-attr]
-    return [near + part.number * part.columns, far + row, *batch]
-
-
-def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> None:
-    """Compute one part of a fragment and leave it in a slot."""
-    emitter = block.emitter
-    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
-    named = {axis.name: axis for axis, _ in found.loops}
-    piece = Axis("piece", part.columns // 8)
-    first = {found.vector[0]: constant(0)} if found.vector else {}
-    tests = [(substitute(substitute(i, values), first), lo, hi) for i, lo, hi in step.conditions]
-    with ExitStack() as stack:
-        stack.enter_context(emitter.axis_loop(piece, True))
-        across = axis_index(piece) + part.number * piece.size
-        emitter.bind(named["across"], emitter.index(across))
-        if "stack" in named:
-            emitter.bind(named["stack"], emitter.integer(part.fragment))
-        for name in ("half", "pair"):
-            if name in named:
-                stack.enter_context(emitter.axis_loop(named[name], True))
-        inside(block, stack, found, emitter.conditions([*found.conditions, *tests]))
-        value = emitter.value(rewrite(step.expr, values))
-        leave(block, part, value, piece, named)
-
-
-def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Axis]) -> None:
-    """Put two neighbours, or one, at their place in a slot."""
-    emitter, dtype = block.emitter, part.tile.dtype
-    lane, half = axis_index(block.thread) % 32, axis_index(named["half"])
-    chunk, row = CHUNK_BYTES // dtype.itemsize, lane // 4
-    column = axis_index(piece) * 8 + lane % 4 * 2
-    number = emitter.index(column // chunk)
-    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number, emitter.index(row))
-    place = emitter.arithmetic("mul", permuted, emitter.integer(chunk))
-    rest = (row + half * 8) * part.columns + column % chunk
-    lanes = 2
-    if "pair" in named:
-        rest, lanes = rest + axis_index(named["pair"]), 1
-    place = emitter.arithmetic("add", place, emitter.index(rest))
-    place = emitter.arithmetic("add", part.slot, place)
-    value = emitter.cast(before_widening(emitter, value, dtype), dtype)
-    value = emitter.splat(value, 2) if lanes == 2 else lane_of(emitter, value, 0)
-    args = (block.places[part.tile.name], place, value)
-    emitter.add("store", dtype, args, lanes=lanes)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import Role
+from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, wide
 from picograd.target import Target
 
@@ -37,31 +38,35 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
             products[id(node)] = node
         elif is_reshaped(node) and id(node.inputs[0]) in products:
             products[id(node)] = products[id(node.inputs[0])]
-        elif is_permutation(node) and id(node.inputs[0]) in products:
-            product = products[id(node.inputs[0])]
-            if id(product) not in turned:
-                axes = axes_of(product, node)
+        elif node.inputs and id(node.inputs[0]) in products:
+            product, order_wanted = products[id(node.inputs[0])], permutation_of(node)
+            if order_wanted is not None and id(product) not in turned:
+                axes = axes_of(product, node.inputs[0], order_wanted)
                 made = turn(product, axes)
                 turned[id(node)] = made.reshape(node.shape)
                 turned[id(product)] = made.permute(inverse(axes))
     return replaced(roots, turned) if turned else list(roots)
 
 
-def is_permutation(node: Node) -> bool:
-    """Tell whether a node orders dimensions anew."""
-    return node.op == "permute"
+def permutation_of(node: Node) -> tuple[int, ...] | None:
+    """Find the order in which a view shows dimensions; None if it does anything else."""
+    if node.row.role is not Role.VIEW or node.row.is_same_bytes:
+        return None
+    mapping = dimension_map(node)
+    is_whole = mapping is not None and sorted(mapping) == list(range(node.inputs[0].rank))
+    return tuple(mapping or ()) if is_whole and node.size == node.inputs[0].size else None
 
 
-def axes_of(product: Node, permuted: Node) -> tuple[int, ...]:
-    """Find the order of the dimensions of a product in a permutation of it.
+def axes_of(product: Node, source: Node, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Find the order of the dimensions of a product where `source`, which shows it, is permuted.
 
     Those of one position come first.
     """
-    seen = permuted.inputs[0].shape
+    seen = source.shape
     own = [d for d, size in enumerate(product.shape) if size != 1]
     lone = [d for d, size in enumerate(product.shape) if size == 1]
     number = dict(zip(wide(seen, range(len(seen))), own, strict=True))
-    return (*lone, *(number[axis] for axis in permuted.arg if axis in number))
+    return (*lone, *(number[axis] for axis in wanted if axis in number))
 
 
 def turn(product: Node, axes: Sequence[int]) -> Node:

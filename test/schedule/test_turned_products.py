@@ -8,7 +8,7 @@ from plan_support import VALUES, leaf, run, schedule
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.turned_products import axes_of, inverse, turn_products
+from picograd.schedule.turned_products import axes_of, inverse, permutation_of, turn_products
 
 
 def results(shape=(2, 3, 24, 8)):
@@ -38,7 +38,9 @@ def test_nothing_is_copied_and_values_stay():
 
 def test_dimensions_of_one_position_come_first():
     product = leaf(1, 3, 24, 8)
-    assert axes_of(product, product.reshape((3, 24, 8)).permute((1, 0, 2))) == (0, 2, 1, 3)
+    seen = product.reshape((3, 24, 8))
+    assert permutation_of(seen.permute((1, 0, 2))) == (1, 0, 2)
+    assert axes_of(product, seen, (1, 0, 2)) == (0, 2, 1, 3)
     assert inverse((2, 0, 1)) == (1, 2, 0)
 
 

@@ -35,6 +35,7 @@ from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, S
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Tile, TileKernel, TilePart
 from picograd.dtype import bool_
 from picograd.errors import internal
+from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis
@@ -342,7 +343,8 @@ def parts_of(expr: Expr) -> Parts | None:
     if less.op not in OPS or OPS[less.op].factors != (1, -1) or less.dtype.bits != 32:
         return None
     score, peak = less.args
-    return score, peak, total, 2.0 if inner.op == "exp2" else math.e
+    base = ELEMENTWISE[inner.op].numpy(1.0)  # type: ignore[misc]
+    return score, peak, total, float(base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,8 +387,8 @@ def without_factor(weight: Expr) -> tuple[Expr, float]:
 
 
 def is_power(expr: Expr) -> bool:
-    """Tell whether an expression is a power of 2."""
-    return expr.op == "quick_exp2"
+    """Tell whether an expression is an exponential."""
+    return expr.op in OPS and OPS[expr.op].is_exponential
 
 
 def power_of(expr: Expr) -> Expr | None:
