@@ -13,7 +13,7 @@ from picograd.codegen.program_async import K_BYTES, Wgmma
 from picograd.codegen.tile import Dot
 from picograd.dtype import uint64
 from picograd.errors import check, internal
-from picograd.schedule.index import (Index, axis_index, constant,)
+from picograd.schedule.index import Index, axis_index, constant
 
 ROW = 128  # bytes of a row of a slab
 PACKED = 4  # registers of a left operand that one `wgmma` multiplies
