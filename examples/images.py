@@ -2,10 +2,11 @@
 
     python examples/images.py FOLDER [--weights resnet18.pth] [--pixels 64] [--epochs 10] [--plot]
 
-FOLDER/cat/*.jpg, FOLDER/dog/*.png, ...: every fifth picture of a class is held out for the accuracy.
-`--weights` starts from a file of torchvision's ResNet-18, whose last layer is made anew; without it
-the network starts fresh, a quarter as wide. `--plot` draws the pictures that it gets wrong. It takes
-the package Pillow. Without a folder it draws crosses, rings and bars, and learns those.
+FOLDER/cat/*.jpg, FOLDER/dog/*.png, ...: every fifth picture of a class is held out for the
+accuracy. `--weights` starts from a file of torchvision's ResNet-18, whose last layer is made anew;
+without it the network starts fresh, a quarter as wide. `--plot` draws the pictures that it gets
+wrong. It takes the package Pillow. Without a folder it draws crosses, rings and bars, and learns
+those.
 """
 
 import tempfile

@@ -19,8 +19,10 @@ def test_jaxtyping_checks_shapes_and_dtypes() -> None:
     jaxtyping = pytest.importorskip("jaxtyping")
     beartype = pytest.importorskip("beartype")
 
+    rows = jaxtyping.Float[Tensor, "batch 3"]
+
     @jaxtyping.jaxtyped(typechecker=beartype.beartype)
-    def scaled(x: jaxtyping.Float[Tensor, "batch 3"]) -> jaxtyping.Float[Tensor, "batch 3"]:
+    def scaled(x: rows) -> rows:
         return x * 2
 
     assert scaled(Tensor(X)).shape == (40, 3)

@@ -49,6 +49,7 @@ class Block:
         self.arrays: dict[str, int] = {}
         self.packed: dict[str, int] = {}  # of left operands in registers
         self.places: dict[str, int] = {}
+        self.stages: dict[str, Axis] = {}  # of tiles of rings, where one is being read
         self.first_workspace = 0
         self.scratch = self.shared_bytes = 0
         self.exchange = (0, 0)  # (offset, bytes)
@@ -103,7 +104,10 @@ class Block:
     def place(self, tile: Tile, index: Sequence[Index]) -> Index:
         """Position of a coordinate in a shared or workspace tile."""
         shape = (*tile.shape[:-1], tile.shape[-1] + tile.row_padding) if tile.shape else ()
-        return flatten(index, shape)
+        place = flatten(index, shape)
+        if tile.name in self.stages:
+            place = place + axis_index(self.stages[tile.name]) * product(shape)
+        return place
 
     def read(self, emitter: Emitter, expr: Expr) -> int:
         """Read a tile at the present point."""

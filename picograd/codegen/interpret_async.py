@@ -19,7 +19,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.errors import check
 
 Array = Any
-FREE, ARRIVED, SEEN = 0, 1, 2  # a byte of a stage: may be filled, is there, may be read
+FREE, ARRIVED, SEEN, READ = range(4)  # a byte of a stage: empty, there, may be read, was read
 WARP = 32
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
@@ -36,6 +36,7 @@ class Barrier:
     bytes: int = 0
     ended: int = 0
     filled: list[Array] = field(default_factory=list)  # bytes that arrived in this phase
+    stored: list[Array] = field(default_factory=list)  # what those stored before that arrived
 
 
 class Traffic:
@@ -112,7 +113,10 @@ def barriers_of(run: Any, instr: Instr, first: int = 0) -> list[Barrier]:
 
 def arrive(run: Any, instr: Instr) -> None:
     """Arrive, and expect bytes."""
-    for barrier in barriers_of(run, instr):
+    threads = np.flatnonzero(run.mask[:, 0])
+    for thread, barrier in zip(threads, barriers_of(run, instr), strict=True):
+        is_own = (run.writers == thread) | (run.writers == -2 - thread // WARP)
+        barrier.stored.append(np.flatnonzero(is_own))
         barrier.pending -= 1
         barrier.bytes += instr.arg or 0
         run.traffic.finish(barrier)
@@ -130,7 +134,9 @@ def wait(run: Any, instr: Instr) -> None:
     for barrier in barriers_of(run, instr):
         for place in barrier.filled:
             run.traffic.state[place] = SEEN
-        barrier.filled = []
+        for place in barrier.stored:
+            run.writers[place] = -1
+        barrier.filled, barrier.stored = [], []
 
 
 # -- boxes ----------------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ def copy_box(run: Any, instr: Instr) -> None:
     rank = len(tensor.sizes)
     value = read_box(run.slots[tensor.slot], tensor, values[:rank], values[rank:])
     target = swizzled(start, tensor.box[1])
-    is_free = (run.traffic.state[target] == FREE).all()
+    is_free = np.isin(run.traffic.state[target], (FREE, READ)).all()
     check(is_free, "a stage is overwritten before it was read", run.program)
     run.shared[target] = np.ascontiguousarray(value).view(np.uint8).reshape(-1)
     run.traffic.state[target] = ARRIVED
@@ -286,7 +292,7 @@ def wait_products(run: Any, instr: Instr) -> None:
     while len(queues.groups) > instr.arg:
         read = [multiply(run, *each) for each in queues.groups.pop(0)]
         for place in read:
-            run.traffic.state[place] = FREE
+            run.traffic.state[place] = READ
 
 
 def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
@@ -352,7 +358,7 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
         place = start + slab[0] * leading + slab[1] * size
         place = place + k // 8 * SWIZZLE_PERIOD + k % 8 * ROW
     place = place ^ (place >> 7 & 7) << 4
-    is_there = (run.traffic.state[place] == SEEN).all()
+    is_there = (run.traffic.state[place] >= SEEN).all()
     check(is_there, "a stage is read before it arrived", run.program)
     each = place.reshape(rows, -1, 1) + np.arange(size)
     raw = run.shared[each].view(spec.dtype.storage)[..., 0]

@@ -319,7 +319,7 @@ class BlockInterpreter:
         else:
             shape = tuple(axis.size for axis in step.points)
             first = int(self.index(axis_index(step.block), ()))
-            for point in range(first, product(shape), step.block.size):
+            for point in step.points_of(first):
                 self.outer.update(zip(step.points, unflatten(constant(point), shape), strict=True))
                 self.steps(step.body)
 

@@ -20,12 +20,13 @@ from picograd.codegen.block_cuda import (
 from picograd.codegen.layout import Layout, WgmmaOperand
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
-from picograd.codegen.linearize_cuda_roles import persistent, store_boxes
+from picograd.codegen.linearize_cuda_roles import persistent
 from picograd.codegen.linearize_radix_cuda import radix_cuda
 from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan_cuda import scan_cuda
 from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
+from picograd.codegen.store_boxes_cuda import store_boxes
 from picograd.codegen.tile import (
     Accumulate,
     Assign,

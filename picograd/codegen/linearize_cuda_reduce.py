@@ -16,11 +16,12 @@ from picograd.codegen.walk_cuda import Walk
 from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
 from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
+CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4 cycles
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
@@ -145,21 +146,32 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
     with ExitStack() as stack:
         for axis in found.loops_of(0, 1):
             stack.enter_context(emitter.axis_loop(axis, True))
-        partial, _ = start(block, step, 1)
+        partial, _ = start(block, step, CHAINS)
+        dtype = emitter.dtype(partial)
+        axes = found.loops_of(1, 2)
+        chain = flatten(list(map(axis_index, axes)), [axis.size for axis in axes]) % CHAINS
         with ExitStack() as inner:
-            loops(block, inner, found.loops_of(1, 2), True)
+            loops(block, inner, axes, True)
             inside(block, inner, found, None)
             value = emitter.value(rewrite(step.expr, values))
-            old = emitter.add("get", emitter.dtype(partial), (partial, emitter.integer(0)))
-            args = old, emitter.cast(value, emitter.dtype(partial))
-            new = emitter.add(COMBINE[step.monoid], emitter.dtype(partial), args, "reduce")
-            emitter.add("set", None, (partial, emitter.integer(0), new))
-        dtype = emitter.dtype(partial)
-        value = emitter.add("get", dtype, (partial, emitter.integer(0)))
+            place = emitter.index(chain)
+            old = emitter.add("get", dtype, (partial, place))
+            new = reduced(block, step.monoid, old, emitter.cast(value, dtype))
+            emitter.add("set", None, (partial, place, new))
+        parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [reduced(block, step.monoid, a, b) for a, b in pairs]
+        (value,) = parts
         for mask in (1, 2):
             other = emitter.add("shuffle_xor", dtype, (value,), mask)
-            value = emitter.add(COMBINE[step.monoid], dtype, (value, other), "reduce")
+            value = reduced(block, step.monoid, value, other)
         finish(block, step, found, block.tiles[step.tile], 0, value)
+
+
+def reduced(block: Block, monoid: str, a: int, b: int) -> int:
+    """Combine two values of a fragment: which of two zeros or NaNs is the maximum may differ."""
+    return block.emitter.add(COMBINE[monoid], block.emitter.dtype(a), (a, b), "reduce")
 
 
 def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:

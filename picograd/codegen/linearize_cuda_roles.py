@@ -5,48 +5,45 @@
     threads 128..       teams of warpgroups take points in turn: they multiply stages as they
                         arrive, and store while the next team multiplies
 
-A Store in boxes: a warp gathers 16 rows and 128 bytes of columns at a time in a slot of its own,
-swizzled so that its eight rows of four lanes hit different banks; one lane hands the slot over.
-
 Barriers: `full[stage]` ends a phase when all bytes of a stage arrived, `empty[stage]` when every
 warpgroup of the team has read it, `turn[team]` when the team before has begun its last product: a
 team must not wait for stages of points that are not its next one, as a wait tells two phases apart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
-from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
-from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.program_async import K_BYTES, Role, Wgmma
-from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
+from picograd.codegen.block_cuda import Block
+from picograd.codegen.products_cuda import add, dot, swizzled
+from picograd.codegen.program_async import Role
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
-from picograd.schedule.loop import rewrite
+from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
+from picograd.schedule.loop import walk
 
 GROUP = 128  # threads of a warpgroup
-ROW = 128  # bytes of a row of a slab
-ROWS = 16  # of a warp in a fragment
-PACKED = 4  # registers of a left operand that one `wgmma` multiplies
-CHUNK_BYTES = 16  # that the swizzle permutes
+WARP, WARPS = 32, 4  # threads of a warp, warps of a warpgroup
 Write = Callable[[Block, Sequence[Step]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """The stages of a pipeline and the barriers that guard them."""
+    """Stages that the first warpgroup fills, and the barriers that guard them.
 
-    pipeline: Pipeline
+    Boxes are copied, `values` are computed by a warp of its own.
+    """
+
+    boxes: tuple[CopyBox, ...]
+    values: tuple[Assign, ...]
     stages: int
-    bytes: int  # of one stage
-    groups: int  # warpgroups that read a stage
+    bytes: int  # of the boxes of one stage
     full: int
     empty: int
-    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,36 +57,52 @@ class Place:
 def persistent(block: Block, step: Persistent, write: Write) -> None:
     """Write a persistent loop: barriers, then both roles; `write` writes ordinary steps."""
     emitter = block.emitter
-    ring = make_ring(block, step)
+    pipeline = pipeline_of(step)
+    groups = step.teams.threads // GROUP
+    ring = make_ring(block, pipeline.produce)
+    held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
+    turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
-        for number in range(ring.stages):
-            add(block, "barrier_init", (ring.full, emitter.integer(number)), 1)
-            add(block, "barrier_init", (ring.empty, emitter.integer(number)), ring.groups)
+        for each in filter(None, (ring, held)):
+            readers = groups * WARPS if each.values else groups
+            for number in range(each.stages):
+                add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
+                add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)
         for number in range(step.teams.count):
-            add(block, "barrier_init", (ring.turn, emitter.integer(number)), 1)
+            add(block, "barrier_init", (turn, emitter.integer(number)), 1)
         add(block, "barrier_publish")
     add(block, "barrier")
-    produce(block, step, ring)
-    consume(block, step, ring, write)
+    produce(block, step, ring, held, write)
+    consume(block, step, Consumer(ring, held, turn, write))
 
 
-def add(block: Block, op: str, args: Sequence[int] = (), arg: object = None) -> None:
-    """Append an instruction without a value."""
-    block.emitter.add(op, None, args, arg)
-
-
-def make_ring(block: Block, step: Persistent) -> Ring:
-    """Reserve the barriers of the pipeline of a persistent loop."""
+def pipeline_of(step: Persistent) -> Pipeline:
+    """Find the pipeline of a persistent loop."""
     (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
-    tiles = [block.tiles[each.tile] for each in pipeline.produce if isinstance(each, CopyBox)]
-    stages = tiles[0].stages
-    counts = stages, stages, step.teams.count
-    pointers = [
-        block.emitter.add("shared", uint64, arg=block.reserve(8 * count)) for count in counts
-    ]
-    stage = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    return Ring(pipeline, stages, stage, step.teams.threads // GROUP, *pointers)
+    return pipeline
+
+
+def fillers(ring: Ring) -> int:
+    """Count who says that a stage is full: who copies boxes, and who computes values."""
+    return 2 if ring.values else 1
+
+
+def pointer(block: Block, count: int) -> int:
+    """Reserve barriers."""
+    return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
+
+
+def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
+    """Reserve the barriers of what some steps fill; without steps there is no ring."""
+    boxes = tuple(each for each in steps if isinstance(each, CopyBox))
+    values = tuple(each for each in steps if isinstance(each, Assign))
+    check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
+    tiles = [block.tiles[each.tile] for each in boxes]
+    stages = tiles[0].stages if tiles else 0
+    pointers = [pointer(block, stages) for _ in range(2 if stages else 0)] or (-1, -1)
+    size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
+    return Ring(boxes, values, stages, size, *pointers)
 
 
 @contextmanager
@@ -105,6 +118,10 @@ def role(block: Block, which: Role) -> Iterator[None]:
 def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
     """Open the loop of a team over its points."""
     emitter = block.emitter
+    if step.is_dealt:
+        with dealt_points(block, step):
+            yield
+        return
     shape = tuple(axis.size for axis in step.points)
     flat, blocks = Axis("point", product(shape)), step.block.size
     skipped = emitter.arithmetic("mul", team, emitter.integer(blocks))
@@ -115,6 +132,30 @@ def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
         for axis, index in zip(step.points, unflatten(axis_index(flat), shape), strict=True):
             emitter.bind(axis, emitter.index(index))
         yield
+
+
+@contextmanager
+def dealt_points(block: Block, step: Persistent) -> Iterator[None]:
+    """Open the loop over points that are dealt in rounds, forth and back."""
+    emitter, blocks = block.emitter, step.block.size
+    groups, *inner = step.points
+    shape = tuple(axis.size for axis in inner)
+    turn, place = Axis("turn", groups.size * step.rounds), Axis("point", step.rounds * blocks)
+    own = emitter.axis_value(step.block)
+    with emitter.axis_loop(turn, None):
+        back = emitter.index(axis_index(step.block) * -1 + (blocks - 1))
+        is_back = emitter.raw(
+            "equal", bool_, emitter.index(axis_index(turn) % 2), emitter.integer(1)
+        )
+        number = emitter.raw("where", emitter.index_dtype, is_back, back, own)
+        first = emitter.index(axis_index(turn) % step.rounds * blocks)
+        emitter.bind(place, emitter.arithmetic("add", first, number))
+        is_there = emitter.conditions([(axis_index(place), 0, product(shape) - 1)])
+        with emitter.when(is_there):
+            emitter.bind(groups, emitter.index(axis_index(turn) // step.rounds))
+            for axis, index in zip(inner, unflatten(axis_index(place), shape), strict=True):
+                emitter.bind(axis, emitter.index(index))
+            yield
 
 
 def variable(block: Block, value: int) -> int:
@@ -170,27 +211,82 @@ def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
         yield
 
 
-def produce(block: Block, step: Persistent, ring: Ring) -> None:
-    """Write the role that fills stages."""
+def produce(block: Block, step: Persistent, ring: Ring, held: Ring, write: Write) -> None:
+    """Write the role that fills stages: one thread copies boxes, a second warp computes values."""
     emitter, index_dtype = block.emitter, block.emitter.index_dtype
-    pipeline = ring.pipeline
     with role(block, Role(0, GROUP, 1, step.teams.registers[0])):
+        if ring.values:
+            with role(block, Role(0, WARP)), emitter.when(emitter.add("elect", bool_)):
+                fill_boxes(block, step, ring, held)
+            with role(block, Role(WARP, WARP, follows=True)):
+                fill_values(block, step, ring, write)
+            return
         warp = emitter.index(axis_index(block.thread) // 32)
         warp = emitter.add("uniform", index_dtype, (warp,))
         is_first = emitter.raw("equal", bool_, warp, emitter.integer(0))
         is_one = emitter.both(is_first, emitter.add("elect", bool_))
         with emitter.when(is_one):
-            zero = emitter.integer(0)
-            place = Place(variable(block, zero), variable(block, emitter.integer(1)))
-            every = replace(step, teams=replace(step.teams, count=1))
-            with points(block, every, zero), stages_of(block, pipeline):
-                stage, parity = read(block, place.stage), read(block, place.parity)
-                add(block, "barrier_wait", (ring.empty, stage, parity))
-                add(block, "barrier_expect", (ring.full, stage), ring.bytes)
-                for each in pipeline.produce:
-                    check(isinstance(each, CopyBox), "a pipeline is filled with boxes", step)
-                    copy_slabs(block, ring, each, stage)  # type: ignore[arg-type]
-                advance(block, ring, place, stage)
+            fill_boxes(block, step, ring, held)
+
+
+def every_point(step: Persistent) -> Persistent:
+    """Make the persistent loop of one for whom all teams are one."""
+    return replace(step, teams=replace(step.teams, count=1))
+
+
+def empty_place(block: Block) -> Place:
+    """Begin at the first stage, which nobody has to empty before."""
+    return Place(
+        variable(block, block.emitter.integer(0)), variable(block, block.emitter.integer(1))
+    )
+
+
+def fill_boxes(block: Block, step: Persistent, ring: Ring, held: Ring) -> None:
+    """Write what copies boxes: those of a point, then those of its stages."""
+    zero = block.emitter.integer(0)
+    places = empty_place(block), empty_place(block) if held.stages else None
+    with points(block, every_point(step), zero):
+        if places[1] is not None:
+            fill_stage(block, held, places[1])
+        with stages_of(block, pipeline_of(step)):
+            fill_stage(block, ring, places[0])
+
+
+def fill_stage(block: Block, ring: Ring, place: Place) -> None:
+    """Copy the boxes of one stage when it is empty."""
+    stage, parity = read(block, place.stage), read(block, place.parity)
+    add(block, "barrier_wait", (ring.empty, stage, parity))
+    add(block, "barrier_expect", (ring.full, stage), ring.bytes)
+    for each in ring.boxes:
+        copy_slabs(block, ring, each, stage)
+    advance(block, ring, place, stage)
+
+
+def fill_values(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
+    """Write what computes the values of stages: one warp does."""
+    emitter, outer = block.emitter, (block.thread, block.threads)
+    lane = emitter.index(axis_index(block.thread) % WARP)
+    block.thread, block.threads = Axis("lane", WARP), WARP
+    emitter.bind(block.thread, lane)
+    place = empty_place(block)
+    with points(block, every_point(step), emitter.integer(0)), stages_of(block, pipeline_of(step)):
+        stage, parity = read(block, place.stage), read(block, place.parity)
+        add(block, "barrier_wait", (ring.empty, stage, parity))
+        enter_stage(block, ring, stage)
+        write(block, ring.values)
+        add(block, "warp_barrier")
+        with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
+            add(block, "barrier_arrive", (ring.full, stage))
+        advance(block, ring, place, stage)
+    block.thread, block.threads = outer
+
+
+def enter_stage(block: Block, ring: Ring, stage: int) -> None:
+    """Let the tiles of a ring be those of a stage."""
+    axis = Axis("stage", ring.stages)
+    block.emitter.bind(axis, stage)
+    names = [each.tile for each in ring.boxes] + [each.tile for each in ring.values]
+    block.stages.update(dict.fromkeys(names, axis))
 
 
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
@@ -207,15 +303,17 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
         add(block, "copy_box", args, len(step.offsets) or None)
 
 
-def swizzled(block: Block, name: str) -> Swizzled:
-    """Find the layout of a stage."""
-    swizzle = block.tiles[name].swizzle
-    if swizzle is None:
-        internal(f"{name} is not swizzled")
-    return swizzle
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is."""
+
+    ring: Ring
+    held: Ring
+    turn: int
+    write: Write
 
 
-def consume(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
+def consume(block: Block, step: Persistent, consumer: Consumer) -> None:
     """Write the role of the teams."""
     emitter, teams = block.emitter, step.teams
     outer = block.thread, block.threads
@@ -229,18 +327,19 @@ def consume(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
         team = emitter.index(axis_index(block.crew) // (teams.threads // 32))
         block.thread, block.threads = Axis("thread", teams.threads), teams.threads
         emitter.bind(block.thread, emitter.index(axis_index(within) % teams.threads))
-        run_points(block, step, ring, team, write)
+        run_points(block, step, consumer, team)
         finish_boxes(block, step)
     block.thread, block.threads = outer
 
 
-def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
+def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
     """Write what a team does at each of its points."""
     emitter, teams = block.emitter, step.teams
-    if teams.count == 1 and not is_plain(ring.pipeline):
-        run_streams(block, step, ring, team, write)
+    ring, pipeline = consumer.ring, pipeline_of(step)
+    if teams.count == 1 and not is_plain(pipeline):
+        run_streams(block, step, consumer, team)
         return
-    depth = ring.pipeline.axis.size
+    depth = pipeline.axis.size
     done = variable(block, emitter.arithmetic("mul", team, emitter.integer(depth)))
     is_leader = emitter.raw("equal", bool_, team, emitter.integer(0))
     turn = variable(block, emitter.cast(is_leader, emitter.index_dtype))
@@ -254,12 +353,13 @@ def run_points(block: Block, step: Persistent, ring: Ring, team: int, write: Wri
         assign(block, done, emitter.arithmetic("add", read(block, done), more))
         for each in step.body:
             if not isinstance(each, Pipeline):
-                write(block, (each,))
+                consumer.write(block, (each,))
                 continue
             if teams.count > 1:
-                add(block, "barrier_wait", (ring.turn, team, read(block, turn)))
+                add(block, "barrier_wait", (consumer.turn, team, read(block, turn)))
                 flip(block, turn)
-            multiply_stages(block, ring, place, lambda: pass_turn(block, ring, team, teams.count))
+            begun = partial(pass_turn, block, consumer.turn, team, teams.count)
+            multiply_stages(block, ring, pipeline, place, begun)
 
 
 def is_plain(pipeline: Pipeline) -> bool:
@@ -268,45 +368,76 @@ def is_plain(pipeline: Pipeline) -> bool:
     return is_whole and all(isinstance(each, Dot) for each in pipeline.consume)
 
 
-def run_streams(block: Block, step: Persistent, ring: Ring, team: int, write: Write) -> None:
+def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
     """Write what the one team does where work on elements stands between products."""
-    emitter = block.emitter
-    zero = emitter.integer(0)
-    place = Place(variable(block, zero), variable(block, zero))
+    ring, held, write = consumer.ring, consumer.held, consumer.write
+    zero = block.emitter.integer(0)
+    place, other = (Place(variable(block, zero), variable(block, zero)) for _ in range(2))
     with points(block, step, team):
         for each in step.body:
             if isinstance(each, Pipeline):
-                stream_stages(block, ring, place, write)
-            else:
+                stage = arrived(block, held, other) if held.stages else -1
+                stream_stages(block, each, ring, place, write)
+                if held.stages:
+                    release(block, held, stage)
+                    advance(block, held, other, stage)
+            elif not isinstance(each, CopyBox):
                 write(block, (each,))
 
 
-def stream_stages(block: Block, ring: Ring, place: Place, write: Write) -> None:
-    """Write a main loop whose products are waited for: their results are worked on at once."""
-    pipeline = ring.pipeline
-    made = {each.tile for each in pipeline.consume if isinstance(each, Assign)}
+def arrived(block: Block, ring: Ring, place: Place) -> int:
+    """Wait for a stage, and find its number."""
+    stage, parity = read(block, place.stage), read(block, place.parity)
+    add(block, "barrier_wait", (ring.full, stage, parity))
+    enter_stage(block, ring, stage)
+    return stage
+
+
+def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, write: Write) -> None:
+    """Write a main loop that works on the results of its products: it waits when one is needed."""
+    others = [step for step in pipeline.consume if not isinstance(step, Dot)]
+    made = set().union(*map(touched, others))
     with stages_of(block, pipeline):
-        stage, parity = read(block, place.stage), read(block, place.parity)
-        add(block, "barrier_wait", (ring.full, stage, parity))
-        between: list[Step] = []
+        stage = arrived(block, ring, place)
+        waiting: list[Dot] = []
         for each in pipeline.consume:
-            if not isinstance(each, Dot):
-                between.append(each)
+            if isinstance(each, Dot):
+                add(block, "wgmma_fence")
+                dot(block, each)
+                add(block, "wgmma_commit")
+                waiting.append(each)
                 continue
-            write(block, between)
-            between = []
-            add(block, "wgmma_fence")
-            dot(block, each, stage)
-            add(block, "wgmma_commit")
-            add(block, "wgmma_wait", (block.arrays[each.acc],), 0)
-            if each.a in block.packed and each.a not in made:
-                add(block, "wgmma_keep", (block.packed[each.a], stage))
+            names = touched(each)
+            needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
+            finish(block, waiting, max(needed, default=0), stage, made)
+            write(block, (each,))
+        finish(block, waiting, len(waiting), stage, made)
         release(block, ring, stage)
-        write(block, between)
         advance(block, ring, place, stage)
 
 
-def pass_turn(block: Block, ring: Ring, team: int, count: int) -> None:
+def finish(block: Block, waiting: list[Dot], count: int, stage: int, made: set[str]) -> None:
+    """Wait for the first of the products under way; left operands that stay are kept."""
+    if not count:
+        return
+    done, waiting[:] = waiting[:count], waiting[count:]
+    add(block, "wgmma_wait", [block.arrays[each.acc] for each in done], len(waiting))
+    for each in done:
+        if each.a in block.packed and each.a not in made:
+            add(block, "wgmma_keep", (block.packed[each.a], stage))
+
+
+def touched(step: Step) -> set[str]:
+    """List the tiles that a step reads or writes."""
+    if isinstance(step, When):
+        return set().union(*map(touched, step.body))
+    if not isinstance(step, Assign | Accumulate):
+        internal("work on elements is assignments and sums of rows", step)
+    found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
+    return {step.tile, *found}
+
+
+def pass_turn(block: Block, turn: int, team: int, count: int) -> None:
     """Let the next team begin."""
     if count == 1:
         return
@@ -314,114 +445,42 @@ def pass_turn(block: Block, ring: Ring, team: int, count: int) -> None:
     following = emitter.arithmetic("add", team, emitter.integer(1))
     following = emitter.arithmetic("remainder", following, emitter.integer(count))
     with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
-        add(block, "barrier_arrive", (ring.turn, following))
+        add(block, "barrier_arrive", (turn, following))
 
 
-def multiply_stages(block: Block, ring: Ring, place: Place, begun: Callable[[], None]) -> None:
+def multiply_stages(
+    block: Block, ring: Ring, pipeline: Pipeline, place: Place, begun: Callable[[], None]
+) -> None:
     """Write the main loop: one group of products stays under way; then all have `begun`."""
-    emitter, pipeline = block.emitter, ring.pipeline
+    emitter = block.emitter
     before = variable(block, emitter.integer(0))
     accumulators = {}
     with emitter.axis_loop(pipeline.axis, None):
-        stage, parity = read(block, place.stage), read(block, place.parity)
-        add(block, "barrier_wait", (ring.full, stage, parity))
+        stage = arrived(block, ring, place)
         add(block, "wgmma_fence")
         for each in pipeline.consume:
             check(isinstance(each, Dot), "a pipeline multiplies", each)
             accumulators[each.acc] = block.arrays[each.acc]  # type: ignore[union-attr]
-            dot(block, each, stage)  # type: ignore[arg-type]
+            dot(block, each)  # type: ignore[arg-type]
         add(block, "wgmma_commit")
-        for acc in accumulators.values():
-            add(block, "wgmma_wait", (acc,), 1)
+        add(block, "wgmma_wait", (), 1)
         with emitter.when(emitter.conditions([(axis_index(pipeline.axis), 1, pipeline.axis.size)])):
             release(block, ring, read(block, before))
         assign(block, before, stage)
         advance(block, ring, place, stage)
     begun()
-    for acc in accumulators.values():
-        add(block, "wgmma_wait", (acc,), 0)
+    add(block, "wgmma_wait", tuple(accumulators.values()), 0)
     release(block, ring, read(block, before))
 
 
 def release(block: Block, ring: Ring, stage: int) -> None:
-    """Say that this warpgroup has read a stage."""
+    """Say that this warpgroup has read a stage; every warp does where its threads read values."""
     emitter = block.emitter
-    with emitter.when(emitter.conditions([(axis_index(block.thread) % GROUP, 0, 0)])):
+    size = WARP if ring.values else GROUP
+    if ring.values:
+        add(block, "warp_barrier")
+    with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
         add(block, "barrier_arrive", (ring.empty, stage))
-
-
-def dot(block: Block, step: Dot, stage: int) -> None:
-    """Write acc += a @ b over one stage, on this warpgroup's rows."""
-    check(step.unit == "wgmma", "a pipeline multiplies on the tensor cores", step)
-    acc = block.tiles[step.acc].layout
-    if not isinstance(acc, WgmmaAccumulator):
-        internal("wgmma wants its own accumulator", step)
-    if step.a in block.packed:
-        dot_packed(block, step, stage, acc)
-        return
-    a, b = swizzled(block, step.a), swizzled(block, step.b)
-    # A warpgroup's rows: rows of a slab, or slabs of their own.
-    high = 64 * acc.stacked
-    mine = high // a.span * a.shape[0] * a.span if step.a_is_km else high * a.span
-    start = axis_index(block.crew) // 4 % acc.groups * mine
-    found = [
-        describe(block, step.a, stage, start, step.a_is_km),
-        describe(block, step.b, stage, constant(0), not step.b_is_nk),
-    ]
-    dtype = block.tiles[step.a].dtype
-    for k in range(step.depth * dtype.itemsize // K_BYTES):
-        for fragment in range(acc.stacked):
-            a_offset = (
-                across(a, k, fragment, dtype.itemsize) if step.a_is_km else along(k, fragment)
-            )
-            b_offset = along(k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
-            spec = Wgmma(
-                acc.n,
-                dtype,
-                acc.register_count,
-                fragment * acc.n // 2,
-                a_offset,
-                b_offset,
-                not step.a_is_km,
-                step.b_is_nk,
-            )
-            add(block, "wgmma", (block.arrays[step.acc], *found), spec)
-
-
-def dot_packed(block: Block, step: Dot, stage: int, acc: WgmmaAccumulator) -> None:
-    """Write acc += a @ b with the rows of `a` in registers."""
-    check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
-    b = swizzled(block, step.b)
-    dtype = block.tiles[step.a].dtype
-    found = describe(block, step.b, stage, constant(0), not step.b_is_nk)
-    args = block.arrays[step.acc], block.packed[step.a], found
-    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
-    for k in range(step.depth * dtype.itemsize // K_BYTES):
-        slab, inner = divmod(k, ROW // K_BYTES)  # of operands that run along K
-        place = slab * b.shape[0] * ROW + inner * K_BYTES
-        place = place if step.b_is_nk else across(b, k, 0, dtype.itemsize)
-        is_first = step.is_first and k == 0
-        spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
-        add(block, "wgmma", args, spec)
-
-
-def describe(block: Block, name: str, stage: int, start: Index, is_across: bool) -> int:
-    """Write the descriptor of an operand that begins so many elements into a stage."""
-    emitter, layout = block.emitter, swizzled(block, name)
-    place = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
-    place = emitter.arithmetic("add", place, emitter.index(start))
-    leading = layout.shape[0] * ROW if is_across else 16
-    return emitter.add("descriptor", uint64, (block.places[name], place), leading)
-
-
-def along(k: int, fragment: int) -> int:
-    """Count the bytes to step `k` of 64 rows that run along K."""
-    return k * K_BYTES + fragment * 64 * ROW
-
-
-def across(layout: Swizzled, k: int, fragment: int, itemsize: int) -> int:
-    """Count the bytes to step `k` of 64 columns, each slab of which holds all of K."""
-    return k * K_BYTES // itemsize * ROW + fragment * 64 // layout.span * layout.shape[0] * ROW
 
 
 def finish_boxes(block: Block, step: Persistent) -> None:
@@ -434,102 +493,3 @@ def finish_boxes(block: Block, step: Persistent) -> None:
 def first_lane(block: Block) -> int | None:
     """Mask of the first thread of every warp."""
     return block.emitter.conditions([(axis_index(block.thread) % 32, 0, 0)])
-
-
-# -- stores in boxes -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a warp stores at once: columns of one fragment, through a slot that begins at `slot`."""
-
-    tile: Tile
-    slot: int
-    fragment: int
-    number: int  # of the 128 bytes of columns
-
-    @property
-    def columns(self) -> int:
-        """Columns of a part."""
-        return self.tile.shape[-1]
-
-
-def store_boxes(block: Block, step: Store) -> None:
-    """Write a Store of a whole fragment in boxes."""
-    layout, box = step.layout, step.box
-    if not isinstance(layout, WgmmaAccumulator) or box is None:
-        internal("only fragments leave in boxes", step)
-    tile = block.tiles[box.tile]
-    slices, tensor = layout.n // tile.shape[-1], block.tensor(box.tensor)
-    name = block.emitter.add("tensor", None, arg=tensor)
-    # A slot is free again when `stages` later ones have been handed over, in this step or the next.
-    check(layout.stacked * slices % tile.stages == 0, "slots go round in every step", step)
-    for turn in range(layout.stacked * slices):
-        fragment, number = divmod(turn, slices)
-        part = Part(tile, slot_place(block, tile, turn % tile.stages), fragment, number)
-        with block.emitter.when(first_lane(block)):
-            add(block, "store_box_wait", (), tile.stages - 1)
-        add(block, "warp_barrier")
-        gather(block, step, layout, part)
-        add(block, "async_fence")
-        add(block, "warp_barrier")
-        places = [block.emitter.index(index) for index in corner(block, step, layout, part)]
-        with block.emitter.when(first_lane(block)):
-            add(block, "store_box", (name, block.places[tile.name], part.slot, *places))
-
-
-def slot_place(block: Block, tile: Tile, slot: int) -> int:
-    """Find where a slot of this warp begins."""
-    size = tile.shape[-2] * tile.shape[-1]
-    return block.emitter.index((axis_index(block.crew) * tile.stages + slot) * size)
-
-
-def corner(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> list[Index]:
-    """Find where a part of this warp lies in the array."""
-    warp = axis_index(block.crew) % (4 * layout.groups)
-    row = (warp // 4 * layout.stacked + part.fragment) * 64 + warp % 4 * ROWS
-    near, far, *batch = step.box.at  # type: ignore[union-attr]
-    return [near + part.number * part.columns, far + row, *batch]
-
-
-def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> None:
-    """Compute one part of a fragment and leave it in a slot."""
-    emitter = block.emitter
-    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
-    named = {axis.name: axis for axis, _ in found.loops}
-    piece = Axis("piece", part.columns // 8)
-    first = {found.vector[0]: constant(0)} if found.vector else {}
-    tests = [(substitute(substitute(i, values), first), lo, hi) for i, lo, hi in step.conditions]
-    with ExitStack() as stack:
-        stack.enter_context(emitter.axis_loop(piece, True))
-        across = axis_index(piece) + part.number * piece.size
-        emitter.bind(named["across"], emitter.index(across))
-        if "stack" in named:
-            emitter.bind(named["stack"], emitter.integer(part.fragment))
-        for name in ("half", "pair"):
-            if name in named:
-                stack.enter_context(emitter.axis_loop(named[name], True))
-        inside(block, stack, found, emitter.conditions([*found.conditions, *tests]))
-        value = emitter.value(rewrite(step.expr, values))
-        leave(block, part, value, piece, named)
-
-
-def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Axis]) -> None:
-    """Put two neighbours, or one, at their place in a slot."""
-    emitter, dtype = block.emitter, part.tile.dtype
-    lane, half = axis_index(block.thread) % 32, axis_index(named["half"])
-    chunk, row = CHUNK_BYTES // dtype.itemsize, lane // 4
-    column = axis_index(piece) * 8 + lane % 4 * 2
-    number = emitter.index(column // chunk)
-    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number, emitter.index(row))
-    place = emitter.arithmetic("mul", permuted, emitter.integer(chunk))
-    rest = (row + half * 8) * part.columns + column % chunk
-    lanes = 2
-    if "pair" in named:
-        rest, lanes = rest + axis_index(named["pair"]), 1
-    place = emitter.arithmetic("add", place, emitter.index(rest))
-    place = emitter.arithmetic("add", part.slot, place)
-    value = emitter.cast(before_widening(emitter, value, dtype), dtype)
-    value = emitter.splat(value, 2) if lanes == 2 else lane_of(emitter, value, 0)
-    args = (block.places[part.tile.name], place, value)
-    emitter.add("store", dtype, args, lanes=lanes)

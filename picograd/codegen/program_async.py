@@ -21,7 +21,8 @@ products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzle
           `leading` bytes lie between slabs, if it does not run along K
           wgmma args=(acc, a, b) arg=Wgmma: `a` is a descriptor, or packed registers; wgmma_fence
           before the first, and after packing; wgmma_commit: a group;
-          wgmma_wait args=(acc,) arg=pending: until at most so many groups are under way
+          wgmma_wait args=accs arg=pending: until at most so many groups are under way, the
+          accumulators not among them
 
 `verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
 that nobody waited to be free, and an accumulator that is read while a product is under way. The
@@ -52,6 +53,7 @@ class Role:
     """`teams` times `threads` threads from `first` on; each team runs the role by itself.
 
     `registers`: of each thread while it runs. `follows`: another role ends where this one begins.
+    Roles inside of a role are some of its warps.
     """
 
     first: int
@@ -86,7 +88,7 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
     waited: dict[int, int] = {}
     arrived: set[int] = set()
     is_free = [False]  # for each open scope, whether it waited
-    working: set[int] = set()
+    groups: list[set[int]] = [set()]  # of accumulators; the last one is not committed
     for number, instr in enumerate(instructions):
         if instr.op in ("loop", "if", "role"):
             is_free.append(False)
@@ -99,11 +101,16 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
         elif instr.op == "copy_box":
             check(is_free[-1], f"%{number} fills a stage without waiting for it", program)
         elif instr.op == "wgmma":
-            working.add(instr.args[0])
-        elif instr.op == "wgmma_wait" and instr.arg == 0:
-            working.discard(instr.args[0])
+            groups[-1].add(instr.args[0])
+        elif instr.op == "wgmma_commit":
+            groups.append(set())
+        elif instr.op == "wgmma_wait":
+            groups = groups[max(len(groups) - 1 - instr.arg, 0) :]
+            early = [acc for acc in instr.args if any(acc in group for group in groups)]
+            check(not early, f"%{number} does not wait for what it names", program)
         elif instr.op == "get":
-            check(instr.args[0] not in working, f"%{number} reads a product under way", program)
+            is_done = all(instr.args[0] not in group for group in groups)
+            check(is_done, f"%{number} reads a product under way", program)
     for barriers, number in waited.items():
         check(barriers in arrived, f"%{number} waits, and nothing arrives", program)
-    check(not working, "a product is never waited for", program)
+    check(not any(groups), "a product is never waited for", program)

@@ -9,12 +9,12 @@ indices tell whether it is shown whole, in part or not at all.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from picograd.codegen.streams import Stream, replaced
+from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
 from picograd.graph.row import SCALARS, Role
 from picograd.schedule.index import Axis, Dynamic, Index, atom_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, walk
+from picograd.schedule.loop import Condition, Expr, const, walk
 
 LOWEST = float("-inf")
 
@@ -147,6 +147,10 @@ def zero_where(weight: Expr) -> list[Index]:
         return [*choice.seen, *zero_where(choice.shown)]
     if row.keeps_value or row.linear == (0, 1):
         return [x for each in weight.args for x in zero_where(each)]
+    if row.linear == (0,) and len(weight.args) == 2:  # a quotient
+        return zero_where(weight.args[0])
+    if row.is_exponential and OPS[weight.args[0].op].factors == (1, -1):
+        return hidden_scores(weight.args[0].args[0])
     return []
 
 
@@ -204,6 +208,33 @@ def unmasked(weight: Expr, hidden: set[Expr]) -> Expr:
         return unmasked(yes, hidden) if is_mask else None
 
     return replaced(weight, find) if hidden else weight
+
+
+def unscaled(score: Expr) -> tuple[Expr, float]:
+    """Take a positive factor off a score, also from under what hides it."""
+    row = OPS.get(score.op)
+    if row is None:
+        return score, 1.0
+    if row.keeps_value:
+        return unscaled(score.args[0])
+    if row.linear == (0, 1) and is_constant(score.args[1]) and float(score.args[1].arg) > 0:
+        inner, factor = unscaled(score.args[0])
+        return inner, factor * float(score.args[1].arg)
+    if row.linear == (1, 2):
+        shown = next((n for n in (1, 2) if is_number(score.args[3 - n], LOWEST)), 0)
+        if shown:
+            inner, factor = unscaled(score.args[shown])
+            lowest = const(LOWEST, inner.dtype)
+            args = (inner, lowest) if shown == 1 else (lowest, inner)
+            return Expr("where", (score.args[0], *args), None, inner.dtype), factor
+    return score, 1.0
+
+
+def scaled(expr: Expr, factor: float) -> Expr:
+    """Multiply by a number; two numbers are multiplied now."""
+    if expr.op in OPS and OPS[expr.op].linear == (0, 1) and is_constant(expr.args[1]):
+        expr, factor = expr.args[0], factor * float(expr.args[1].arg)
+    return binary("mul", expr, const(factor, expr.dtype))
 
 
 def minimum_of(indices: Sequence[Index]) -> Index:

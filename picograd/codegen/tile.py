@@ -25,7 +25,7 @@ pipelined multiplication of operands that no copy engine can bring, with one dec
 acc = sum over all k of a * b; only its rendering is opaque, what follows it is Tile IR again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -337,7 +337,8 @@ def verify_step(
     if isinstance(step, Persistent):
         bound = bound | set(step.points)
     if isinstance(step, Pipeline):
-        verify_pipeline(tiles, known, step)
+        held = {each.tile for each in copies_in(part.steps)}
+        verify_pipeline(tiles, known, step, held)
         bound = bound | {step.axis}
     body = steps_inside(step)
     for inner in body:
@@ -387,13 +388,23 @@ def steps_inside(step: Step) -> tuple[Step, ...]:
     return step.body if isinstance(step, For | When | LastBlock | Persistent) else ()
 
 
-def verify_pipeline(tiles: TileKernel, known: Mapping[str, Tile], step: Pipeline) -> None:
-    """Check that a pipeline fills the rings that it reads, each once."""
-    filled = [each.tile for each in step.produce if isinstance(each, CopyBox)]
+def copies_in(steps: Sequence[Step]) -> list[CopyBox]:
+    """List the copies of boxes for a whole point of a persistent loop."""
+    loops = [step for step in steps if isinstance(step, Persistent)]
+    return [each for loop in loops for each in loop.body if isinstance(each, CopyBox)]
+
+
+def verify_pipeline(
+    tiles: TileKernel, known: Mapping[str, Tile], step: Pipeline, held: set[str]
+) -> None:
+    """Check that a pipeline fills the rings that it reads, each once; `held` are filled before."""
+    boxes = [each.tile for each in step.produce if isinstance(each, CopyBox)]
+    filled = [each.tile for each in step.produce if isinstance(each, CopyBox | Assign)]
     read = {name for each in step.consume if isinstance(each, Dot) for name in (each.a, each.b)}
-    read = {name for name in read if known[name].space == "shared"}
+    read = {name for name in read if known[name].space == "shared"} - held
     stages = {known[name].stages for name in filled if name in known}
-    if sorted(filled) != sorted(read) or len(filled) != len(step.produce) or len(stages) != 1:
+    is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
+    if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
 
 

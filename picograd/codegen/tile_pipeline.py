@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from picograd.code import TensorMap
+from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index
 
 Steps = tuple[Any, ...]  # of Tile IR: those of codegen/tile.py and these
@@ -37,13 +38,36 @@ class Teams:
 class Persistent:
     """Run `body` at points block, block + blocks, ... of `points` (row-major, last axis fastest).
 
-    `block` is the grid axis of the part: as many blocks as the device runs at once.
+    `block` is the grid axis of the part: as many blocks as the device runs at once. If they are
+    `is_dealt`, the points of each position of the first axis are dealt by themselves, in rounds:
+    block after block in one round, back from the last block in the next. So all work on the same
+    few, and a block that had more to do in one round has less to do in the other.
     """
 
     points: tuple[Axis, ...]
     block: Axis
     teams: Teams
     body: Steps
+    is_dealt: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in which the points of a position of the first axis are dealt."""
+        return ceil_div(product(axis.size for axis in self.points[1:]), self.block.size)
+
+    def points_of(self, block: int) -> list[int]:
+        """List the points of a block."""
+        count, blocks = product(axis.size for axis in self.points), self.block.size
+        if not self.is_dealt:
+            return list(range(block, count, blocks))
+        groups = self.points[0].size
+        found = []
+        for turn in range(groups * self.rounds):
+            group, number = divmod(turn, self.rounds)
+            place = number * blocks + (blocks - 1 - block if turn % 2 else block)
+            if place < count // groups:
+                found.append(group * (count // groups) + place)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

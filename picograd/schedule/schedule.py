@@ -38,9 +38,11 @@ from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.score_boxes import stream_scores
+from picograd.schedule.turned_products import turn_products
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
+from picograd.schedule.weighted_sums import shorten_sums
 from picograd.target import Target
 
 
@@ -134,7 +136,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = take_updates, expanded, lay_out  # before nodes are grouped
+REWRITES = take_updates, expanded, shorten_sums, turn_products, lay_out  # before nodes are grouped
 
 
 def fuse(draft: Draft) -> None:

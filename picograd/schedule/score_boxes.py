@@ -5,7 +5,7 @@ streamed lies in memory, its depth or columns next to one another, and rows at m
 bytes. Gradients, other dtypes and other GPUs read scores from memory.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from picograd.graph.axes import NoRule
@@ -14,16 +14,20 @@ from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import row_major
 from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.score_sinks import Stream, find_streams, is_product, mark, ordered
+from picograd.schedule.score_sinks import (
+    Stream,
+    find_streams,
+    is_product,
+    is_sum,
+    mark,
+    ordered,
+    outer_reads,
+)
 from picograd.schedule.scores import lone_axis
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 128  # of an operand: its registers beside those of the scores
-# A causal head of 128 came out wrong on an H200, as ptxas of CUDA 13.0 overwrote its rows; until
-# one has run there with `wgmma_keep`, masks keep wide heads out.
-MOST_MASKED = 64
-STEPS = 64  # from what norms of rows are computed by to the sums they are made of
 ALIGNMENT = 16  # bytes
 
 
@@ -50,26 +54,54 @@ def has_kernel(stream: Stream, target: Target) -> str:
     """
     if target.packs_operands:
         return ""
-    products = [sink for sink in stream.sinks if is_product(sink)]
-    seeds = [each for each in stream.region.members if is_seed(each)]
-    is_whole = stream.total is not None and len(stream.sinks) == 3
-    is_one = is_whole and len(products) == len(seeds) == 1
-    if target.arch != "sm_90a" or not is_one:
+    if target.arch != "sm_90a" or not (is_forward(stream) or is_known(stream)):
         return "it is no forward pass with a maximum, or the GPU has no kernel for it"
-    (seed,), (last,) = seeds, products
-    number, other = streamed_operand(seed, stream), 1 - last.operand
-    streamed, value = seed.inputs[number], last.facts.inputs[other]
-    labels, columns = seed.node.arg[number], last.facts.node.arg[other]
-    inner = set(labels) - set(seed.node.arg[2])
-    outer = set(last.facts.node.arg[last.operand])
-    most = MOST_MASKED if is_masked(stream) else MOST_COLUMNS
-    is_streamed = is_boxed(streamed, labels, inner, most)
-    if not is_streamed or not is_boxed(value, columns, set(columns) - outer, most):
-        return f"what it streams is no array of up to {most} 16-bit floats that boxes can have"
-    every = (*stream.region.members, last.facts)
+    for operand, labels, near in boxed_operands(stream):
+        if not is_boxed(operand, labels, near):
+            return "an operand is no array of up to 128 16-bit floats that boxes can have"
+    every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
     return ""
+
+
+def is_forward(stream: Stream) -> bool:
+    """Tell whether a stream finds a maximum and a total, and multiplies weights once at most."""
+    count = sum(is_product(sink) for sink in stream.sinks)
+    is_whole = stream.total is not None and len(stream.sinks) == 2 + count
+    return is_whole and count <= 1 and len(seeds_of(stream)) == 1
+
+
+def is_known(stream: Stream) -> bool:
+    """Tell whether a stream sums products, and rows, whose maxima and totals are known."""
+    is_sums = all(is_product(sink) or is_sum(sink) for sink in stream.sinks)
+    return stream.total is None and is_sums
+
+
+def seeds_of(stream: Stream) -> list[Facts]:
+    """List the products of scores that the sinks of a stream read."""
+    found: dict[int, Facts] = {}
+    for sink in stream.sinks:
+        for facts in (sink.facts, *(reader for reader, _ in outer_reads(sink.facts, stream.at))):
+            if is_seed(facts) and facts.number in stream.at:
+                found[facts.number] = facts
+    return list(found.values())
+
+
+Boxed = tuple[Facts, tuple[int, ...], set[int]]  # an operand, its labels, those next to one another
+
+
+def boxed_operands(stream: Stream) -> Iterator[Boxed]:
+    """Yield what a stream reads in boxes: what is streamed, and rows where there are maxima."""
+    for seed in seeds_of(stream):
+        depth = set(seed.node.arg[0]) - set(seed.node.arg[2])
+        streamed = streamed_operand(seed, stream)
+        for number in (streamed,) if stream.total is not None else (0, 1):
+            yield seed.inputs[number], seed.node.arg[number], depth
+    for sink in filter(is_product, stream.sinks):
+        number, node = 1 - sink.operand, sink.facts.node
+        columns = set(node.arg[number]) - set(node.arg[sink.operand])
+        yield sink.facts.inputs[number], node.arg[number], columns
 
 
 def is_seed(facts: Facts) -> bool:
@@ -77,40 +109,11 @@ def is_seed(facts: Facts) -> bool:
     return facts.node.row.role is Role.CONTRACT
 
 
-def is_masked(stream: Stream) -> bool:
-    """Tell whether scores depend on their place: by its number, or by another array."""
-    members = stream.region.members
-    known = {each.number for each in (*members, *(sink.facts for sink in stream.region.sinks))}
-    for each in members:
-        for source in () if is_seed(each) else map(strip_views, each.inputs):
-            is_number = source.node.size == 1 or source.node.row.role is Role.NUMBER
-            if not is_number and not comes_from(source, known):
-                return True
-    return False
-
-
-def comes_from(facts: Facts, known: Collection[int]) -> bool:
-    """Tell whether a value of rows is made of what is known, a few steps away."""
-    stack = [facts]
-    for _ in range(STEPS):
-        if not stack:
-            return False
-        each = stack.pop()
-        if each.number in known:
-            return True
-        stack += each.inputs
-    return False
-
-
 def box_operands(streams: Sequence[Stream]) -> None:
     """Tell what streams read in boxes: it has to be stored as it lies."""
     for stream in streams:
-        for seed in filter(is_seed, stream.region.members):
-            number = streamed_operand(seed, stream)
-            seed.inputs[number].is_boxed = True
-        for sink in filter(is_product, stream.sinks):
-            number = 1 - sink.operand
-            sink.facts.inputs[number].is_boxed = True
+        for operand, _, _ in boxed_operands(stream):
+            operand.is_boxed = True
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -124,7 +127,7 @@ def streamed_operand(seed: Facts, stream: Stream) -> int:
     return 1
 
 
-def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int], most: int) -> bool:
+def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int]) -> bool:
     """Tell whether an operand is an array whose dimension `near` is contiguous."""
     dtype = facts.node.dtype
     strides = memory_strides(facts)
@@ -133,7 +136,7 @@ def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int], most: int) -
         return False
     for label, size, step in zip(labels, facts.node.shape, strides, strict=True):
         if label in near:
-            is_fit = step == 1 and LEAST_COLUMNS <= size <= most
+            is_fit = step == 1 and LEAST_COLUMNS <= size <= MOST_COLUMNS
         else:
             is_fit = size == 1 or step * dtype.itemsize % ALIGNMENT == 0
         if not is_fit:

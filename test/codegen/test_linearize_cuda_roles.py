@@ -43,14 +43,6 @@ def test_one_group_of_products_stays_under_way():
     assert {instr.arg.register for instr in products} == {0, 64}
 
 
-def test_every_slot_that_leaves_is_fenced():
-    program = program_of(tiles_of(matmul_kernel(256, 256, 64, bfloat16)))
-    stores = len(ops_of(program, "store_box"))
-    assert stores == 2 * 2, "two fragments, two times 64 columns"
-    assert len(ops_of(program, "async_fence")) == stores
-    assert len(ops_of(program, "store_box_wait")) == stores + 1, "and before the end"
-
-
 def test_the_index_type_is_wide_where_an_array_is():
     program = program_of(tiles_of(matmul_kernel(1 << 16, 1 << 16, 64, bfloat16)))
     loops = [instr.dtype.name for instr in program.instructions if instr.op == "loop"]

@@ -9,7 +9,7 @@ from cuda_tools import matmul_kernel
 
 from picograd.codegen.interpret_tile import interpret
 from picograd.codegen.tile import TileKernel, verify
-from picograd.codegen.tile_pipeline import Persistent, Pipeline
+from picograd.codegen.tile_pipeline import Persistent, Pipeline, Teams
 from picograd.dtype import bfloat16
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, axis_index
@@ -60,3 +60,13 @@ def test_every_point_is_visited_once_in_any_order_of_blocks():
         out = np.full(384 * 384, np.nan, np.float32)
         interpret(tiles, [a.reshape(-1), b.reshape(-1), out], is_reversed=is_reversed)
         np.testing.assert_array_equal(out.reshape(384, 384), a @ b.T)
+
+
+@pytest.mark.parametrize("groups, count, blocks", [(3, 7, 4), (2, 4, 4), (5, 3, 8), (1, 9, 1)])
+def test_dealt_points_are_visited_once_and_evenly(groups, count, blocks):
+    points = Axis("group", groups), Axis("rows", count)
+    teams = Teams(1, 128, (40, 232))
+    loop = Persistent(points, Axis("blocks", blocks), teams, (), is_dealt=True)
+    found = [loop.points_of(block) for block in range(blocks)]
+    assert sorted(point for each in found for point in each) == list(range(groups * count))
+    assert all(each == sorted(each) for each in found), "group after group"

@@ -49,10 +49,19 @@ def test_others_are_in_memory_and_the_plan_says_why(shape, dtype, target):
     assert any("kept scores" in reason for reason in reasons)
 
 
-def test_gradients_are_in_memory_on_a_gpu():
+def gradients(dtype, target):
     def form(q, k, v):
-        return plain(q.cast(bfloat16), k.cast(bfloat16), v.cast(bfloat16)).cast(float32)
+        return plain(q.cast(dtype), k.cast(dtype), v.cast(dtype)).cast(float32)
 
-    roots = with_gradients(form, SHAPE, SHAPE, SHAPE)
-    assert "attention" not in heroes(roots)[0]
-    assert "attention" in heroes(roots, TARGET)[0]
+    return heroes(with_gradients(form, SHAPE, SHAPE, SHAPE), target)[0]
+
+
+def test_gradients_of_16_bit_floats_stream():
+    """The result, sums of rows, dq, and dk with dv; casts come before and after."""
+    found = gradients(bfloat16, HOPPER)
+    assert found == ["map", "attention", "reduce.row", "attention", "attention", "map"]
+
+
+def test_gradients_of_others_are_in_memory_on_a_gpu():
+    assert "attention" not in gradients(float32, HOPPER)
+    assert gradients(float32, TARGET).count("attention") == 3

@@ -47,10 +47,12 @@ DEVICE uint64 descriptor(const void* p, int leading) {
 }
 DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int pending, int count> DEVICE void wgmma_wait(float (&acc)[count]) {
+template <int pending> DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
+}
+template <int count> DEVICE void wgmma_done(float (&acc)[count]) {
   #pragma unroll
-  for (int i = pending ? count : 0; i < count; i++) asm volatile("" : "+f"(acc[i]) :: "memory");
+  for (int i = 0; i < count; i++) asm volatile("" : "+f"(acc[i]) :: "memory");
 }
 """
 
@@ -82,7 +84,7 @@ DEVICE void store_box(const TensorMap& map, const void* from, {at}) {{
 
 WGMMA = """\
 template <int r, int count> DEVICE void {name}(float (&d)[count], uint64 a, uint64 b) {{
-  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, 1, 0;\\n"
+  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, {adds}, 0;\\n"
     "wgmma.mma_async.sync.aligned.{shape} "
     "{{{registers}}}, %{size}, %{after}, {flags};\\n}}"
     : {outputs} : "l"(a), "l"(b));
@@ -153,6 +155,7 @@ def wgmma_text(spec: Wgmma) -> str:
         flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
     return WGMMA.format(
         name=wgmma_name(spec),
+        adds=int(not spec.is_first),
         shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kind}.{kind}",
         registers=", ".join(f"%{i}" for i in range(size)),
         size=size,
@@ -185,7 +188,8 @@ def wgmma_name(spec: Wgmma) -> str:
         which = "set" if spec.is_first else "add"
         return f"wgmma_{which}_{spec.dtype.name}_n{spec.n}_{int(not spec.b_is_k_major)}"
     majors = f"{int(not spec.a_is_k_major)}{int(not spec.b_is_k_major)}"
-    return f"wgmma_{spec.dtype.name}_n{spec.n}_{majors}"
+    which = "_set" if spec.is_first else ""
+    return f"wgmma_{spec.dtype.name}_n{spec.n}_{majors}{which}"
 
 
 def helpers(instr: Instr) -> tuple[str, ...]:
@@ -209,13 +213,15 @@ def helpers(instr: Instr) -> tuple[str, ...]:
 
 
 def role_text(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Begin a role: a branch that whole warpgroups take or do not take."""
+    """Begin a role: a branch that whole warps take or do not take, or whole warpgroups."""
     role: Role = instr.arg
-    first, last = role.first // 128, (role.first + role.threads * role.teams) // 128
-    group = "__shfl_sync(~0u, threadIdx.x >> 7, 0)"
+    size = role.threads * role.teams
+    name, shift = ("group", 7) if (role.first | size) % 128 == 0 else ("warp", 5)
+    first, last = role.first >> shift, (role.first + size) >> shift
+    number = f"__shfl_sync(~0u, threadIdx.x >> {shift}, 0)"
     lines = [
         f"{'else ' if role.follows else ''}"
-        f"if (const int group = {group}; group >= {first} && group < {last}) {{"
+        f"if (const int {name} = {number}; {name} >= {first} && {name} < {last}) {{"
     ]
     if role.registers:
         way = "dec" if role.first == 0 else "inc"
@@ -267,7 +273,10 @@ STATEMENTS: dict[str, Statement] = {
     "wgmma_keep": lambda name, args, instr: [f"wgmma_keep({args[0]}, {args[1]});"],
     "wgmma_fence": lambda name, args, instr: ["wgmma_fence();"],
     "wgmma_commit": lambda name, args, instr: ["wgmma_commit();"],
-    "wgmma_wait": lambda name, args, instr: [f"wgmma_wait<{instr.arg}>({args[0]});"],
+    "wgmma_wait": lambda name, args, instr: [
+        f"wgmma_wait<{instr.arg}>();",
+        *(f"wgmma_done({acc});" for acc in args),
+    ],
 }
 VALUES: dict[str, Callable[[list[str], Instr], str]] = {
     "elect": lambda args, instr: "elect()",

@@ -46,7 +46,7 @@ def scaled_dot_product_attention(
         copies = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(copies, -3) for x in (key, value))
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = (query * factor) @ key.transpose(-2, -1)  # ... L S
+    scores = query @ key.transpose(-2, -1) * factor  # ... L S
     rows, columns = scores.shape[-2:]
     mask = causal_mask(rows, columns, scores.device) if is_causal else attn_mask
     weights = masked_softmax(scores, mask)

@@ -1,0 +1,48 @@
+"""What kernels on Hopper that stream over scores share."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import pytest
+from attention_forms import causal, plain
+from plan_support import leaf
+
+from picograd.codegen.streams import analyse
+from picograd.codegen.templates.attention_frame import CACHED, Frame, Schedule, head_axes
+from picograd.dtype import bfloat16
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+TARGET = cuda_target("sm_90a")
+
+
+def stream_of(form, *shape):
+    plan = schedule([form(*(leaf(*shape, dtype=bfloat16) for _ in range(3)))], TARGET)
+    (kernel,) = plan.kernels
+    return analyse(kernel, kernel.parts[0])
+
+
+@pytest.mark.parametrize("heads, length, group", [(16, 512, 16), (24, 4096, 12), (7, 65536, 1)])
+def test_the_heads_of_a_group_stay_in_the_cache(heads, length, group):
+    stream = stream_of(plain, 1, heads, length, 128)
+    outer, inner = head_axes(stream, 2)
+    assert outer.size * inner.size == heads and inner.size == group
+    assert group == 1 or group * length * 2 * 128 * 2 <= CACHED
+
+
+def test_a_mask_says_where_the_stream_stops():
+    frame = Frame(stream_of(causal, 1, 2, 512, 64), Schedule(2, 128, (40, 232)), TARGET)
+    first, stop = frame.shown()
+    assert first is None and stop is not None
+
+
+def test_what_is_held_has_two_stages_where_it_is_small():
+    stream = stream_of(plain, 1, 2, 512, 64)
+    frame = Frame(stream, Schedule(2, 128, (40, 232)), TARGET)
+    (score,) = stream.scores
+    held, ring = frame.hold(score.row, score.depth), frame.streamed(score.streamed, score.depth)
+    frame.fill_memory(())
+    assert (frame.tiles[held].stages, frame.tiles[ring].stages) == (2, 4)
+    assert frame.hold(score.row, score.depth) == held, "it is copied once"

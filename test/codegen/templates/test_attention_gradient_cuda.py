@@ -1,0 +1,142 @@
+"""Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import numpy as np
+import pytest
+from attention_forms import (
+    additive,
+    alibi,
+    boolean,
+    causal,
+    causal_twice,
+    merged_batch,
+    plain,
+    softcap,
+    window,
+)
+from cuda_tools import compile_cuda
+from plan_support import VALUES, leaf
+
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
+from picograd.codegen.render.cuda import render
+from picograd.codegen.streams import analyse
+from picograd.codegen.templates import attention_cuda, attention_gradient_cuda
+from picograd.codegen.tile import verify
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import bfloat16, float16
+from picograd.graph.gradient import gradient
+from picograd.graph.interpret import interpret
+from picograd.schedule.interpret import interpret as interpret_kernel
+from picograd.schedule.interpret_plan import allocate
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+FEW = cuda_target("sm_90a", multiprocessors=3)  # several tiles a block
+FORMS = [plain, causal, causal_twice, window, additive, boolean, softcap, alibi, merged_batch]
+
+
+def rounded(node):
+    if node.dtype is bfloat16:
+        VALUES[node] = from_bits(to_bits(VALUES[node], bfloat16), bfloat16)
+    return node
+
+
+def gradients_of(form, shapes, dtype=bfloat16):
+    leaves = [rounded(leaf(*shape, dtype=dtype)) for shape in shapes]
+    output = form(*leaves)
+    found = gradient([(output, rounded(leaf(*output.shape, dtype=dtype)))], leaves)
+    return [output, *(each for each in found if each is not None)]
+
+
+def shapes_of(rows, columns, depth, width):
+    return (1, 2, rows, depth), (1, 2, columns, depth), (1, 2, columns, width)
+
+
+def streams_of(plan):
+    return [step for step in plan.kernels if step.hero == "attention"]
+
+
+def run_tiles(kernel, slots):
+    interpret_tile.interpret(verify(attention_cuda.build(kernel, FEW)), slots)
+
+
+def run_program(kernel, slots):
+    """Run the program on numbers in storage format."""
+    program = verify_program(linearize(attention_cuda.build(kernel, FEW), FEW))
+    raw = [to_bits(value, slot.dtype) for value, slot in zip(slots, kernel.slots, strict=True)]
+    interpret_program.interpret(program, raw)
+    for value, bits, slot in zip(slots, raw, kernel.slots, strict=True):
+        value[...] = from_bits(bits, slot.dtype)
+
+
+def results(roots, run):
+    """Run the attention kernels of a plan by `run`, the others as Loop IR."""
+    plan = schedule(roots, FEW)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for step in plan.steps:
+        slots = [memory[slot] for slot in step.slots]
+        is_stream = step.kernel.hero == "attention"
+        (run if is_stream else interpret_kernel)(step.kernel, slots)
+    assert len(streams_of(plan)) >= 3, plan.reasons
+    return [memory[n].reshape(plan.slots[n].shape) for n in plan.outputs]
+
+
+def check(form, shapes, run, dtype=bfloat16):
+    np.random.seed(0)
+    roots = gradients_of(form, shapes, dtype)
+    for found, wanted in zip(results(roots, run), interpret(roots, values=VALUES), strict=True):
+        missed = np.linalg.norm(np.float64(found) - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)  # the graph rounds scores on the way
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_tiles_mean_what_the_graph_means(form):
+    check(form, shapes_of(150, 150, 64, 64), run_tiles)
+
+
+@pytest.mark.parametrize("form", [plain, causal_twice, softcap], ids=lambda form: form.__name__)
+def test_programs_mean_what_the_graph_means(form):
+    check(form, shapes_of(150, 150, 64, 64), run_program)
+
+
+@pytest.mark.parametrize("rows, columns, depth, width", [(40, 200, 32, 96), (300, 70, 128, 128)])
+def test_sides_of_different_sizes(rows, columns, depth, width):
+    check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
+
+
+def test_sums_of_rows_stream_where_no_result_is_known():
+    """Without the result of attention, the sum of weights times their gradient is a stream."""
+    np.random.seed(0)
+    roots = gradients_of(plain, shapes_of(150, 90, 64, 64))[1:]
+    assert [len(kernel.slots) for kernel in streams_of(schedule(roots, FEW))] == [4, 7, 8, 9]
+    for found, wanted in zip(results(roots, run_tiles), interpret(roots, values=VALUES)):
+        missed = np.linalg.norm(found - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("form", [plain, causal, causal_twice], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("depth", [64, 128])
+def test_resources(form, depth):
+    """No spill, no serialised product."""
+    target = cuda_target("sm_90a")
+    plan = schedule(gradients_of(form, shapes_of(1024, 1024, depth, depth)), target)
+    assert len(plan.kernels) == 4
+    for kernel in streams_of(plan)[1:]:
+        text = render(linearize(attention_cuda.build(kernel, target), target))
+        _, log = compile_cuda(text, "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log
+
+
+@pytest.mark.parametrize("depth, sizes", [(64, [128, 112]), (128, [128, 64])])
+def test_blocks_are_as_wide_as_there_are_registers(depth, sizes):
+    plan = schedule(gradients_of(plain, shapes_of(256, 256, depth, depth)), FEW)
+    streams = [analyse(kernel, kernel.parts[0]) for kernel in streams_of(plan)[1:]]
+    assert [attention_gradient_cuda.block_size(stream) for stream in streams] == sizes

@@ -1,0 +1,50 @@
+"""Products of weights in the order that somebody wants."""
+
+import numpy as np
+from attention_forms import plain
+from plan_support import TARGET as CPU
+from plan_support import VALUES, leaf, run, schedule
+
+from picograd.graph.expand import expand_composites
+from picograd.graph.interpret import interpret
+from picograd.graph.node import toposort
+from picograd.schedule.turned_products import axes_of, inverse, permutation_of, turn_products
+
+
+def results(shape=(2, 3, 24, 8)):
+    output = plain(*(leaf(*shape) for _ in range(3)))
+    turned = output.permute((0, 2, 1, 3))
+    return output, turned
+
+
+def test_the_product_is_stored_as_it_is_read():
+    output, turned = results()
+    roots = [turned, output * 2.0]
+    roots = expand_composites(roots, target=CPU, order=toposort(roots))
+    (first, second) = turn_products(roots, toposort(roots), CPU)
+    assert first.op == "contract" and first.shape == turned.shape
+    assert [node.op for node in second.inputs[:1]] == ["permute"]
+
+
+def test_nothing_is_copied_and_values_stay():
+    np.random.seed(0)
+    output, turned = results()
+    for roots in ([turned], [turned, output * 2.0], [turned.reshape((2, 24, 24))]):
+        plan = schedule(roots, CPU)
+        assert len(plan.kernels) == len(roots)
+        for found, wanted in zip(run(plan), interpret(roots, values=VALUES), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_dimensions_of_one_position_come_first():
+    product = leaf(1, 3, 24, 8)
+    seen = product.reshape((3, 24, 8))
+    assert permutation_of(seen.permute((1, 0, 2))) == (1, 0, 2)
+    assert axes_of(product, seen, (1, 0, 2)) == (0, 2, 1, 3)
+    assert inverse((2, 0, 1)) == (1, 2, 0)
+
+
+def test_other_products_are_left_alone():
+    a, b = leaf(8, 4), leaf(4, 8)
+    roots = [a.contract(b, ((0, 1), (1, 2), (0, 2))).permute((1, 0))]
+    assert turn_products(roots, toposort(roots), CPU) == roots

@@ -1,0 +1,68 @@
+"""Sums of weights times their gradient."""
+
+import numpy as np
+import pytest
+from attention_forms import FORMS, causal_twice, merged_batch, plain
+from plan_support import TARGET as CPU
+from plan_support import VALUES, leaf, run, schedule
+
+from picograd.graph import build
+from picograd.graph.expand import expand_composites
+from picograd.graph.gradient import gradient
+from picograd.graph.interpret import interpret
+from picograd.graph.node import toposort
+from picograd.schedule.weighted_sums import shorten_sums
+
+SHAPES = (1, 2, 40, 8), (1, 2, 45, 8), (1, 2, 45, 12)
+
+
+def gradients_of(form, shapes=SHAPES):
+    leaves = [leaf(*shape) for shape in shapes]
+    output = form(*leaves)
+    return [output, *gradient([(output, leaf(*output.shape))], leaves)]
+
+
+def sums_of(roots):
+    """Sizes of what sums read."""
+    nodes = toposort(roots)
+    return sorted(n.inputs[0].size for n in nodes if n.op == "reduce" and n.arg[0] == "sum")
+
+
+def expanded(roots):
+    return expand_composites(roots, target=CPU, order=toposort(roots))
+
+
+@pytest.mark.parametrize("form", [plain, causal_twice])
+def test_a_sum_of_scores_becomes_one_of_rows(form):
+    roots = expanded(gradients_of(form))
+    shorter = shorten_sums(roots, toposort(roots), CPU)
+    assert sums_of(roots) == [2 * 40 * 45] * 2
+    assert sums_of(shorter) == [2 * 40 * 12, 2 * 40 * 45]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_values_stay(form):
+    np.random.seed(0)
+    roots = gradients_of(form)
+    plan = schedule(roots, CPU)
+    for found, wanted in zip(run(plan), interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sum_without_the_product_of_its_weights_stays():
+    roots = expanded(gradients_of(plain)[1:2])  # dq alone does not read the result
+    before = sums_of(roots)
+    shorter = shorten_sums(roots, toposort(roots), CPU)
+    assert sums_of(shorter) == before
+
+
+def test_other_graphs_are_left_alone():
+    x = leaf(8, 8)
+    roots = [(x * x).reduce("sum", (0,)), build.softmax(x, 1)]
+    assert shorten_sums(roots, toposort(roots), CPU) == roots
+
+
+def test_dimensions_of_one_position_do_not_matter():
+    roots = expanded(gradients_of(merged_batch, [(1, 1, 24, 8)] * 3))
+    shorter = shorten_sums(roots, toposort(roots), CPU)
+    assert len(sums_of(shorter)) == len(sums_of(roots))
