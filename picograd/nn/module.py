@@ -254,6 +254,16 @@ class Module:
         """
         return hooks.register(self._own_hooks().load_before, Registered(hook), False)
 
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., None], with_module: bool = False
+    ) -> HookHandle:
+        """Call a hook before `load_state_dict` reads, without the module unless it is asked for."""
+
+        def plain(module: Module, *rest: Any) -> None:
+            hook(*rest)
+
+        return self.register_load_state_dict_pre_hook(hook if with_module else plain)
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
 
@@ -558,11 +568,14 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
-    for name, value in list(vars(module).items()):
+    """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
+    entries = list(vars(module).items())
+    direct = {id(value) for _, value in entries if isinstance(value, HELD)}
+    for name, value in entries:
         if isinstance(value, HELD):
             yield name, value
         elif isinstance(value, CONTAINERS):
-            yield from _flatten(name, value)
+            yield from ((path, x) for path, x in _flatten(name, value) if id(x) not in direct)
 
 
 def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
