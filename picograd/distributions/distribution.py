@@ -21,6 +21,7 @@ from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.recording import grad, read
 from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
+from picograd.typed import Size
 
 Shape = tuple[int, ...]
 Sizes = Sequence[int]
@@ -89,18 +90,18 @@ class Distribution:
         DEFAULTS["validate"] = value
 
     @property
-    def batch_shape(self) -> Shape:
+    def batch_shape(self) -> Size:
         """The shape of independent distributions."""
-        return self._batch_shape
+        return Size(self._batch_shape)
 
     @property
-    def event_shape(self) -> Shape:
+    def event_shape(self) -> Size:
         """The shape of one draw."""
-        return self._event_shape
+        return Size(self._event_shape)
 
-    def _extended_shape(self, sample_shape: Sizes = ()) -> Shape:
+    def _extended_shape(self, sample_shape: Sizes = ()) -> Size:
         """Give the shape of draws."""
-        return (*sample_shape, *self._batch_shape, *self._event_shape)
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     @dependent_property
     def support(self) -> Any:
