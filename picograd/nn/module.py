@@ -258,11 +258,8 @@ class Module:
         self, hook: Callable[..., None], with_module: bool = False
     ) -> HookHandle:
         """Call a hook before `load_state_dict` reads, without the module unless it is asked for."""
-
-        def plain(module: Module, *rest: Any) -> None:
-            hook(*rest)
-
-        return self.register_load_state_dict_pre_hook(hook if with_module else plain)
+        shown = hook if with_module else lambda module, *rest: hook(*rest)
+        return self.register_load_state_dict_pre_hook(shown)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
