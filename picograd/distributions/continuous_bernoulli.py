@@ -67,7 +67,8 @@ class ContinuousBernoulli(Chances):
         """Compute log(t / (exp(t) - 1)) = -t / 2 - log(sinh(t / 2) / (t / 2))."""
         is_near = t.abs() < NEAR
         size = Tensor.where(is_near, NEAR, t.abs())
-        far = size.log() - (-(-size).expm1()).log() - size / 2.0
+        rise = -(-size).expm1()
+        far = size.log() - rise.log() - size / 2.0
         near = even_sum(t, 0.0, -1 / 24, 1 / 2880, -1 / 181440, 1 / 9676800)
         return near.where(is_near, far) - t / 2.0
 
@@ -112,9 +113,12 @@ class ContinuousBernoulli(Chances):
         t: Tensor = self.logits
         is_flat, is_up = t.abs() < FLAT, t > 0
         fall = -Tensor.where(is_flat, FLAT, t.abs())
-        found = formula(Tensor.where(is_up, 1.0 - value, value), fall)
+        turned = Tensor.where(is_up, 1.0 - value, value)
+        found = formula(turned, fall)
         found = Tensor.where(is_up, 1.0 - found, found)
-        return (value + bend * t * value * (1.0 - value)).where(is_flat, found)
+        away = value * (1.0 - value)
+        bent = value + bend * t * away
+        return bent.where(is_flat, found)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Compute (exp(t x) - 1) / (exp(t) - 1)."""

@@ -136,7 +136,8 @@ class MultivariateNormal(Covariance):
         """Compute the logarithm of the density."""
         self._validate_sample(value)
         distance = batch_mahalanobis(self._factor, value - self.loc)
-        return -0.5 * (self.event_shape[0] * LOG_2_PI + distance) - self.half_log_det()
+        constant = self.event_shape[0] * LOG_2_PI
+        return -0.5 * (constant + distance) - self.half_log_det()
 
     def half_log_det(self) -> Tensor:
         """Compute half the logarithm of the covariance's determinant."""
@@ -251,8 +252,10 @@ class LowRankMultivariateNormal(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
         self._validate_sample(value)
-        distance = self.squared_lengths((value - self.loc).unsqueeze(-1))
-        return -0.5 * (self.event_shape[0] * LOG_2_PI + distance) - self.half_log_det()
+        away = value - self.loc
+        distance = self.squared_lengths(away.unsqueeze(-1))
+        constant = self.event_shape[0] * LOG_2_PI
+        return -0.5 * (constant + distance) - self.half_log_det()
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""

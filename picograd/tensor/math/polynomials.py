@@ -46,12 +46,18 @@ def polynomial(node: Node, name: str, degree: int, is_shifted: bool = False) -> 
     16-bit floats compute in float32.
     """
     known = floating(name, node)
-    x = known.accumulated() * 2.0 - 1.0 if is_shifted else known.accumulated()
-    family, before = FAMILIES[name], x.const_like(0.0 if degree < 0 else 1.0)
+    x = known.accumulated()
+    if is_shifted:
+        x = x * 2.0 - 1.0
+    family = FAMILIES[name]
+    start = 0.0 if degree < 0 else 1.0
+    before = x.const_like(start)
     if degree <= 0:
         return before.cast(known.dtype)
     found = x * family.first + family.shift
     for k in range(1, degree):
         a, b, c = family.step(k)
-        before, found = found, (x * a + b) * found - before * c
+        factor = x * a + b
+        after = factor * found - before * c
+        before, found = found, after
     return found.cast(known.dtype)

@@ -200,10 +200,13 @@ def summed_to(gradient: Node, shape: tuple[int, ...]) -> Node:
     """Sum a gradient over the axes that its argument was repeated along, where it fits."""
     extra = len(gradient.shape) - len(shape)
     pairs = list(zip(gradient.shape[max(extra, 0) :], shape))
-    if extra < 0 or gradient.shape == shape or any(own not in (1, size) for size, own in pairs):
+    fits = extra >= 0 and all(own in (1, size) for size, own in pairs)
+    if not fits or gradient.shape == shape:
         return gradient
     repeated = [extra + axis for axis, (size, own) in enumerate(pairs) if size != own]
-    return gradient.reduce("sum", (*range(extra), *repeated)).reshape(shape)
+    axes = (*range(extra), *repeated)
+    total = gradient.reduce("sum", axes)
+    return total.reshape(shape)
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
