@@ -254,12 +254,7 @@ class Module:
         """
         return hooks.register(self._own_hooks().load_before, Registered(hook), False)
 
-    def _register_load_state_dict_pre_hook(
-        self, hook: Callable[..., None], with_module: bool = False
-    ) -> HookHandle:
-        """Call a hook before `load_state_dict` reads, without the module unless it is asked for."""
-        shown = hook if with_module else lambda module, *rest: hook(*rest)
-        return self.register_load_state_dict_pre_hook(shown)
+    _register_load_state_dict_pre_hook = hooks.register_before_loading
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
@@ -559,20 +554,17 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, HELD):
         yield name, value
     elif isinstance(value, CONTAINERS):
-        listed = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in listed:
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _flatten(f"{name}.{key}", item)
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
     """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
-    entries = list(vars(module).items())
-    direct = {id(value) for _, value in entries if isinstance(value, HELD)}
-    for name, value in entries:
-        if isinstance(value, HELD):
-            yield name, value
-        elif isinstance(value, CONTAINERS):
-            yield from ((path, x) for path, x in _flatten(name, value) if id(x) not in direct)
+    direct = {id(value) for value in vars(module).values() if isinstance(value, HELD)}
+    for name, value in list(vars(module).items()):
+        for path, found in _flatten(name, value):
+            if path is name or id(found) not in direct:
+                yield path, found
 
 
 def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
