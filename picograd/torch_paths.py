@@ -25,6 +25,10 @@ PATHS = {
     "cuda.memory": ("picograd.cuda",),
     "cuda.random": ("picograd.cuda",),
     "distributed.nn": ("picograd.distributed",),
+    "distributions.multivariate_normal": (
+        "picograd.distributions",
+        "picograd.distributions.multivariate",
+    ),
     "fft": ("picograd.tensor.linalg.fourier",),
     "functional": ("picograd",),
     "jit": ("picograd.scripting",),
@@ -56,14 +60,14 @@ AFTER = {"einops._backends": "picograd.einops_backend"}
 # files of PyTorch whose names are those of the room above
 FILES = {
     "distributions": (
-        "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "constraint_registry",
-        "continuous_bernoulli", "dirichlet", "exp_family", "exponential", "fishersnedecor",
-        "gamma", "generalized_pareto", "geometric", "gumbel", "half_cauchy", "half_normal",
-        "independent", "inverse_gamma", "kumaraswamy", "laplace", "lkj_cholesky", "log_normal",
-        "logistic_normal", "lowrank_multivariate_normal", "mixture_same_family", "multinomial",
-        "multivariate_normal", "negative_binomial", "normal", "one_hot_categorical", "pareto",
-        "poisson", "relaxed_bernoulli", "relaxed_categorical", "studentT",
-        "transformed_distribution", "uniform", "von_mises", "weibull", "wishart",
+        "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "dirichlet",
+        "exp_family", "exponential", "fishersnedecor", "gamma", "generalized_pareto", "geometric",
+        "gumbel", "half_cauchy", "half_normal", "independent", "inverse_gamma", "kumaraswamy",
+        "laplace", "lkj_cholesky", "log_normal", "logistic_normal", "lowrank_multivariate_normal",
+        "mixture_same_family", "multinomial", "multivariate_normal", "negative_binomial",
+        "normal", "one_hot_categorical", "pareto", "poisson", "relaxed_bernoulli",
+        "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "weibull",
+        "wishart",
     ),
     "fx": ("experimental", "graph", "graph_module", "node", "proxy"),
     "nn.modules": (
@@ -77,7 +81,7 @@ FILES = {
 }  # fmt: skip
 for room, files in FILES.items():
     homes = PATHS.get(room, (f"picograd.{room}",))
-    PATHS |= {f"{room}.{name}": homes for name in files}
+    PATHS = {f"{room}.{name}": homes for name in files} | PATHS
 
 
 class Elsewhere(ModuleType):

@@ -13,6 +13,14 @@ def test_names() -> None:
     assert autograd.anomaly.detect_anomaly is autograd.detect_anomaly
     assert all(hasattr(autograd, name) for name in autograd.__all__)
 
+    class Own(autograd.Function):
+        @staticmethod
+        def forward(ctx: autograd.FunctionCtx, x: Tensor) -> Tensor:
+            assert isinstance(ctx, autograd.FunctionCtx)
+            return x * 2.0
+
+    assert Own.apply(Tensor([1.0])).tolist() == [2.0]
+
 
 def test_backward_of_several() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)

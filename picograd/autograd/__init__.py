@@ -16,6 +16,7 @@ from picograd.tensor.core.autograd import (
 )
 from picograd.tensor.core.recording import listed
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.custom import Context as FunctionCtx  # noqa: F401 (PyTorch's name)
 from picograd.tensor.transforms.custom import (
     Function,
     checkpoint,

@@ -1,20 +1,21 @@
 """Probability distributions under torch.distributions' names.
 
 distribution: the base. constraints: what values may be. univariate, gamma_family, discrete,
-multivariate: formulas. transforms, composed: distributions made of others. kl: divergences.
+continuous_bernoulli, von_mises, multivariate, matrices: formulas. transforms, composed,
+transformed: distributions made of others. kl, kl_pairs: divergences.
 """
 
-from picograd.distributions import constraints, transforms
+from picograd.distributions import constraint_registry, constraints, transforms, utils
+from picograd.distributions import kl_pairs as kl_pairs
 from picograd.distributions.composed import (
     Independent,
-    LogNormal,
     MixtureSameFamily,
-    Pareto,
     RelaxedBernoulli,
     RelaxedOneHotCategorical,
     TransformedDistribution,
-    Weibull,
 )
+from picograd.distributions.constraint_registry import biject_to, transform_to
+from picograd.distributions.continuous_bernoulli import ContinuousBernoulli
 from picograd.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -30,22 +31,40 @@ from picograd.distributions.gamma_family import (
     Beta,
     Chi2,
     Dirichlet,
+    FisherSnedecor,
     Gamma,
     NegativeBinomial,
     StudentT,
 )
 from picograd.distributions.kl import kl_divergence, register_kl
-from picograd.distributions.multivariate import MultivariateNormal
+from picograd.distributions.matrices import LKJCholesky, Wishart
+from picograd.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
+from picograd.distributions.transformed import (
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    LogNormal,
+    Pareto,
+    Weibull,
+)
 from picograd.distributions.transforms import (
     AbsTransform,
     AffineTransform,
+    CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
     ExpTransform,
     IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
     PowerTransform,
+    ReshapeTransform,
     SigmoidTransform,
     SoftmaxTransform,
     SoftplusTransform,
+    StackTransform,
+    StickBreakingTransform,
     TanhTransform,
     Transform,
     identity_transform,
@@ -53,6 +72,7 @@ from picograd.distributions.transforms import (
 from picograd.distributions.univariate import (
     Cauchy,
     Exponential,
+    GeneralizedPareto,
     Gumbel,
     HalfCauchy,
     HalfNormal,
@@ -60,6 +80,7 @@ from picograd.distributions.univariate import (
     Normal,
     Uniform,
 )
+from picograd.distributions.von_mises import VonMises
 
 __all__ = [
     "AbsTransform",
@@ -67,24 +88,36 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "CatTransform",
     "Categorical",
     "Cauchy",
     "Chi2",
     "ComposeTransform",
+    "ContinuousBernoulli",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
     "ExpTransform",
     "Exponential",
     "ExponentialFamily",
+    "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
     "HalfNormal",
     "Independent",
     "IndependentTransform",
+    "InverseGamma",
+    "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
+    "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -94,21 +127,31 @@ __all__ = [
     "OneHotCategoricalStraightThrough",
     "Pareto",
     "Poisson",
+    "PositiveDefiniteTransform",
     "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
+    "ReshapeTransform",
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
     "StudentT",
     "TanhTransform",
     "Transform",
     "TransformedDistribution",
     "Uniform",
+    "VonMises",
     "Weibull",
+    "Wishart",
+    "biject_to",
+    "constraint_registry",
     "constraints",
     "identity_transform",
     "kl_divergence",
     "register_kl",
+    "transform_to",
     "transforms",
+    "utils",
 ]

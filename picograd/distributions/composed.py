@@ -5,16 +5,10 @@ from typing import Any
 
 from picograd.distributions import constraints
 from picograd.distributions.discrete import Categorical, Chances, Choices
-from picograd.distributions.distribution import EULER, Distribution, Sizes, sum_last
-from picograd.distributions.transforms import (
-    AffineTransform,
-    ComposeTransform,
-    ExpTransform,
-    PowerTransform,
-    Transform,
-)
-from picograd.distributions.univariate import Exponential, Normal, uniform
-from picograd.errors import ShapeError
+from picograd.distributions.distribution import Distribution, Sizes, sum_last
+from picograd.distributions.transform import ComposeTransform, Transform, need_axes, widened
+from picograd.distributions.univariate import uniform
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.tensor import Tensor
 
@@ -34,7 +28,8 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: int,
         validate_args: bool | None = None,
     ) -> None:
-        self.base_dist, self.axes = base_distribution, reinterpreted_batch_ndims
+        self.base_dist = base_distribution
+        self.axes = self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         shape = base_distribution.batch_shape + base_distribution.event_shape
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             text = f"{reinterpreted_batch_ndims} axes of {base_distribution.batch_shape}"
@@ -48,7 +43,7 @@ class Independent(Distribution):
         """Whether gradients flow through draws."""
         return self.base_dist.has_rsample
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Any:
         """That of the distribution, for every part."""
         return constraints.independent(self.base_dist.support, self.axes)
@@ -84,11 +79,20 @@ class Independent(Distribution):
         """Sum that of the parts."""
         return sum_last(self.base_dist.entropy(), self.axes)
 
+    @property
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        """Whether values can be listed: not those of several parts together."""
+        return self.axes == 0 and self.base_dist.has_enumerate_support
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """List all values of a distribution none of whose axes were taken."""
+        if self.axes:
+            raise self._lacks("enumerate_support")
+        return self.base_dist.enumerate_support(expand)
+
 
 class TransformedDistribution(Distribution):
     """This class is what transforms make of the draws of a distribution."""
-
-    has_rsample = True
 
     def __init__(
         self,
@@ -96,32 +100,56 @@ class TransformedDistribution(Distribution):
         transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        listed = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        self.transforms, self.chain = listed, ComposeTransform(listed)
-        grows = self.chain.event_dim - len(base_distribution.event_shape)
-        if grows > 0:
-            base_distribution = Independent(base_distribution, grows)
-        self.base_dist = base_distribution
-        shapes = base_distribution.batch_shape, base_distribution.event_shape
-        super().__init__(*shapes, validate_args)
+        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(each, Transform) for each in self.transforms):
+            text = f"{transforms!r} are not transforms"
+            raise ValueRangeError("TransformedDistribution", text, "pass a Transform, or a list")
+        chain = ComposeTransform(self.transforms)
+        reads, writes = chain.domain.event_dim, chain.codomain.event_dim
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        need_axes(shape, reads)
+        after = chain.forward_shape(shape)
+        self.base_dist = taken(base_distribution, chain.inverse_shape(after), reads)
+        events = len(base_distribution.event_shape)
+        cut = len(after) - max(writes, events + writes - reads)
+        super().__init__(after[:cut], after[cut:], validate_args)
 
     @property
+    def has_rsample(self) -> bool:  # type: ignore[override]
+        """Whether gradients flow through draws."""
+        return self.base_dist.has_rsample
+
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
         """What the last transform gives."""
         if not self.transforms:
             return self.base_dist.support
-        found = self.transforms[-1].codomain
-        more = len(self.event_shape) - found.event_dim
-        return constraints.independent(found, more) if more > 0 else found
+        return widened(self.transforms[-1].codomain, len(self.event_shape))
+
+    def expand(self, batch_shape: Sizes, _instance: Any = None) -> Any:
+        """Make the distribution with a larger batch shape."""
+        shape: tuple[int, ...] = (*batch_shape, *self.event_shape)
+        for each in reversed(self.transforms):
+            shape = each.inverse_shape(shape)
+        cut = len(shape) - len(self.base_dist.event_shape)
+        made = super().expand(batch_shape, _instance)
+        made.base_dist = self.base_dist.expand(shape[:cut])
+        return made
 
     def sample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; no gradients."""
         with no_grad():
-            return self.chain(self.base_dist.sample(sample_shape))
+            return self.moved(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
-        return self.chain(self.base_dist.rsample(sample_shape))
+        return self.moved(self.base_dist.rsample(sample_shape))
+
+    def moved(self, value: Tensor) -> Tensor:
+        """Apply the transforms."""
+        for transform in self.transforms:
+            value = transform(value)
+        return value
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute that of the argument, less log |dy / dx|."""
@@ -129,143 +157,36 @@ class TransformedDistribution(Distribution):
         events = len(self.event_shape)
         total: Any = 0.0
         for transform in reversed(self.transforms):
-            before = transform._inverse(value)
+            before = transform.inv(value)
             found = transform.log_abs_det_jacobian(before, value)
-            total = total - sum_last(found, events - transform.event_dim)
+            events += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - sum_last(found, events - transform.domain.event_dim)
             value = before
         inner = self.base_dist.log_prob(value)
         return total + sum_last(inner, events - len(self.base_dist.event_shape))
 
+    def turned(self, chance: Tensor) -> Tensor:
+        """Take 1 - p for p where the transforms fall."""
+        sign = ComposeTransform(self.transforms).sign
+        return chance if isinstance(sign, int) and sign == 1 else sign * (chance - 0.5) + 0.5
+
     def cdf(self, value: Tensor) -> Tensor:
         """Compute the probability of values up to these."""
-        return self.base_dist.cdf(self.chain._inverse(value))
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        return self.turned(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
         """Compute the values up to which the probability is this."""
-        return self.chain(self.base_dist.icdf(value))
+        return self.moved(self.base_dist.icdf(self.turned(value)))
 
 
-class LogNormal(TransformedDistribution):
-    """This class is exp of a normal draw."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    base_dist: Normal
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(loc, scale, validate_args)
-        super().__init__(base, ExpTransform(), validate_args)
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean of the logarithm."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The deviation of the logarithm."""
-        return self.base_dist.scale
-
-    @property
-    def mean(self) -> Tensor:
-        """exp(loc + scale^2 / 2)."""
-        return (self.loc + self.scale.square() / 2.0).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        """exp(loc - scale^2)."""
-        return (self.loc - self.scale.square()).exp()
-
-    @property
-    def variance(self) -> Tensor:
-        """(exp(scale^2) - 1) exp(2 loc + scale^2)."""
-        square = self.scale.square()
-        return square.expm1() * (2.0 * self.loc + square).exp()
-
-    def entropy(self) -> Tensor:
-        """Compute that of the logarithm, and its mean."""
-        return self.base_dist.entropy() + self.loc
-
-
-class Weibull(TransformedDistribution):
-    """This class is scale times a power of an exponential draw."""
-
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
-
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        pair = Normal(scale, concentration, validate_args=False)
-        self.scale, self.concentration = pair.loc, pair.scale
-        power = PowerTransform(self.concentration.reciprocal())
-        transforms = [power, AffineTransform(0.0, self.scale)]
-        base = Exponential(self.scale * 0.0 + 1.0, validate_args)
-        super().__init__(base, transforms, validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """scale gamma(1 + 1 / concentration)."""
-        return self.scale * (1.0 + 1.0 / self.concentration).lgamma().exp()
-
-    @property
-    def mode(self) -> Tensor:
-        """scale (1 - 1 / concentration) ** (1 / concentration)."""
-        power = self.concentration.reciprocal()
-        return self.scale * (1.0 - power) ** power
-
-    def entropy(self) -> Tensor:
-        """Compute the entropy, in nats."""
-        power = self.concentration.reciprocal()
-        return EULER * (1.0 - power) + (self.scale * power).log() + 1.0
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance of each distribution."""
-        first = (1.0 + 1.0 / self.concentration).lgamma()
-        second = (1.0 + 2.0 / self.concentration).lgamma()
-        return self.scale.square() * (second.exp() - (2.0 * first).exp())
-
-
-class Pareto(TransformedDistribution):
-    """This class is a power law of exponent `alpha` for numbers of at least `scale`.
-
-    >>> from picograd.distributions import Pareto
-    >>> Pareto(1.0, 3.0).mean.item()
-    1.5
-    """
-
-    arg_constraints = {"scale": constraints.positive, "alpha": constraints.positive}
-
-    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
-        pair = Normal(scale, alpha, validate_args=False)
-        self.scale, self.alpha = pair.loc, pair.scale
-        transforms = [ExpTransform(), AffineTransform(0.0, self.scale)]
-        super().__init__(Exponential(self.alpha, validate_args), transforms, validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers of at least the scale."""
-        return constraints.greater_than_eq(self.scale)
-
-    @property
-    def mean(self) -> Tensor:
-        """scale alpha / (alpha - 1); infinite up to alpha 1."""
-        alpha: Tensor = self.alpha.clamp(min=1.0)
-        return self.scale * alpha / (alpha - 1.0)
-
-    @property
-    def mode(self) -> Tensor:
-        """The scale."""
-        return self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        """scale ** 2 alpha / ((alpha - 1) ** 2 (alpha - 2)); infinite up to alpha 2."""
-        alpha: Tensor = self.alpha.clamp(min=2.0)
-        return self.scale.square() * alpha / ((alpha - 1.0).square() * (alpha - 2.0))
-
-    def entropy(self) -> Tensor:
-        """Compute the entropy, in nats."""
-        inverse = self.alpha.reciprocal()
-        found: Tensor = (self.scale * inverse).log() + 1.0 + inverse
-        return found
+def taken(base: Distribution, shape: Sizes, event_dim: int) -> Distribution:
+    """Give a distribution the shape and the axes of events that transforms read."""
+    events = len(base.event_shape)
+    if tuple(shape) != base.batch_shape + base.event_shape:
+        base = base.expand(tuple(shape)[: len(shape) - events])
+    return Independent(base, event_dim - events) if event_dim > events else base
 
 
 class MixtureSameFamily(Distribution):
@@ -285,10 +206,11 @@ class MixtureSameFamily(Distribution):
         self.count = component_distribution.batch_shape[-1]
         super().__init__(component_distribution.batch_shape[:-1], events, validate_args)
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Any:
         """That of the components."""
-        return self.component_distribution.support
+        support = self.component_distribution.support
+        return constraints.MixtureSameFamilyConstraint(support)
 
     def weights(self) -> Tensor:
         """Give the probabilities of the components, with the axes of an event."""
@@ -335,6 +257,7 @@ class MixtureSameFamily(Distribution):
 class RelaxedBernoulli(Chances):
     """This class is a smooth form of Bernoulli on (0, 1) (Maddison et al., 2017)."""
 
+    support = constraints.unit_interval
     has_rsample = True
 
     def __init__(
@@ -347,11 +270,6 @@ class RelaxedBernoulli(Chances):
         own = self.take(probs, logits)
         self.temperature = temperature
         super().__init__(own.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers from 0 to 1."""
-        return constraints.unit_interval
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameter."""
@@ -375,6 +293,7 @@ class RelaxedBernoulli(Chances):
 class RelaxedOneHotCategorical(Choices):
     """This class is a smooth form of OneHotCategorical (Jang et al., 2017)."""
 
+    support = constraints.simplex
     has_rsample = True
     has_enumerate_support = False
 
@@ -389,11 +308,6 @@ class RelaxedOneHotCategorical(Choices):
         self.temperature = temperature
         shape = self.logits.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers that sum to one."""
-        return constraints.simplex
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameter."""

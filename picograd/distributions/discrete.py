@@ -70,6 +70,7 @@ class Bernoulli(Chances):
     [0.1875]
     """
 
+    support = constraints.boolean
     has_enumerate_support = True
 
     def __init__(
@@ -77,11 +78,6 @@ class Bernoulli(Chances):
     ) -> None:
         own = self.take(probs, logits)
         super().__init__(own.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Zero and one."""
-        return constraints.boolean
 
     @property
     def mean(self) -> Tensor:
@@ -128,16 +124,13 @@ class Bernoulli(Chances):
 class Geometric(Chances):
     """This class counts failures before the first success."""
 
+    support = constraints.nonnegative_integer
+
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         own = self.take(probs, logits)
         super().__init__(own.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """0, 1, 2, ..."""
-        return constraints.nonnegative_integer
 
     @property
     def mean(self) -> Tensor:
@@ -205,10 +198,10 @@ class Binomial(Trials):
     ) -> None:
         super().__init__(total_count, probs, logits, validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         """0, 1, ... up to the number of trials."""
-        return constraints.nonnegative_integer
+        return constraints.integer_interval(0, self.total_count)
 
     @property
     def mean(self) -> Tensor:
@@ -257,15 +250,11 @@ class Poisson(ExponentialFamily):
     """This class counts events that happen at a rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = as_tensors(rate)
         super().__init__(self.rate.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """0, 1, 2, ..."""
-        return constraints.nonnegative_integer
 
     @property
     def mean(self) -> Tensor:
@@ -350,7 +339,7 @@ class Categorical(Choices):
         self._num_events = self.logits.shape[-1]
         super().__init__(self.logits.shape[:-1], (), validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         """The positions."""
         return constraints.integer_interval(0, self._num_events - 1)
@@ -392,6 +381,8 @@ class Categorical(Choices):
 class OneHotCategorical(Choices):
     """This class is a choice as a vector: 1 at its position, 0 elsewhere."""
 
+    support = constraints.one_hot
+
     def __init__(
         self,
         probs: Tensor | None = None,
@@ -401,11 +392,6 @@ class OneHotCategorical(Choices):
         self.take(probs, logits)
         shape = self.logits.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Vectors with one 1."""
-        return constraints.one_hot
 
     @property
     def mean(self) -> Tensor:
@@ -471,10 +457,10 @@ class Multinomial(Choices):
         shape = self.logits.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         """Counts."""
-        return constraints.independent(constraints.nonnegative_integer, 1)
+        return constraints.multinomial(self.total_count)
 
     @property
     def mean(self) -> Tensor:

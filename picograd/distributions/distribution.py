@@ -6,20 +6,22 @@ they are computed for it, with False nothing is checked.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from picograd.distributions.constraints import Constraint
+from picograd.distributions.constraints import Constraint, dependent_property, is_dependent
 from picograd.dtype import default_float
 from picograd.engine.tracing import is_tracing
 from picograd.errors import ShapeError, StateError, ValueRangeError
-from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.autograd import enable_grad, no_grad
 from picograd.tensor.core.known_values import known_values
-from picograd.tensor.core.recording import read
+from picograd.tensor.core.recording import grad, read
 from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
+from picograd.typed import Size
 
 Shape = tuple[int, ...]
 Sizes = Sequence[int]
@@ -42,15 +44,16 @@ def as_tensors(*values: Any) -> list[Tensor]:
 
 def sum_last(value: Tensor, axes: int) -> Tensor:
     """Sum over the last axes."""
-    return value.sum(list(range(-axes, 0))) if axes else value
+    return value.sum(list(range(-axes, 0))) if axes > 0 else value
 
 
 class Distribution:
     """This class is the base of distributions; see the module docstring."""
 
-    arg_constraints: ClassVar[Mapping[str, Constraint]] = {}
+    arg_constraints: Any = MappingProxyType({})
     has_rsample: ClassVar[bool] = False
     has_enumerate_support: ClassVar[bool] = False
+    _validate_args: bool | None = None
     _batch_shape: Shape
     _event_shape: Shape
 
@@ -68,7 +71,15 @@ class Distribution:
         """Raise ValueRangeError for a value outside a constraint, where that is known or asked."""
         if self._validate_args is False or not isinstance(value, Tensor) or is_tracing():
             return
-        known = value.detach().numpy() if self._validate_args else known_values(read(value))
+        if is_dependent(constraint) or not (constraint.takes_arrays or self._validate_args):
+            return
+        bounds = [bound for bound in vars(constraint).values() if isinstance(bound, Tensor)]
+        is_known = all(known_values(read(bound)) is not None for bound in bounds)
+        if not (self._validate_args or is_known):
+            return
+        known: Any = value.detach() if self._validate_args else known_values(read(value))
+        if constraint.takes_arrays and isinstance(known, Tensor):
+            known = known.numpy()
         if known is not None and not np.all(np.asarray(constraint.check(known))):
             text = f"{what} of shape {value.shape} is not within {constraint!r}"
             raise ValueRangeError(type(self).__name__, text, "pass values inside, not NaN")
@@ -79,20 +90,20 @@ class Distribution:
         DEFAULTS["validate"] = value
 
     @property
-    def batch_shape(self) -> Shape:
+    def batch_shape(self) -> Size:
         """The shape of independent distributions."""
-        return self._batch_shape
+        return Size(self._batch_shape)
 
     @property
-    def event_shape(self) -> Shape:
+    def event_shape(self) -> Size:
         """The shape of one draw."""
-        return self._event_shape
+        return Size(self._event_shape)
 
-    def _extended_shape(self, sample_shape: Sizes = ()) -> Shape:
+    def _extended_shape(self, sample_shape: Sizes = ()) -> Size:
         """Give the shape of draws."""
-        return (*sample_shape, *self._batch_shape, *self._event_shape)
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    @property
+    @dependent_property
     def support(self) -> Any:
         """The constraint that draws are inside."""
         raise self._lacks("support")
@@ -159,27 +170,46 @@ class Distribution:
 
     def expand(self, batch_shape: Sizes, _instance: Any = None) -> Any:
         """Make the distribution with a larger batch shape: parameters are expanded."""
-        shape = tuple(batch_shape)
-        made: Any = type(self).__new__(type(self))
+        shape, own = tuple(batch_shape), len(self._batch_shape)
+        made: Any = type(self).__new__(type(self)) if _instance is None else _instance
         for name, value in vars(self).items():
-            inner = len(value.shape) - len(self._batch_shape) if isinstance(value, Tensor) else -1
-            if inner >= 0 and tuple(value.shape[: len(self._batch_shape)]) == self._batch_shape:
-                value = value.expand(*shape, *value.shape[len(self._batch_shape) :])
+            inner = len(value.shape) - own if isinstance(value, Tensor) else -1
+            if inner >= 0 and tuple(value.shape[:own]) == self._batch_shape:
+                value = value.expand(*shape, *value.shape[own:])
             elif isinstance(value, Distribution):
-                grown = len(value.batch_shape) - len(self._batch_shape)
-                tail = value.batch_shape[len(value.batch_shape) - grown :] if grown else ()
-                value = value.expand((*shape, *tail))
+                value = value.expand((*shape, *value.batch_shape[own:]))
             vars(made)[name] = value
         made._batch_shape = shape
         return made
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Give `expand` of a class an empty object to fill; a class derived from it passes one."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(f"{type(self).__name__} has an __init__ and no expand")
+        return type(self).__new__(type(self))
 
     def _validate_sample(self, value: Any) -> None:
         """Raise for a value that does not fit the shape, or is outside the support."""
         if not isinstance(value, Tensor):
             problem = f"the value is a {type(value).__name__}"
             raise ShapeError("log_prob", problem, "pass a Tensor")
+        if not self._fits(value):
+            problem = f"a value of shape {value.shape} for events of shape {self._event_shape}"
+            fix = f"end its shape with that of batches and events, {self._extended_shape()}"
+            raise ShapeError("log_prob", problem, fix)
         if self._validate_args is not False:
             self._check("value", value, self.support)
+
+    def _fits(self, value: Tensor) -> bool:
+        """Tell whether a shape ends with an event, and its rest meets the batches."""
+        shape = tuple(value.shape)
+        events, pairs = len(self._event_shape), zip(shape[::-1], self._extended_shape()[::-1])
+        if self._validate_args is False:
+            return True
+        is_batched = all(a == b or 1 in (a, b) for a, b in pairs)
+        return is_batched and shape[len(shape) - events :] == self._event_shape
 
     def __repr__(self) -> str:
         parts = []
@@ -192,7 +222,41 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """This class is the base of exponential families, for programs that ask."""
+    """This class is the base of exponential families.
+
+    One that gives `_natural_params` and `_log_normalizer` of them has its entropy, and divergences
+    of its kind, by derivatives of the latter (Nielsen and Nock, 2010).
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise self._lacks("_natural_params")
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise self._lacks("_log_normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise self._lacks("_mean_carrier_measure")
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        params = self._natural_params
+        value, slopes = normalizer_slopes(self, params)
+        for param, slope in zip(params, slopes):
+            inner = param.ndim - len(self._batch_shape)
+            value = value - sum_last(param * slope, inner)
+        return value - self._mean_carrier_measure
+
+
+def normalizer_slopes(
+    family: ExponentialFamily, params: Sequence[Tensor]
+) -> tuple[Tensor, Sequence[Tensor]]:
+    """Compute the logarithm of the normalizer, and its derivatives; gradients reach parameters."""
+    with enable_grad():
+        known = [each if each.requires_grad else each.detach().requires_grad_() for each in params]
+        value = family._log_normalizer(*known)
+        return value, grad(value.sum(), known, create_graph=True)
 
 
 def need_one(op: str, **given: Any) -> str:

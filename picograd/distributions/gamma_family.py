@@ -46,16 +46,12 @@ class Gamma(ExponentialFamily):
     """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = as_tensors(concentration, rate)
         super().__init__(self.concentration.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers of at least 0."""
-        return constraints.nonnegative
 
     @property
     def mean(self) -> Tensor:
@@ -108,18 +104,14 @@ class Chi2(Gamma):
 class Dirichlet(ExponentialFamily):
     """This class is the Dirichlet distribution: positive numbers that sum to one."""
 
-    arg_constraints = {"concentration": constraints.greater_than(0.0)}
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
     has_rsample = True
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         self.concentration = concentration
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers that sum to one."""
-        return constraints.simplex
 
     @property
     def mean(self) -> Tensor:
@@ -177,6 +169,7 @@ class Beta(ExponentialFamily):
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
+    support = constraints.unit_interval
     has_rsample = True
 
     def __init__(
@@ -190,11 +183,6 @@ class Beta(ExponentialFamily):
         """The same as a distribution of two numbers."""
         both = Tensor.stack([self.concentration1, self.concentration0], dim=-1)
         return Dirichlet(both, validate_args=False)
-
-    @property
-    def support(self) -> Any:
-        """Numbers from 0 to 1."""
-        return constraints.unit_interval
 
     @property
     def mean(self) -> Tensor:
@@ -227,6 +215,57 @@ class Beta(ExponentialFamily):
         return self.pair.entropy()
 
 
+class FisherSnedecor(Distribution):
+    """This class is the ratio of two chi-squared draws, each by its degrees of freedom.
+
+    >>> from picograd.distributions import FisherSnedecor
+    >>> FisherSnedecor(2.0, 4.0).mean.item()
+    2.0
+    """
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+        self.df1, self.df2 = as_tensors(df1, df2)
+        super().__init__(self.df1.shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """df2 / (df2 - 2); NaN up to 2."""
+        df2 = self.df2.where(self.df2 > 2, math.nan)
+        return df2 / (df2 - 2.0)
+
+    @property
+    def mode(self) -> Tensor:
+        """(df1 - 2) / df1 * df2 / (df2 + 2); NaN up to df1 = 2."""
+        df1 = self.df1.where(self.df1 > 2, math.nan)
+        return (df1 - 2.0) / df1 * self.df2 / (self.df2 + 2.0)
+
+    @property
+    def variance(self) -> Tensor:
+        """2 df2^2 (df1 + df2 - 2) / (df1 (df2 - 2)^2 (df2 - 4)); NaN up to 4."""
+        df2 = self.df2.where(self.df2 > 4, math.nan)
+        above = 2.0 * df2.square() * (self.df1 + df2 - 2.0)
+        return above / (self.df1 * (df2 - 2.0).square() * (df2 - 4.0))
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        shape = self._extended_shape(sample_shape)
+        draws = [standard_gamma((0.5 * df).expand(*shape)) / df for df in (self.df1, self.df2)]
+        found: Tensor = (draws[0] / draws[1].clamp(min=LEAST)).clamp(min=LEAST)
+        return found
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the density."""
+        self._validate_sample(value)
+        a, b, ratio = 0.5 * self.df1, 0.5 * self.df2, self.df1 / self.df2
+        normaliser = (a + b).lgamma() - a.lgamma() - b.lgamma()
+        power = a * ratio.log() + (a - 1.0) * value.log()
+        return normaliser + power - (a + b) * (ratio * value).log1p()
+
+
 class StudentT(Distribution):
     """This class is Student's distribution of `df` degrees of freedom."""
 
@@ -235,6 +274,7 @@ class StudentT(Distribution):
         "loc": constraints.real,
         "scale": constraints.positive,
     }
+    support = constraints.real
     has_rsample = True
 
     def __init__(
@@ -242,11 +282,6 @@ class StudentT(Distribution):
     ) -> None:
         self.df, self.loc, self.scale = as_tensors(df, loc, scale)
         super().__init__(self.df.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """All numbers."""
-        return constraints.real
 
     @property
     def mean(self) -> Tensor:
@@ -302,11 +337,7 @@ class NegativeBinomial(Trials):
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-
-    @property
-    def support(self) -> Any:
-        """0, 1, 2, ..."""
-        return constraints.nonnegative_integer
+    support = constraints.nonnegative_integer
 
     @property
     def mean(self) -> Tensor:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from picograd.distributions.composed import Independent, LogNormal, Pareto, TransformedDistribution
+from picograd.distributions.composed import Independent, TransformedDistribution
 from picograd.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -13,9 +13,17 @@ from picograd.distributions.discrete import (
     OneHotCategorical,
     Poisson,
 )
-from picograd.distributions.distribution import EULER, Distribution, sum_last
+from picograd.distributions.distribution import (
+    EULER,
+    Distribution,
+    ExponentialFamily,
+    normalizer_slopes,
+    sum_last,
+)
 from picograd.distributions.gamma_family import Beta, Dirichlet, Gamma
-from picograd.distributions.multivariate import MultivariateNormal
+from picograd.distributions.matrices import Wishart, kl_of_wisharts
+from picograd.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
+from picograd.distributions.transformed import LogNormal, Pareto
 from picograd.distributions.univariate import (
     Cauchy,
     Exponential,
@@ -25,10 +33,11 @@ from picograd.distributions.univariate import (
     Normal,
     Uniform,
 )
-from picograd.tensor.linalg.systems import solve_triangular
-from picograd.tensor.public import broadcast_tensors
+from picograd.errors import ShapeError
+from picograd.tensor.public import broadcast_shapes
 from picograd.tensor.tensor import Tensor
 
+Vectors = MultivariateNormal | LowRankMultivariateNormal
 Rule = Callable[[Any, Any], Tensor]
 RULES: dict[tuple[type, type], Rule] = {}
 
@@ -200,23 +209,49 @@ def kl_beta(p: Beta, q: Beta) -> Tensor:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def kl_multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def kl_multivariate(p: Vectors, q: Vectors) -> Tensor:
     """Two normal distributions of vectors."""
-    size = p.event_shape[0]
-    p_factor, q_factor = broadcast_tensors(p.scale_tril, q.scale_tril)
-    spread = solve_triangular(q_factor, p_factor, upper=False).square().sum((-2, -1))
-    away = (q.loc - p.loc).unsqueeze(-1)
-    distance = solve_triangular(q_factor, away, upper=False).square().sum((-2, -1))
-    return q.half_log_det() - p.half_log_det() + 0.5 * (spread + distance - size)
+    if p.event_shape != q.event_shape:
+        text = f"vectors of {p.event_shape[0]} and {q.event_shape[0]} numbers"
+        raise ShapeError("kl_divergence", text, "compare vectors of one size")
+    batch = tuple(broadcast_shapes(p.batch_shape, q.batch_shape))
+    p, q = p.expand(batch), q.expand(batch)
+    spread = q.squared_lengths(p.columns())
+    distance = q.squared_lengths((q.loc - p.loc).unsqueeze(-1))
+    return q.half_log_det() - p.half_log_det() + 0.5 * (spread + distance - p.event_shape[0])
+
+
+register_kl(Wishart, Wishart)(kl_of_wisharts)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def kl_exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """Two of a family that tells its normalizer: the Bregman divergence of their parameters."""
+    if type(p) is not type(q):
+        names = f"{type(p).__name__} and {type(q).__name__}"
+        raise NotImplementedError(f"no divergence is known of {names}: use register_kl")
+    ours, theirs = p._natural_params, q._natural_params
+    value, slopes = normalizer_slopes(p, ours)
+    found = q._log_normalizer(*theirs) - value
+    for one, other, slope in zip(ours, theirs, slopes):
+        found = found - sum_last((other - one) * slope, one.ndim - len(p.batch_shape))
+    return found
 
 
 @register_kl(Independent, Independent)
 def kl_independent(p: Independent, q: Independent) -> Tensor:
     """Sum that of the parts."""
+    if p.axes != q.axes:
+        raise NotImplementedError("kl_divergence: the two take other numbers of axes together")
     return sum_last(kl_divergence(p.base_dist, q.base_dist), p.axes)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    """What one transform made diverges as much as before."""
+    """What one chain of transforms made diverges as much as before."""
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("kl_divergence: the two were transformed in different ways")
     return kl_divergence(p.base_dist, q.base_dist)

@@ -1,5 +1,6 @@
 """Invertible functions with the logarithms of their derivatives, for TransformedDistribution.
 
+Here are functions of numbers; `transform` has the base, `vector_transforms` those of vectors.
 Source: Rezende and Mohamed, "Variational Inference with Normalizing Flows" (2015).
 """
 
@@ -7,86 +8,78 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from picograd.distributions import constraints
 from picograd.distributions.distribution import sum_last
+from picograd.distributions.transform import (
+    ComposeTransform,
+    IndependentTransform,
+    InverseTransform,
+    ScalarTransform,
+    Shape,
+    Transform,
+    _InverseTransform,
+    identity_transform,
+    widened,
+)
+from picograd.distributions.vector_transforms import (
+    CatTransform,
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    ReshapeTransform,
+    SoftmaxTransform,
+    StackTransform,
+    StickBreakingTransform,
+    clipped_sigmoid,
+)
+from picograd.tensor.core.type_info import finfo
 from picograd.tensor.tensor import Tensor
 
-
-class Transform:
-    """This class is the base: a function, its inverse, and log |dy / dx|."""
-
-    bijective = True
-    domain: Any = constraints.real
-    codomain: Any = constraints.real
-    event_dim = 0  # axes that one application reads together
-    sign = 1
-
-    def __init__(self, cache_size: int = 0) -> None:
-        self.cache_size = cache_size
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Apply the function.
-
-        >>> from picograd import Tensor
-        >>> from picograd.distributions import ExpTransform
-        >>> ExpTransform()(Tensor([0.0])).tolist()
-        [1.0]
-        """
-        return self._call(x)
-
-    def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Compute log |dy / dx|, summed over the axes that belong together."""
-        raise NotImplementedError
-
-    @property
-    def inv(self) -> "Transform":
-        """The inverse function."""
-        return InverseTransform(self)
-
-    def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Give the shape of results."""
-        return tuple(shape)
-
-    def inverse_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Give the shape of arguments."""
-        return tuple(shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "InverseTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "_InverseTransform",
+    "identity_transform",
+]
 
 
-class InverseTransform(Transform):
-    """This class is the inverse of a transform."""
-
-    def __init__(self, transform: Transform) -> None:
-        super().__init__()
-        self.transform, self.event_dim = transform, transform.event_dim
-        self.domain, self.codomain = transform.codomain, transform.domain
-        self.sign = transform.sign
-
-    @property
-    def inv(self) -> Transform:
-        """The function itself."""
-        return self.transform
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self.transform._inverse(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self.transform(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Compute that of the function, negated."""
-        return -self.transform.log_abs_det_jacobian(y, x)
+def broadcast_shape(shape: Sequence[int], *values: Any) -> Shape:
+    """Give the shape of numbers of a shape that meet parameters."""
+    return np.broadcast_shapes(tuple(shape), *(tuple(getattr(v, "shape", ())) for v in values))
 
 
-class ExpTransform(Transform):
+def sign_of(value: Any) -> Any:
+    """Give 1, 0 or -1 of a number; of a tensor, tensors of them."""
+    return value.sign() if isinstance(value, Tensor) else (value > 0) - (value < 0)
+
+
+def same_values(one: Any, other: Any) -> bool:
+    """Tell whether two parameters are equal; computes tensors."""
+    equal = one == other
+    return bool(equal.all().item()) if isinstance(equal, Tensor) else bool(equal)
+
+
+class ExpTransform(ScalarTransform):
     """This class computes exp(x)."""
 
     codomain = constraints.positive
@@ -105,9 +98,35 @@ class ExpTransform(Transform):
 class AffineTransform(Transform):
     """This class computes loc + scale x."""
 
+    bijective = True
+
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.loc, self.scale, self.event_dim = loc, scale, event_dim
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> int:
+        """How many axes belong together."""
+        return self._event_dim
+
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
+        """All numbers."""
+        return widened(constraints.real, self._event_dim)
+
+    codomain = domain
+
+    @property
+    def sign(self) -> Any:
+        """That of the scale."""
+        return sign_of(self.scale)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AffineTransform):
+            return False
+        return same_values(self.loc, other.loc) and same_values(self.scale, other.scale)
+
+    __hash__ = Transform.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
@@ -123,17 +142,24 @@ class AffineTransform(Transform):
             found = Tensor.full_like(x, math.log(abs(self.scale)))
         return sum_last(found, self.event_dim)
 
+    def forward_shape(self, shape: Sequence[int]) -> Shape:
+        """Give the shape of results."""
+        return broadcast_shape(shape, self.loc, self.scale)
 
-class SigmoidTransform(Transform):
+    inverse_shape = forward_shape
+
+
+class SigmoidTransform(ScalarTransform):
     """This class computes 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.sigmoid().clamp(1.1754944e-38, 1.0 - 2.0**-24)
+        return clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        inside = y.clamp(1.1754944e-38, 1.0 - 2.0**-24)
+        info = finfo(y.dtype)
+        inside = y.clamp(info.tiny, 1.0 - info.eps)
         return inside.log() - (-inside).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -141,7 +167,7 @@ class SigmoidTransform(Transform):
         return -(-x).softplus() - x.softplus()
 
 
-class TanhTransform(Transform):
+class TanhTransform(ScalarTransform):
     """This class computes tanh(x)."""
 
     codomain = constraints.interval(-1.0, 1.0)
@@ -157,7 +183,7 @@ class TanhTransform(Transform):
         return 2.0 * (math.log(2.0) - x - (-2.0 * x).softplus())
 
 
-class SoftplusTransform(Transform):
+class SoftplusTransform(ScalarTransform):
     """This class computes log(1 + exp(x))."""
 
     codomain = constraints.positive
@@ -176,11 +202,23 @@ class SoftplusTransform(Transform):
 class PowerTransform(Transform):
     """This class computes x ** exponent of positive numbers."""
 
+    bijective = True
     domain = codomain = constraints.positive
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.exponent = exponent
+
+    @property
+    def sign(self) -> Any:
+        """That of the exponent."""
+        return sign_of(self.exponent)
+
+    def __eq__(self, other: object) -> bool:
+        is_power = isinstance(other, PowerTransform)
+        return is_power and same_values(self.exponent, other.exponent)  # type: ignore[attr-defined]
+
+    __hash__ = Transform.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return x**self.exponent
@@ -192,12 +230,18 @@ class PowerTransform(Transform):
         """Compute log |exponent y / x|."""
         return (self.exponent * y / x).abs().log()
 
+    def forward_shape(self, shape: Sequence[int]) -> Shape:
+        """Give the shape of results."""
+        return broadcast_shape(shape, self.exponent)
 
-class AbsTransform(Transform):
+    inverse_shape = forward_shape
+
+
+class AbsTransform(ScalarTransform):
     """This class computes |x|, which has no inverse."""
 
     bijective = False
-    codomain = constraints.nonnegative
+    codomain = constraints.positive
 
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -206,72 +250,28 @@ class AbsTransform(Transform):
         return y
 
 
-class SoftmaxTransform(Transform):
-    """This class computes the softmax of vectors."""
+class CumulativeDistributionTransform(Transform):
+    """This class computes the distribution function of a distribution."""
 
-    bijective = False
-    domain, codomain = constraints.real_vector, constraints.simplex
-    event_dim = 1
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.softmax(-1)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
-
-
-class ComposeTransform(Transform):
-    """This class applies transforms, the first one first."""
-
-    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.parts = list(parts)
-        self.event_dim = max([part.event_dim for part in parts], default=0)
-        self.bijective = all(part.bijective for part in parts)
-        if parts:
-            self.domain, self.codomain = parts[0].domain, parts[-1].codomain
-        self.sign = math.prod(part.sign for part in parts)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:
+        """The support of the distribution."""
+        return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:
-        for part in self.parts:
-            x = part(x)
-        return x
+        return self.distribution.cdf(x)  # type: ignore[no-any-return]
 
     def _inverse(self, y: Tensor) -> Tensor:
-        for part in reversed(self.parts):
-            y = part._inverse(y)
-        return y
+        return self.distribution.icdf(y)  # type: ignore[no-any-return]
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Add those of the parts."""
-        total: Any = 0.0
-        for part in self.parts:
-            after = part(x)
-            found = part.log_abs_det_jacobian(x, after)
-            total = total + sum_last(found, self.event_dim - part.event_dim)
-            x = after
-        return total  # type: ignore[no-any-return]
-
-
-class IndependentTransform(Transform):
-    """This class lets a transform read several axes together."""
-
-    def __init__(
-        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ) -> None:
-        super().__init__(cache_size)
-        self.base_transform, self.axes = base_transform, reinterpreted_batch_ndims
-        self.event_dim = base_transform.event_dim + reinterpreted_batch_ndims
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self.base_transform(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform._inverse(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Sum that of the transform."""
-        return sum_last(self.base_transform.log_abs_det_jacobian(x, y), self.axes)
-
-
-identity_transform = ComposeTransform([])
+        """Compute the logarithm of the density."""
+        return self.distribution.log_prob(x)  # type: ignore[no-any-return]

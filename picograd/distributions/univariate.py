@@ -25,6 +25,7 @@ class LocationScale(Distribution):
     """This class is loc + scale * (a draw of a standard distribution)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
     has_rsample = True
     loc: Tensor
     scale: Tensor
@@ -32,11 +33,6 @@ class LocationScale(Distribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = as_tensors(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """All numbers."""
-        return constraints.real
 
     @property
     def mean(self) -> Tensor:
@@ -225,10 +221,10 @@ class Uniform(Distribution):
         if self._validate_args is not False:
             self._check("the width", self.high - self.low, constraints.positive)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        """All numbers: those outside have no density."""
-        return constraints.real
+        """The numbers between the bounds."""
+        return constraints.interval(self.low, self.high)
 
     @property
     def mean(self) -> Tensor:
@@ -275,16 +271,12 @@ class Exponential(ExponentialFamily):
     """This class is the exponential distribution: rate exp(-rate x)."""
 
     arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = as_tensors(rate)
         super().__init__(self.rate.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers of at least 0."""
-        return constraints.nonnegative
 
     @property
     def mean(self) -> Tensor:
@@ -328,6 +320,7 @@ class HalfNormal(Distribution):
     """This class is the size of a normal draw of mean 0 and deviation `scale`."""
 
     arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
     has_rsample = True
     base_kind: Any = Normal
 
@@ -335,11 +328,6 @@ class HalfNormal(Distribution):
         (self.scale,) = as_tensors(scale)
         self.base = self.base_kind(self.scale * 0.0, self.scale, validate_args)
         super().__init__(self.scale.shape, (), validate_args)
-
-    @property
-    def support(self) -> Any:
-        """Numbers of at least 0."""
-        return constraints.nonnegative
 
     @property
     def mean(self) -> Tensor:
@@ -397,3 +385,89 @@ class HalfCauchy(HalfNormal):
     def variance(self) -> Tensor:
         """Infinite."""
         return self.scale * math.inf
+
+
+class GeneralizedPareto(Distribution):
+    """This class is what exceeds a threshold: exponential for concentration 0, else a power law.
+
+    >>> from picograd.distributions import GeneralizedPareto
+    >>> GeneralizedPareto(0.0, 1.0, 0.5).mean.item()
+    2.0
+    """
+
+    arg_constraints = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+    ) -> None:
+        self.loc, self.scale, self.concentration = as_tensors(loc, scale, concentration)
+        super().__init__(self.loc.shape, (), validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """From the location on; up to loc - scale / concentration where that is negative."""
+        end = self.loc - self.scale / self.concentration
+        return constraints.interval(self.loc, end.where(self.concentration < 0, math.inf))
+
+    def powers(self) -> tuple[Tensor, Tensor]:
+        """Tell where the concentration is 0, nearly, and give one that never is."""
+        is_zero = self.concentration.abs() <= 1e-8
+        return is_zero, Tensor.where(is_zero, 1.0, self.concentration)
+
+    @property
+    def mean(self) -> Tensor:
+        """loc + scale / (1 - concentration); NaN from 1 on."""
+        c = self.concentration.where(self.concentration < 1, math.nan)
+        return self.loc + self.scale / (1.0 - c)
+
+    @property
+    def mode(self) -> Tensor:
+        """The location."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """scale^2 / ((1 - c)^2 (1 - 2 c)); NaN from a concentration of 1/2 on."""
+        c = self.concentration.where(self.concentration < 0.5, math.nan)
+        return self.scale.square() / ((1.0 - c).square() * (1.0 - 2.0 * c))
+
+    def rsample(self, sample_shape: Sizes = ()) -> Tensor:
+        """Draw; gradients reach the parameters."""
+        return self.icdf(uniform(self.loc, self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute -(1 + 1 / c) log(1 + c z) - log(scale)."""
+        is_zero, power = self.powers()
+        survival = self.log_survival_function(value)
+        return survival + Tensor.where(is_zero, 0.0, power) * survival - self.scale.log()
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the probability of values above these."""
+        self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        is_zero, power = self.powers()
+        return Tensor.where(is_zero, -z, -(power * z).log1p() / power)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the probability of values up to these."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Compute the probability of values up to these."""
+        return -self.log_survival_function(value).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Compute the values up to which the probability is this."""
+        is_zero, power = self.powers()
+        rest = (-value).log1p()
+        away = Tensor.where(is_zero, -rest, (-power * rest).expm1() / power)
+        return self.loc + self.scale * away
+
+    def entropy(self) -> Tensor:
+        """Compute log(scale) + concentration + 1."""
+        return self.scale.log() + self.concentration + 1.0

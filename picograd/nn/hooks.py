@@ -68,6 +68,13 @@ def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> Ho
     return HookHandle(kind, number)
 
 
+def register_before_loading(module: Any, hook: Hook, with_module: bool = False) -> HookHandle:
+    """Add a hook before loading, which is shown the module only where that is asked for."""
+    shown = hook if with_module else lambda module, *rest: hook(*rest)
+    found: HookHandle = module.register_load_state_dict_pre_hook(shown)
+    return found
+
+
 def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
     """Call hooks that change in place what they are shown."""
     for hook in list(kind.values()):

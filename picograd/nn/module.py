@@ -254,6 +254,8 @@ class Module:
         """
         return hooks.register(self._own_hooks().load_before, Registered(hook), False)
 
+    _register_load_state_dict_pre_hook = hooks.register_before_loading
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
 
@@ -552,17 +554,17 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, HELD):
         yield name, value
     elif isinstance(value, CONTAINERS):
-        listed = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in listed:
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _flatten(f"{name}.{key}", item)
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
+    """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
+    direct = {id(value) for value in vars(module).values() if isinstance(value, HELD)}
     for name, value in list(vars(module).items()):
-        if isinstance(value, HELD):
-            yield name, value
-        elif isinstance(value, CONTAINERS):
-            yield from _flatten(name, value)
+        for path, found in _flatten(name, value):
+            if path is name or id(found) not in direct:
+                yield path, found
 
 
 def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:

@@ -60,7 +60,8 @@ class Outline:
         self.plan_slots = plan_slots
         self.scalar_numbers = scalar_numbers
         self.rows: list[Any] = []
-        self.numbers: dict[int, int] = {}  # of nodes, by the number of their facts
+        # of nodes, by the number of their facts: one part may read what another one computes
+        self.numbers: dict[tuple[int, bool], int] = {}
         self.slots: dict[int, int] = {}  # of the plan -> here
         self.scalars: dict[int, int] = {}
 
@@ -75,16 +76,17 @@ class Outline:
 
     def node(self, facts: Facts, depth: int) -> int:
         """Number a node, after adding the rows of what it is made of."""
-        found = self.numbers.get(facts.number)
+        node, group = facts.node, facts.group
+        is_loaded = facts.is_source or (group is not None and group.depth < depth)
+        found = self.numbers.get((facts.number, is_loaded))
         if found is not None:
             return found
-        node, group = facts.node, facts.group
-        if facts.is_source or (group is not None and group.depth < depth):
+        if is_loaded:
             row: Row = ("load", self.place(facts), node.shape, node.dtype)
         else:
             inputs = tuple([self.node(source, depth) for source in facts.inputs])
             row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
-        number = self.numbers[facts.number] = len(self.numbers)
+        number = self.numbers[facts.number, is_loaded] = len(self.numbers)
         self.rows.append(row)
         return number
 

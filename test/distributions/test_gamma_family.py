@@ -11,6 +11,7 @@ ROWS = [
     ("Chi2", (A,), [0.1, 1.0, 2.0]),
     ("Beta", (A, P), [0.1, 0.5, 0.9]),
     ("Dirichlet", (A,), [0.2, 0.3, 0.5]),
+    ("FisherSnedecor", ([1.0, 3.0, 5.0], [5.0, 6.0, 3.0]), [0.1, 1.0, 2.0]),
     ("StudentT", ([3.0, 4.0, 5.0], A, P), [0.1, 1.0, 2.0]),
     ("NegativeBinomial", (A, P), [0.0, 1.0, 3.0]),
 ]
@@ -37,3 +38,10 @@ def test_gradients_through_draws() -> None:
     unit = torch.from_numpy(draws.detach().numpy() * 2.0)
     slope = torch._standard_gamma_grad(torch.tensor([0.7, 3.0]), unit)
     np.testing.assert_allclose(shape.grad.numpy(), slope.numpy() / 2.0, rtol=1e-3)
+
+
+def test_fisher_snedecor_draws() -> None:
+    check_moments("FisherSnedecor", ([3.0, 8.0], [12.0, 20.0]))
+    shape = Tensor([3.0, 8.0], requires_grad=True)
+    distributions.FisherSnedecor(shape, 12.0).rsample((3,)).sum().backward()
+    assert np.isfinite(shape.grad.numpy()).all() and shape.grad.abs().sum().item() > 0

@@ -225,3 +225,12 @@ def test_wrong_state_hooks_are_named():
         layer.load_state_dict(layer.state_dict())
     with pytest.raises(StateError, match="get_extra_state: there is none"):
         layer.get_extra_state()
+
+
+@pytest.mark.parametrize("library", [nn, torch.nn], ids=["picograd", "torch"])
+def test_hooks_before_loading_without_the_module(library):
+    layer, seen = library.Linear(1, 1), []
+    layer._register_load_state_dict_pre_hook(lambda *shown: seen.append(len(shown)))
+    layer._register_load_state_dict_pre_hook(lambda *shown: seen.append(shown[0]), True)
+    layer.load_state_dict(layer.state_dict())
+    assert seen == [7, layer]

@@ -272,3 +272,13 @@ def test_assign_takes_the_dtype_over():
     layer.load_state_dict(state, assign=True)
     assert layer.weight is kept and kept.dtype.name == "float64" and kept.requires_grad
     assert isinstance(kept, nn.Parameter) and kept.tolist() == [[1.0, 2.0]]
+
+
+def test_a_dict_of_modules_that_have_names_adds_none() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(1, 1)
+            self._by_name = {"weight": self.first, "other": nn.Linear(1, 1, bias=False)}
+
+    assert list(Named().state_dict()) == ["first.weight", "first.bias", "_by_name.other.weight"]

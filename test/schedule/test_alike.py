@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from plan_support import TARGET, check_plan, cnn_step, leaf, linear
@@ -12,8 +14,10 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.number import GivenInt
 from picograd.schedule import schedule as stages
+from picograd.schedule.alike import Outline
 from picograd.schedule.canonical import canonical_key
-from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.schedule.lower import Location
+from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot
 from picograd.schedule.schedule import schedule
 
 
@@ -127,3 +131,17 @@ def test_assignments_share(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = check_alone([x, *writes], monkeypatch)
     assert kernels_made(plan) < len(launches(plan))
     check_plan([x, *writes])
+
+
+def test_what_one_part_reads_and_another_computes_has_both_rows() -> None:
+    """The part that computes it comes later: what it is made of belongs to the outline as well."""
+    x, group = leaf(3), SimpleNamespace(depth=2)
+    source = SimpleNamespace(number=0, node=x, group=None, is_source=True, inputs=())
+    double = SimpleNamespace(
+        number=1, node=x.unary("exp"), group=group, is_source=False, inputs=(source,)
+    )
+    slots = [PlanSlot("temporary", float32, 3, "cpu", (3,), (1,))] * 2
+    outline = Outline({0: Location(0, (1,)), 1: Location(1, (1,))}, slots, {})
+    read, computed = (outline.node(cast(Any, double), depth) for depth in (3, 2))
+    assert read != computed and [row[0] for row in outline.rows] == ["load", "load", "exp"]
+    assert outline.node(cast(Any, double), 3) == read

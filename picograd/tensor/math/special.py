@@ -4,22 +4,37 @@ Elementwise, on the device, with gradients; except `gammainc` and `gammaincc`, w
 on the host, at once (as many steps as their arguments need).
 """
 
+import math
+from typing import Any
+
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.operands import optional_dtype
-from picograd.tensor.core.recording import apply
+from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.spelling import spell_functions
-from picograd.tensor.math import bessel, elementwise, gamma, normal_distribution, transcendental
+from picograd.tensor.math import (
+    bessel,
+    elementwise,
+    gamma,
+    normal_distribution,
+    polynomials,
+    transcendental,
+)
 from picograd.tensor.math.arithmetic import xlog1py
 from picograd.tensor.reductions import reduce
 
 __all__ = [
-    "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc",
-    "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit",
-    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "sinc", "softmax",
-    "xlog1py", "xlogy", "zeta",
+    "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2",
+    "expit", "expm1", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h",
+    "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "laguerre_polynomial_l",
+    "legendre_polynomial_p", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp",
+    "modified_bessel_i0", "modified_bessel_i1", "multigammaln", "ndtr", "ndtri", "polygamma",
+    "psi", "round", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax",
+    "spherical_bessel_j0", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 
@@ -307,7 +322,138 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return input.round(decimals=decimals)
 
 
+def of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tensor:
+    """Compute polynomials whose degree is a number, or the elements of a tensor, which is read."""
+    if not isinstance(n, Recorded):
+        return apply(polynomials.polynomial, input, name, int(n), is_shifted)
+    degrees: Any = n
+    total = input * (degrees * 0)
+    for degree in sorted(set(degrees.flatten().tolist())):
+        found = apply(polynomials.polynomial, input, name, int(degree), is_shifted)
+        total = total + (degrees == degree).where(found, 0)
+    return total  # type: ignore[no-any-return]
+
+
+def chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the first kind: cos(n acos(x)) within [-1, 1].
+
+    >>> picograd.special.chebyshev_polynomial_t(Tensor([0.5, 2.0]), 3).tolist()
+    [-1.0, 26.0]
+    """
+    return of_degree(input, n, "chebyshev_t")
+
+
+def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the second kind.
+
+    >>> picograd.special.chebyshev_polynomial_u(Tensor([0.5, 2.0]), 2).tolist()
+    [0.0, 15.0]
+    """
+    return of_degree(input, n, "chebyshev_u")
+
+
+def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the third kind.
+
+    >>> picograd.special.chebyshev_polynomial_v(Tensor([0.5, 2.0]), 1).tolist()
+    [0.0, 3.0]
+    """
+    return of_degree(input, n, "chebyshev_v")
+
+
+def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the fourth kind.
+
+    >>> picograd.special.chebyshev_polynomial_w(Tensor([0.5, 2.0]), 1).tolist()
+    [2.0, 5.0]
+    """
+    return of_degree(input, n, "chebyshev_w")
+
+
+def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the first kind of 2 x - 1.
+
+    >>> picograd.special.shifted_chebyshev_polynomial_t(Tensor([0.5, 2.0]), 2).tolist()
+    [-1.0, 17.0]
+    """
+    return of_degree(input, n, "chebyshev_t", True)
+
+
+def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the second kind of 2 x - 1.
+
+    >>> picograd.special.shifted_chebyshev_polynomial_u(Tensor([0.5, 2.0]), 2).tolist()
+    [-1.0, 35.0]
+    """
+    return of_degree(input, n, "chebyshev_u", True)
+
+
+def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the third kind of 2 x - 1.
+
+    >>> picograd.special.shifted_chebyshev_polynomial_v(Tensor([0.5, 2.0]), 1).tolist()
+    [-1.0, 5.0]
+    """
+    return of_degree(input, n, "chebyshev_v", True)
+
+
+def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Chebyshev's polynomial of the fourth kind of 2 x - 1.
+
+    >>> picograd.special.shifted_chebyshev_polynomial_w(Tensor([0.5, 2.0]), 1).tolist()
+    [1.0, 7.0]
+    """
+    return of_degree(input, n, "chebyshev_w", True)
+
+
+def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute the physicist's Hermite polynomial.
+
+    >>> picograd.special.hermite_polynomial_h(Tensor([0.5, 2.0]), 2).tolist()
+    [-1.0, 14.0]
+    """
+    return of_degree(input, n, "hermite_h")
+
+
+def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute the probabilist's Hermite polynomial.
+
+    >>> picograd.special.hermite_polynomial_he(Tensor([0.5, 2.0]), 2).tolist()
+    [-0.75, 3.0]
+    """
+    return of_degree(input, n, "hermite_he")
+
+
+def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Laguerre's polynomial.
+
+    >>> picograd.special.laguerre_polynomial_l(Tensor([0.5, 2.0]), 1).tolist()
+    [0.5, -1.0]
+    """
+    return of_degree(input, n, "laguerre")
+
+
+def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
+    """Compute Legendre's polynomial.
+
+    >>> picograd.special.legendre_polynomial_p(Tensor([0.5, 2.0]), 2).tolist()
+    [-0.125, 5.5]
+    """
+    return of_degree(input, n, "legendre")
+
+
+def spherical_bessel_j0(input: Tensor) -> Tensor:
+    """Compute sin(x) / x.
+
+    >>> picograd.special.spherical_bessel_j0(Tensor([0.0, 2.0])).tolist()
+    [1.0, 0.4546...]
+    """
+    need_tensor("spherical_bessel_j0", input)
+    return apply(transcendental.sinc, input / math.pi)
+
+
 psi = digamma
+modified_bessel_i0, modified_bessel_i1 = i0, i1
 
 guard_functions(globals(), __all__)
 spell_functions(globals(), __all__)

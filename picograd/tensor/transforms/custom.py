@@ -189,11 +189,24 @@ def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node
     if not isinstance(found, Recorded):
         text = f"the gradient of argument {at} is a {type(found).__name__}"
         raise GradientError(kind.__name__, text, "return a Tensor or None")
-    node: Node = found._node
+    node: Node = summed_to(found._node, x.shape)
     if node.shape != x.shape:
         text = f"the gradient of argument {at} has shape {node.shape}, the argument {x.shape}"
         raise GradientError(kind.__name__, text, "return a gradient of the argument's shape")
     return node.cast(x.dtype)
+
+
+def summed_to(gradient: Node, shape: tuple[int, ...]) -> Node:
+    """Sum a gradient over the axes that its argument was repeated along, where it fits."""
+    extra = len(gradient.shape) - len(shape)
+    pairs = list(zip(gradient.shape[max(extra, 0) :], shape))
+    fits = extra >= 0 and all(own in (1, size) for size, own in pairs)
+    if not fits or gradient.shape == shape:
+        return gradient
+    repeated = [extra + axis for axis, (size, own) in enumerate(pairs) if size != own]
+    axes = (*range(extra), *repeated)
+    total = gradient.reduce("sum", axes)
+    return total.reshape(shape)
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,7 +76,7 @@ class Places:
     def learn(self, found: Iterable[Variable], is_sure: bool) -> bool:
         """Take up places; those that are not sure when they are found again."""
         before = len(self.found)
-        for each in found:
+        for each in (place for place in found if place.owner() is not None):
             key = each.identity()
             if not is_sure and key not in self.seen:
                 self.seen.add(key)
@@ -199,8 +199,9 @@ def with_lists(opened: "Opened | None", reach: Any) -> "Opened | None":
 
 
 def holder_of(place: Variable) -> Any:
-    """Give the table that a place is an entry of."""
-    return place.table(place.owner())
+    """Give the table that a place is an entry of; None of an object that is gone."""
+    owner = place.owner()
+    return None if owner is None else place.table(owner)
 
 
 def cut(held: list[Any], size: int) -> list[Any]:

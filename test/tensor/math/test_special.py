@@ -49,3 +49,13 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+def test_spherical_bessel(device: str) -> None:
+    x = np.array([-20.0, -0.1, 0.0, 1e-3, 0.4, 3.0])
+    found = picograd.special.spherical_bessel_j0(Tensor(x, device=device)).numpy()
+    want = torch.special.spherical_bessel_j0(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, want, 1e-9, 1e-12)
+    for name in ("modified_bessel_i0", "modified_bessel_i1"):
+        found, want = call(name)(Tensor(x, device=device)), call(name)(torch.from_numpy(x))
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)

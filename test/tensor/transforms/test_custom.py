@@ -85,6 +85,28 @@ def test_wrong_gradient_shape_is_an_error() -> None:
         Wrong.apply(x).sum().backward()
 
 
+def test_a_gradient_of_more_places_is_summed() -> None:
+    """As PyTorch does where the argument would be repeated to the gradient's shape."""
+
+    class Scale(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
+            ctx.save_for_backward(x, scale)
+            return x * scale
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+            x, scale = ctx.saved_tensors
+            return gradient * scale, gradient * x * scale / scale
+
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    for shape, want in (((), 10.0), ((1, 2), [[4.0, 6.0]]), ((2, 1), [[3.0], [7.0]])):
+        scale = Tensor.full(shape, 3.0).requires_grad_()
+        (slope,) = picograd.grad(Scale.apply(x, scale).sum(), scale, create_graph=True)
+        assert slope.tolist() == want
+        assert picograd.grad(slope.sum(), x)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
 def test_checkpoint_gives_the_same_gradients() -> None:
     x, w = leaf(), leaf(X.T.copy())
 

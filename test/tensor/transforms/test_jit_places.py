@@ -322,3 +322,18 @@ def test_memory_stays_flat() -> None:
         step(x).item()
         seen.append(get_device("cpu").memory_stats()["in_use"])
     assert len(set(seen[3:])) == 1
+
+
+def test_objects_that_calls_make_and_drop_are_no_places() -> None:
+    """Two objects in cycles hold a tensor each, and are collected when the call has ended."""
+
+    class Power:
+        def __init__(self, exponent: picograd.Tensor) -> None:
+            self.exponent, self.inverse = exponent, self
+
+    @picograd.jit
+    def step(x: picograd.Tensor) -> picograd.Tensor:
+        both = [Power(x * 2.0), Power(x * 3.0)]
+        return both[0].exponent + both[1].exponent
+
+    assert [step(picograd.Tensor([float(n)])).tolist() for n in range(4)] == [[0], [5], [10], [15]]
