@@ -63,6 +63,7 @@ class Node:
         "device",
         "dtype",
         "inputs",
+        "is_asked",
         "leaf",
         "op",
         "realized",
@@ -82,6 +83,7 @@ class Node:
         self.shape, self.dtype, self.device = shape, dtype, device
         self.realized: Buffer | None = None
         self.leaf: Any = None  # a weak reference
+        self.is_asked = False  # whether a program may ask for the gradient of this very node
 
     @property
     def size(self) -> int:
@@ -258,7 +260,8 @@ class Node:
 
     def below(self, op: str) -> "Node":
         """Look behind a view of the op that is about to be applied once more: one will do."""
-        return self.inputs[0] if self.op == op and self.realized is None else self
+        can_skip = self.op == op and self.realized is None and not self.is_asked
+        return self.inputs[0] if can_skip else self
 
     def reshape(self, shape: Shape) -> "Node":
         """Read the elements in row-major order as another shape."""

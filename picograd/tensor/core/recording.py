@@ -390,6 +390,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     tracks = tracks and result.dtype.kind in TRACKED and function not in CUTTING
     made = wrap(result, tracks)
     if is_view:
+        result.is_asked = tracks or result.is_asked
         note_view(made, operands[0], function, *nodes[1:])
     return made
 

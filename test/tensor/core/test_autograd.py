@@ -4,6 +4,7 @@ import copy
 import pickle
 import time
 
+import numpy as np
 import pytest
 
 import picograd
@@ -287,3 +288,38 @@ def test_a_hundred_thousand_operations() -> None:
         node = node.unary("sin")
     gradient = picograd.grad(Tensor.from_node(node, True), x)[0]
     assert gradient.shape == (1,) and time.perf_counter() - start < 30
+
+
+VIEWS_OF_VIEWS = [
+    lambda a: a.reshape(-1),
+    lambda a: a.reshape(4, 6).reshape(24, 1),
+    lambda a: a.transpose(0, 1).transpose(0, 1),
+    lambda a: a.permute(2, 0, 1).permute(1, 2, 0),
+    lambda a: a.unsqueeze(0).unsqueeze(0),
+    lambda a: a @ picograd.ones(3, 2),
+    lambda a: a.flatten(1).flatten(),
+]
+
+
+@pytest.mark.parametrize("again", VIEWS_OF_VIEWS)
+@pytest.mark.parametrize("first", [lambda w: w.reshape(4, 2, 3), lambda w: w.reshape(2, 3, 4).mT])
+def test_views_that_are_viewed_again_have_gradients(first, again) -> None:
+    """A view that the next one reads past is still asked for its gradient."""
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    w = picograd.tensor(values).requires_grad_()
+    shown = first(w * 2)
+    loss = (again(shown) ** 2).sum()
+    (found,) = picograd.autograd.grad(loss, shown, retain_graph=True)
+    shown.retain_grad()
+    loss.backward()
+    apart = shown.detach().clone().requires_grad_()
+    (again(apart) ** 2).sum().backward()
+    np.testing.assert_allclose(found.numpy(), apart.grad.numpy())
+    np.testing.assert_allclose(shown.grad.numpy(), apart.grad.numpy())
+    np.testing.assert_allclose(w.grad.numpy(), 2 * back(first, apart.grad))
+
+
+def back(first, gradient):
+    """Put a gradient back to where `first` showed it from."""
+    w = picograd.zeros(4, 6).requires_grad_()
+    return picograd.autograd.grad(first(w), w, gradient)[0].numpy()
